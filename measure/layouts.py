@@ -35,6 +35,7 @@ from measure.drawn_rows import DrawnRows, row_pairs
 
 ROOT = Path(__file__).parents[1]
 PLANS = ROOT / "tests" / "fixtures" / "measured" / "drawn-aggregations.json.gz"
+PLANS_OF_ROWS = PLANS.with_name("drawn-rows.json.gz")
 RESULTS = ROOT / "benchmarks" / "results"
 KEPT = 8
 """Of so many drawn sides one is kept for the tests."""
@@ -220,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="keep the result, and plans for the tests")
     given = parser.parse_args(arguments)
     found: Counter[str] = Counter()
-    kept: list[dict[str, object]] = []
+    kept: dict[Path, list[dict[str, object]]] = {PLANS: [], PLANS_OF_ROWS: []}
     seen: set[tuple[str, bool]] = set()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -248,12 +249,16 @@ def main(arguments: list[str] | None = None) -> int:
             if result == "different":
                 print(side.script, *map(_shown, (told(side), *compiled(plan))), sep="\n", end="\n\n", file=sys.stderr)
             if len(seen) % KEPT == 0:
-                kept.append({"script": side.script, "settings": drawn.settings, "plan": json.loads(texts[0])})
+                row = {"script": side.script, "settings": drawn.settings, "plan": json.loads(texts[0])}
+                kept[PLANS_OF_ROWS if isinstance(drawn, DrawnRows) else PLANS].append(row)
     lines = [f"| {count} | {words} |" for words, count in found.most_common()]
     text = "\n".join(["| sides | both plans |", "|---|---|", *lines])
     print(text)
     if given.write:
-        PLANS.write_bytes(gzip.compress(json.dumps(kept, separators=(",", ":"), sort_keys=True).encode(), mtime=0))
+        for path, rows in kept.items():
+            if rows:
+                packed = json.dumps(rows, separators=(",", ":"), sort_keys=True).encode()
+                path.write_bytes(gzip.compress(packed, mtime=0))
         today = datetime.now(UTC).date()
         head = (
             f"# Layouts told by a script and by its compiled plan, {today}\n\n{given.pairs} pairs of aggregations and "

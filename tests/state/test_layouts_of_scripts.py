@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.from_plan import job_state
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateKind
-from measure.layouts import PLANS, told, verdict
+from measure.layouts import PLANS, PLANS_OF_ROWS, told, verdict
 from tests.measured_plans import pairs, planned
 
 TABLE = (
@@ -45,14 +46,15 @@ def test_it_is_what_the_plans_of_the_measured_restores_store() -> None:
 
 
 @pytest.mark.slow
-def test_it_is_what_the_plans_of_drawn_aggregations_store() -> None:
+@pytest.mark.parametrize(("path", "least"), [(PLANS, 100), (PLANS_OF_ROWS, 40)], ids=["aggregations", "rows"])
+def test_it_is_what_the_plans_of_drawn_queries_store(path: Path, least: int) -> None:
     found: Counter[str] = Counter()
-    for row in json.loads(gzip.decompress(PLANS.read_bytes())):
+    for row in json.loads(gzip.decompress(path.read_bytes())):
         side = Side(row["script"], row["settings"], engine="flink")
         result = verdict(side, read_plan(json.dumps(row["plan"])))
         assert result != "different", f"{side.script}\n{told(side)}"
         found[result.partition(":")[0]] += 1
-    assert found["equal"] > 100, found
+    assert found["equal"] > least, found
 
 
 def test_the_state_of_a_job_holds_it() -> None:
