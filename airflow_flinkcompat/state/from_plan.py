@@ -17,7 +17,8 @@ from airflow_flinkcompat.connectors.facts import Known, LookupSupport, SinkState
 from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Leaf, Literal, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
+from airflow_flinkcompat.plan.lookup_rows import computed_in_front
 from airflow_flinkcompat.plan.nodes import Table, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -563,7 +564,7 @@ def _waiting(job: _Job, join: JoinOperator) -> StateSpec | None:
         return None
     if _asked_about_alone(job, join):
         raise _Unsure("a column of rows that wait is asked about alone: where it is asked below, it does not wait")
-    computed = tuple(key for key, _ in join.keys if not isinstance(key, Leaf))
+    computed = computed_in_front(join, job.output.segment.filters)
     decides = connector, given, join.rows[0], join.row_types[0], computed
     return StateSpec(StateKind.OPERATOR, LOOKUP, unmeasured=decides)
 

@@ -78,7 +78,8 @@ def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMod
         return unmeasured(MAY_WAIT)
     if both_asynchronous and any(sum(map(lookups.is_lookup, operators(side))) > 1 for side in _queries(pair)):
         return unmeasured("rows that wait for another lookup may hold columns of this one")
-    if both_asynchronous and (difference.part not in NOT_QUEUED or _computes_keys(pair)):
+    queued = difference.part not in NOT_QUEUED or _computes_keys(pair) or not lookups.computes_alike(pair)
+    if both_asynchronous and queued:
         return unmeasured("rows that wait for an answer of an asynchronous lookup would be read otherwise")
     moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
     if moved:

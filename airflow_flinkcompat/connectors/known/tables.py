@@ -20,14 +20,15 @@ _HBASE = "HBase connector page"
 _HBASE_SCAN = "AbstractHBaseDynamicTableSource: an InputFormatProvider"
 _HBASE_TABLE = ("table-name", "zookeeper.quorum", "zookeeper.znode.parent")
 _HBASE_SINK = SinkFacts(
-    state=SinkState.NONE,
+    state=SinkState.WRITER,
     operators=1,
     upserts=Known.YES,
     options=(
         *facts(Effect.TARGET, _HBASE, *_HBASE_TABLE),
         *facts(Effect.TUNES, _HBASE, "sink.buffer-flush.*"),
     ),
-    document="HBaseSinkFunction: a checkpoint flushes what is buffered, nothing is stored",
+    document="HBaseSinkFunction (4.0) stores nothing; HBaseSink, which follows it, is an AsyncSinkBase: its writer "
+    "stores what is buffered",
 )
 _HBASE_SOURCE = SourceFacts(
     positions=StoredPositions.ENDED,

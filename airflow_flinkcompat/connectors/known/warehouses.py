@@ -21,7 +21,6 @@ CONNECTORS = (
         ("starrocks",),
         sink=SinkFacts(
             state=SinkState.TRANSACTIONS,
-            operators=1,
             only_with=(("sink.semantic", "exactly-once"), ("sink.use.new-sink-api", "true")),
             upserts=Known.NO,
             updates=Known.YES,
@@ -33,7 +32,8 @@ CONNECTORS = (
                 *facts(Effect.DECODING, _STARROCKS, "sink.properties.*"),
             ),
             document="StarRocksDynamicSinkFunction, …FunctionV2 (1.2): transactions, labels and rows under "
-            "exactly-once, nothing otherwise; StarRocksSink has a writer with state; it takes every kind of change",
+            "exactly-once, nothing otherwise; StarRocksSink, the only one in a build for Flink 2, has a writer with "
+            "state and a committer; it takes every kind of change",
         ),
     ),
     ConnectorFacts(

@@ -13,6 +13,7 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.connectors import LookupSupport
+from airflow_flinkcompat.plan.lookup_rows import computed_in_front
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
@@ -115,6 +116,16 @@ def _deciding(operator: Operator, output: Output, program: Program) -> tuple[obj
     if table is None or not table.declared or not isinstance(looked_up, Source):
         return None
     return table.option("connector"), table.option(_OPTION), looked_up.hints, tuple(_hinted(output))
+
+
+def computes_alike(pair: OperatorPair) -> bool:
+    """Whether Flink computes the same of the rows in front of a lookup join on both sides: it waits with them."""
+    sides = (pair.old, pair.pipeline.old), (pair.new, pair.pipeline.new)
+    old, new = (
+        computed_in_front(each, output.segment.filters) if isinstance(each, JoinOperator) else None
+        for each, output in sides
+    )
+    return old == new
 
 
 def modes_of_unpaired(pair: PipelinePair) -> tuple[frozenset[LookupMode], frozenset[LookupMode]]:

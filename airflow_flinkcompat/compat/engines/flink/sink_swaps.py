@@ -54,7 +54,8 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     names = sinks.connectors(pair)
     if names[0] == names[1]:
         return None
-    old, new = (_as_declared(*each) for each in zip(names, sinks.tables(pair), strict=True))
+    # A writer that stores no row under its options is still named in a savepoint, and then finds no operator.
+    old, new = connectors.sink(names[0]), _as_declared(names[1], sinks.tables(pair)[1])
     if names[0] is None or old.state is SinkState.NOT_KNOWN:
         return unmeasured(f"{_only(names[0])}: what it keeps may find no operator in another sink")
     if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:

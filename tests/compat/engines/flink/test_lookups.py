@@ -91,12 +91,12 @@ GONE = {"query": "SELECT customer, amount, item, item FROM orders"}
 
 
 MAY_WAIT = [SILENT, HBASE.replace("'true'", "'${async}'"), "'connector' = 'paimon'"]
-NOT_QUEUED = [{"join": "JOIN"}, {"columns": "names.name, names.customer"}]
+NOT_QUEUED = [{"join": "JOIN"}, {"columns": "names.name, names.customer"}, {"where": " WHERE names.level > 1"}]
 READ = {"columns": "names.name, orders.item"}
 """Another column of the rows that wait."""
 
 
-@pytest.mark.parametrize("change", [ROW, KEY, {"where": " WHERE names.level > 1"}, TYPE, GONE], ids=str)
+@pytest.mark.parametrize("change", [ROW, KEY, TYPE, GONE], ids=str)
 @pytest.mark.parametrize("options", MAY_WAIT)
 def test_what_may_wait_in_a_queue_is_not_compatible(options: str, change: dict[str, str]) -> None:
     assert judged(options, **change).outcome is Outcome.UNKNOWN
@@ -114,6 +114,36 @@ def test_another_key_waits_in_a_queue_where_it_is_computed(options: str) -> None
     old = script(options, **READ)
     assert check(old, script(options, **READ, key="orders.item"), "flink").outcome is Outcome.COMPATIBLE
     assert check(old, script(options, **READ, key="UPPER(orders.item)"), "flink").outcome is Outcome.UNKNOWN
+
+
+EQUATIONS = [
+    ("BIGINT", {"key": "orders.amount = names.level AND orders.customer"}, Outcome.COMPATIBLE),
+    ("BIGINT", {"where": " WHERE orders.amount = names.level"}, Outcome.COMPATIBLE),
+    ("INT", {"key": "orders.amount = names.level AND orders.customer"}, Outcome.UNKNOWN),
+    ("INT", {"where": " WHERE orders.amount = names.level"}, Outcome.UNKNOWN),
+    ("BIGINT", {"key": "orders.amount + 1 = names.level AND orders.customer"}, Outcome.UNKNOWN),
+    ("BIGINT", {"where": " WHERE names.level = orders.amount + 1"}, Outcome.UNKNOWN),
+    ("BIGINT", {"where": " WHERE names.level > orders.amount + 1"}, Outcome.COMPATIBLE),
+    ("BIGINT", {"key": "orders.amount = names.level + 1 AND orders.customer"}, Outcome.UNKNOWN),
+]
+
+
+@pytest.mark.parametrize("options", [HBASE, SILENT])
+@pytest.mark.parametrize(("kind", "change", "outcome"), EQUATIONS, ids=str)
+def test_what_an_equation_asks_of_a_row_waits_with_it(
+    options: str, kind: str, change: dict[str, str], outcome: Outcome
+) -> None:
+    """A computed side, or one that is cast to the type of the other, is one more column of the rows that wait."""
+    old = script(options, type=kind, join="JOIN")
+    assert check(old, script(options, type=kind, join="JOIN", **change), "flink").outcome is outcome
+
+
+@pytest.mark.parametrize(("options", "outcome"), [(HBASE, Outcome.UNKNOWN), (JDBC, Outcome.COMPATIBLE)])
+def test_a_looked_up_key_of_another_type_casts_what_waits(options: str, outcome: Outcome) -> None:
+    old = script(options, type="INT", key="orders.amount = names.level AND orders.customer")
+    new = old.replace("level BIGINT", "level INT")
+    assert check(new, old, "flink").outcome is outcome
+    assert check(new, new, "flink").outcome is Outcome.COMPATIBLE
 
 
 def test_a_lookup_of_which_nothing_is_said_may_become_another_one_with_its_connector() -> None:
