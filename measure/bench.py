@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayTarget
 from airflow_flinkcompat.deploy.errors import StateFault, StateRefused, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import SqlGateway
@@ -135,6 +136,13 @@ class Measured:
     exception: str | None = None
     restored_rows: tuple[str, ...] | None = None
     expected_rows: tuple[str, ...] = ()
+
+
+def _numbered(side: Side) -> str:
+    """Names for the columns of a bare query, two of which may have one name; "" where the query is not resolved."""
+    outputs, _ = JobSide(side.script, dict(side.settings), engine="flink").outputs
+    columns = outputs[max(outputs)].columns if outputs else ()
+    return f" ({', '.join(f'f{number}' for number in range(len(columns)))})" if columns else ""
 
 
 class Bench:
@@ -268,7 +276,7 @@ class Bench:
         with self._gateway.session({**SETTINGS, **dict(side.settings)}) as session:
             for statement in setup:
                 session.execute(statement.text.replace("file://DATA", self._folder.as_uri()))
-            session.execute(f"CREATE TEMPORARY VIEW Measured AS {last.text}")
+            session.execute(f"CREATE TEMPORARY VIEW Measured{_numbered(side)} AS {last.text}")
             described = session.execute("DESCRIBE Measured").rows
         columns = ", ".join(f"f{i} {_TIME_ATTRIBUTE.sub('', row[1])}" for i, row in enumerate(described))
         sink = f"CREATE TABLE Printed ({columns}) WITH ('connector' = 'print');"
