@@ -210,12 +210,34 @@ def migration(
                 found[place] = line
                 if line.old is not None:
                     left.remove(line.old)
-    begun = (
-        found.get(place) or OperatorMigration(Keep.BEGINS, None, spec, "nothing of the old job means the same")
-        for place, spec in enumerate(new.specs)
-    )
+    going_on = {line.new.id: line.new for line in found.values() if line.new is not None and line.keep in _GOES_ON}
+    begun = (found.get(place) or _begun(spec, new, going_on) for place, spec in enumerate(new.specs))
     dropped = (OperatorMigration(Keep.DROPPED, spec, None, "nothing of the new job means the same") for spec in left)
     return Migration((*begun, *dropped))
+
+
+_GOES_ON = frozenset({Keep.CARRIED, Keep.MOVED, Keep.REWRITTEN})
+_OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
+
+
+def _begun(spec: StateSpec, job: JobState, going_on: Mapping[str, StateSpec]) -> OperatorMigration:
+    """A state for which the old job has nothing: it begins empty, unless it would lack what came before the switch.
+
+    Above an operator that goes on, rows that were handed on before never come again, and some of them are taken back
+    (measured: rj-third-add). Windows hand on all their rows at once, when they end.
+    """
+    below = [
+        going_on[number]
+        for graph in job.graphs
+        for number in graph.below(spec.id)
+        if number in going_on and going_on[number].kind is StateKind.OPERATOR
+    ]
+    stores = spec.kind is StateKind.OPERATOR or spec.layout is not None
+    at_their_end = spec.name in _OF_WINDOWS and all(_family(each).endswith("window-aggregate") for each in below)
+    if stores and below and not at_their_end:
+        reason = f"it would begin empty, and never see what {below[0].name} handed on before"
+        return OperatorMigration(Keep.IMPOSSIBLE, None, spec, reason)
+    return OperatorMigration(Keep.BEGINS, None, spec, "nothing of the old job means the same")
 
 
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]

@@ -562,3 +562,9 @@ SELECT a, b, window_end FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY a, window_start, window_end ORDER BY ts) AS n
   FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 ) WHERE n = 1;
+--- case: an aggregation comes above one that goes on
+-- refused: it would begin empty, and never see what group-aggregate handed on before
+--- old
+SELECT a, COUNT(*) AS n FROM orders GROUP BY a;
+--- new
+SELECT n, COUNT(*) AS keys FROM (SELECT a, COUNT(*) AS n FROM orders GROUP BY a) GROUP BY n;

@@ -106,3 +106,10 @@ def test_metrics_over_rows_that_are_taken_back_cannot_begin_later() -> None:
     )
     reasons = [each.reason for each in migration(old, new).operators if each.keep is Keep.IMPOSSIBLE]
     assert reasons, "the upper aggregation cannot be kept"
+
+
+def test_an_operator_that_comes_above_one_that_goes_on_would_lack_its_rows_of_before() -> None:
+    (line,) = (each for each in kept("rj-third-add").operators if each.keep is Keep.IMPOSSIBLE)
+    assert line.old is None
+    assert line.reason == "it would begin empty, and never see what join handed on before"
+    assert kept("rj-third-add").kept is Kept.NONE
