@@ -1,0 +1,1 @@
+"""The operators that Flink plans of a script, part by part: sources, lookups, aggregations, sinks."""

@@ -1,0 +1,119 @@
+"""A job of one query as its script tells it, and what makes its operators uncertain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.model import FunctionDeclaration
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import (
+    Output,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
+from airflow_flinkcompat.plan.program import Pipeline, Program
+
+SCAN, WATERMARK, CALC, LOCAL, GLOBAL, GROUP = (
+    "table-source-scan", "watermark-assigner", "calc", "local-window-aggregate", "global-window-aggregate",
+    "group-aggregate",
+)  # fmt: skip
+
+LOOKUP = "lookup-join"
+ENFORCER, INSERTER, WRITER, COMMITTER = "constraint-enforcer", "timestamp-inserter", "sink", "committer"
+
+STATEFUL = (GLOBAL, GROUP)
+
+_REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "table.exec.uid.", "pipeline.operator-",
+            "table.exec.legacy-", "table.exec.simplify-", "table.exec.source.cdc-", "table.exec.sink.rowtime-inserter",
+            "table.exec.sink.keyed-shuffle", "table.exec.sink.nested-constraint",
+            "table.exec.async-lookup.key-ordered")  # fmt: skip
+"""Settings that may decide which operators there are, or which ids they have."""
+
+_REACHES_IN = frozenset({"FIELD", "ITEM"})
+Kinds = tuple[str, ...]
+
+Alternatives = tuple[Kinds, ...]
+
+
+class Unsure(Exception):
+    """The operators cannot be told; says why."""
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """The job of one query: as its operators see it, as it stands in its script, and the script."""
+
+    output: Output
+    pipeline: Pipeline
+    program: Program
+
+    def table(self, name: str) -> Table:
+        found = next((table for table in self.program.tables if table.name == name), None)
+        if found is None or not found.declared:
+            raise Unsure(f"table {name} is not declared")
+        return found
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return dict(self.pipeline.settings)
+
+
+def check_planning(job: PlannedJob) -> None:
+    """Raises Unsure where the query is planned with others, or settings decide about its operators."""
+    alone = [p for p in job.program.pipelines if p.statement_set == job.pipeline.statement_set is not None]
+    if len(alone) > 1:
+        raise Unsure("several queries of one statement set are planned together")
+    if job.pipeline.steps:
+        raise Unsure("queries of the Table API are planned otherwise")
+    for key in job.settings:
+        if key.startswith(_REPLANS):
+            raise Unsure(f"{key} may decide about operators")
+    if (
+        job.settings.get("pipeline.operator-chaining.enabled", job.settings.get("pipeline.operator-chaining"))
+        == "false"
+    ):
+        raise Unsure("no operators are chained")
+    if job.settings.get("execution.runtime-mode", "streaming").lower() != "streaming":
+        raise Unsure("a batch job keeps nothing")
+
+
+def connector_words(table: Table) -> str:
+    connector = table.option("connector")
+    return f"connector {connector}" if connector else "a catalog's own connector"
+
+
+def mentions(hints: Iterable[tuple[str, str]], *words: str) -> bool:
+    return any(word in text.lower() for _, text in hints for word in words)
+
+
+def check_no_operators(segment: StatelessSegment) -> None:
+    """Raises Unsure where a stateless stretch holds more than a Calc."""
+    if segment.functions:
+        raise Unsure("table functions are operators of their own")
+    if segment.window_filters:
+        raise Unsure("conditions on window fields are planned as operators of their own")
+
+
+def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
+    """Whether a Calc calls all functions: a Python or asynchronous one is an operator of its own."""
+    called = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
+    declared = {each.name.lower(): each for each in job.program.functions}
+    for name in sorted(called - _REACHES_IN):
+        if functions.lookup(name) is not None:
+            continue
+        match declared.get(name.lower()):
+            case FunctionDeclaration(kind="scalar", language="java" | "scala"):
+                continue
+            case FunctionDeclaration(language="python"):
+                raise Unsure(f"the Python function {name} is an operator of its own")
+        remedy = f"say what it is, for instance --function {name}=scalar:java"
+        raise Unsure(f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}")
+
+
+def shown_output(column: Expression) -> object:
+    if not isinstance(column, OperatorColumn):
+        return None
+    return column.output.key if isinstance(column.output, KeyOutput) else column.output
