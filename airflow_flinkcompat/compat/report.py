@@ -214,6 +214,7 @@ class OperatorReport:
         )
 
 
+_NOT_READ = "statement-not-read"
 _REFUSALS = frozenset({"program-refused", "statement-refused"})
 
 
@@ -259,7 +260,9 @@ class Report:
     @property
     def is_refused(self) -> bool:
         """Whether Flink takes the proposed script or program in no way at all, with state or without."""
-        return any(finding.rule in _REFUSALS for finding in self.deciding)
+        # A statement that is not read decides against a change only where Flink's parser refuses it.
+        unread = any(each.rule == _NOT_READ and each.outcome is Outcome.INCOMPATIBLE for each in self.deciding)
+        return unread or any(finding.rule in _REFUSALS for finding in self.deciding)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.

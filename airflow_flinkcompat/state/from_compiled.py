@@ -199,28 +199,38 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     name = _NAMES[kind](node)
     behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
     told = StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
-    return _with_outputs(told, operator, symbols, compiled.plan) if node.kind in AGGREGATIONS else told
+    if node.kind in AGGREGATIONS:
+        told = _with_rows_before_conditions(told, operator, symbols)
+    return _with_outputs(told, operator, symbols, compiled.plan) if node.kind in _CALLS else told
 
 
-def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
-    """An aggregation with the calls of which something is computed together."""
-    node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
-    keys = len(node.config["grouping"])
-    calls = {
-        keys + place: (call_function(call), call_over(call, read, symbols))
-        for place, call in enumerate(node.config["aggCalls"])
-    }
+_CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})
 
-    def of(columns: Columns) -> frozenset[Hashable]:
-        return frozenset(calls[place] for place in columns if place in calls)
 
-    together, deciding = computed_columns(plan, node)
+def _with_rows_before_conditions(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
+    """An aggregation with what it would mean without the conditions on its rows."""
     unfiltered = tuple(
         (name, symbols.unfiltered(value)) if name == "rows below" and isinstance(value, int) else (name, value)
         for (of_aspect, name), value in operator.facets.items()
         if of_aspect is Aspect.MEANING and name not in _IN_LAYOUT
     )
-    return replace(told, unfiltered=unfiltered, together=frozenset(map(of, together)), deciding=of(deciding))
+    return replace(told, unfiltered=unfiltered)
+
+
+def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
+    """An operator of calls with those of which something is computed together."""
+    node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
+    over = node.config.get("overSpec")
+    # An OVER hands on its rows, and then what it calls; an aggregation its keys.
+    first = len(read.types) if over else len(node.config["grouping"])
+    asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
+    calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
+
+    def of(columns: Columns) -> frozenset[Hashable]:
+        return frozenset(calls[place] for place in columns if place in calls)
+
+    together, deciding = computed_columns(plan, node)
+    return replace(told, together=frozenset(map(of, together)), deciding=of(deciding))
 
 
 def _committers(writer: str, graph: StreamGraph) -> tuple[str, ...]:

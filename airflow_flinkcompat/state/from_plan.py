@@ -127,6 +127,8 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         _, sink = told_sink(job)
     except Unsure as error:
         return NotPredicted(str(error))
+    if isinstance(operator, JoinOperator) and operator.join != "INNER" and output.segment.filters:
+        return NotPredicted("a condition above an outer join may make an inner join of it")
     if len({table.name for table in read}) < len(read):
         return NotPredicted("a table that is read twice may be one source or two")
     told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))

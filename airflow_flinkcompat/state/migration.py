@@ -201,7 +201,11 @@ def migration(
     declared, left = declared or Declarations(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
-    told = partial(_moved, declared=declared), partial(_carried, declared=declared)
+    told = (
+        partial(_read_twice, jobs=(old, new)),
+        partial(_moved, declared=declared),
+        partial(_carried, declared=declared),
+    )
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
     steps: tuple[_Step, ...] = (*told, _rewritten, _merged, *on_request, _impossible)
     for step in steps:
@@ -210,32 +214,50 @@ def migration(
                 found[place] = line
                 if line.old is not None:
                     left.remove(line.old)
-    going_on = {line.new.id: line.new for line in found.values() if line.new is not None and line.keep in _GOES_ON}
-    begun = (found.get(place) or _begun(spec, new, going_on) for place, spec in enumerate(new.specs))
+    found = {place: _above_begun(line, found.values(), new) for place, line in found.items()}
+    begun = (found.get(place) or _begun(spec, new, found.values()) for place, spec in enumerate(new.specs))
     dropped = (OperatorMigration(Keep.DROPPED, spec, None, "nothing of the new job means the same") for spec in left)
     return Migration((*begun, *dropped))
 
 
 _GOES_ON = frozenset({Keep.CARRIED, Keep.MOVED, Keep.REWRITTEN})
 _OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
+_ASSIGNS_WINDOWS = "window-table-function"
 
 
-def _begun(spec: StateSpec, job: JobState, going_on: Mapping[str, StateSpec]) -> OperatorMigration:
+def _below(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
+    """The lines of the operators whose rows come to one, of those whose state goes on."""
+    below = {graph.ids[place] for graph in job.graphs for place in graph.below(spec.id)}
+    going_on = (line for line in lines if line.keep in _GOES_ON and line.new is not None)
+    return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
+
+
+def _above_begun(line: OperatorMigration, lines: Iterable[OperatorMigration], job: JobState) -> OperatorMigration:
+    """A line as it is, unless a metric that it goes by is lost below and begins anew there in another type."""
+    if line.new is None or line.keep not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
+        return line
+    for each in _below(line.new, job, lines):
+        if anew := {*each.begun} & {*each.lost}:
+            reason = f"it has gathered {', '.join(sorted(anew))}, which begins anew below it"
+            return OperatorMigration(Keep.IMPOSSIBLE, line.old, line.new, reason)
+    return line
+
+
+def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> OperatorMigration:
     """A state for which the old job has nothing: it begins empty, unless it would lack what came before the switch.
 
     Above an operator that goes on, rows that were handed on before never come again, and some of them are taken back
-    (measured: rj-third-add). Windows hand on all their rows at once, when they end.
+    (measured: rj-third-add). Windows hand on all their rows at once, when they end; to longer windows above, several
+    times.
     """
-    below = [
-        going_on[number]
-        for graph in job.graphs
-        for number in graph.below(spec.id)
-        if number in going_on and going_on[number].kind is StateKind.OPERATOR
-    ]
+    below = _below(spec, job, lines)
+    kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.below(spec.id)}
     stores = spec.kind is StateKind.OPERATOR or spec.layout is not None
-    at_their_end = spec.name in _OF_WINDOWS and all(_family(each).endswith("window-aggregate") for each in below)
+    at_their_end = spec.name in _OF_WINDOWS and _ASSIGNS_WINDOWS not in kinds
+    at_their_end = at_their_end and all(each.new and _family(each.new).endswith("window-aggregate") for each in below)
     if stores and below and not at_their_end:
-        reason = f"it would begin empty, and never see what {below[0].name} handed on before"
+        name = below[0].new.name if below[0].new else ""
+        reason = f"it would begin empty, and never see what {name} handed on before"
         return OperatorMigration(Keep.IMPOSSIBLE, None, spec, reason)
     return OperatorMigration(Keep.BEGINS, None, spec, "nothing of the old job means the same")
 
@@ -254,11 +276,26 @@ def _moved(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations)
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
 
 
+def _read_twice(
+    new: StateSpec, left: Sequence[StateSpec], *, jobs: tuple[JobState, JobState]
+) -> Iterator[OperatorMigration]:
+    """A table of several sources, each with positions of its own, which are told apart by their ids alone."""
+    if new.kind is not StateKind.POSITIONS:
+        return
+    alike = [
+        [spec for spec in job.specs if spec.kind is StateKind.POSITIONS and spec.meaning == new.meaning] for job in jobs
+    ]
+    if max(map(len, alike)) > 1 and (ids := [{spec.id for spec in specs} for specs in alike])[0] != ids[1]:
+        reason = "its table is read several times, and which positions are whose is not told"
+        yield OperatorMigration(Keep.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason)
+
+
 def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations) -> Iterator[OperatorMigration]:
     if new.kind is StateKind.SINK and new.name in declared.replaced:
         return
     written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.any_columns
-    for old in left:
+    # Of sources of one table each goes on from its own positions.
+    for old in sorted(left, key=lambda old: old.id != new.id) if new.kind is StateKind.POSITIONS else left:
         if old.kind is not new.kind or _family(old) != _family(new) or isinstance(old.layout, LayoutUnknown):
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
@@ -295,7 +332,9 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 
 def _other_condition(old: StateSpec, new: StateSpec) -> bool:
     alike = _aggregates(new) and _aggregates(old) and _family(old) == _family(new) and _keys(old) == _keys(new)
-    return alike and old.meaning != new.meaning and old.unfiltered == new.unfiltered is not None
+    # A row that never came through would be taken back under the new condition.
+    appended = alike and not (_layout(old).retracting or _layout(new).retracting)
+    return appended and old.meaning != new.meaning and old.unfiltered == new.unfiltered is not None
 
 
 def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:

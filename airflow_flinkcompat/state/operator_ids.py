@@ -77,14 +77,14 @@ class StreamGraph:
             hashes[place] = found
         return tuple(hashes[place].hex() for place in range(len(self.nodes)))
 
-    def below(self, number: str) -> frozenset[str]:
-        """The ids of all operators whose rows come to one.
+    def below(self, number: str) -> frozenset[int]:
+        """The places of all operators whose rows come to one.
 
         Args:
             number: Its id.
 
         Returns:
-            The ids, none of an operator that the graph does not have.
+            The places, none of an operator that the graph does not have.
         """
         waiting = [place for place, each in enumerate(self.ids) if each == number]
         found: set[int] = set()
@@ -92,7 +92,7 @@ class StreamGraph:
             inputs = set(self.nodes[waiting.pop()].inputs) - found
             found |= inputs
             waiting += inputs
-        return frozenset(self.ids[place] for place in found)
+        return frozenset(found)
 
 
 def kinds_in_order(graph: StreamGraph) -> Sequence[str]:

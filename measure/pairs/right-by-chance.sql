@@ -13,6 +13,7 @@ SELECT a, AVG(n), COUNT(*) FROM (SELECT a, CASE WHEN a <> 'w' THEN b END AS n FR
 SELECT a, SUM(n), COUNT(n), COUNT(*) FROM (SELECT a, CASE WHEN a <> 'w' THEN b END AS n FROM orders) GROUP BY a;
 --- case: waiting-first-row-column-swapped
 -- about: another column of the first row by event time, of which one waits for its watermark
+-- flink: 2.3
 --- old
 SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts ASC) AS rn FROM orders) WHERE rn = 1;
 --- new

@@ -328,14 +328,14 @@ FROM TABLE(TUMBLE(TABLE typed, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a,
 -- alone: refused_at_restore
 --- old
 CREATE TABLE typed (
-  a STRING, b DECIMAL(10, 2), c STRING, d DECIMAL(6, 1), ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+  a STRING, b DECIMAL(10, 2), c STRING, d DECIMAL(6, 1) NOT NULL, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
 ) WITH (
   'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
 SELECT d, SUM(b), MAX(b), MIN(b), AVG(b) FROM typed GROUP BY d;
 --- new
 CREATE TABLE typed (
-  a STRING, b DECIMAL(20, 2), c STRING, d DECIMAL(30, 1), ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+  a STRING, b DECIMAL(20, 2), c STRING, d DECIMAL(30, 1) NOT NULL, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
 ) WITH (
   'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );

@@ -7,9 +7,13 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import Begins, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, Stored
 from airflow_flinkcompat.state.migration import Keep, OperatorMigration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.state.rewrites.fields import key_places
+from tests.measured_plans import planned
 
 A, B, C = (StateField("BIGINT", name, name, begins=Begins.NULL) for name in "abc")
 
@@ -188,16 +192,6 @@ def test_calls_of_a_frame_are_carried_by_what_they_compute(
         (over((ALL,), (A, B)), over((ALL, call("COUNT(b)", "b")), (A, B)), "that it never counted"),
         (over((call("COUNT(b)", "b"),), (A, B)), over((call("COUNT(b)", "b"), ALL), (A, B)), "that it never counted"),
         (over((ALL,), (A,)), over((ALL, call("MAX(c)", "c", begins=None)), (A, C)), "begins with was not measured"),
-        (
-            over((call("COUNT(b)", "b"),), (A, B), bounded=False),
-            over((call("COUNT(b)", "b"), call("SUM0(b)", "b")), (A, B), bounded=False),
-            "fields that are kept and fields that begin now",
-        ),
-        (
-            over((ALL,), (), bounded=False),
-            over((ALL, call("SUM0(c)", "c")), (), bounded=False),
-            "fields that are kept and fields that begin now",
-        ),
         (over((ALL,), (A,)), over((ALL,), (A, replace(C, begins=None))), "c takes no NULL"),
     ],
 )
@@ -205,3 +199,49 @@ def test_a_call_that_would_be_computed_wrong_is_refused(old: StateSpec, new: Sta
     line = made(old, new)
     assert line.keep is Keep.IMPOSSIBLE
     assert reason in line.reason
+
+
+def test_calls_of_which_one_output_is_computed_go_on_or_begin_together() -> None:
+    count, total = (
+        StateField("BIGINT", CallPart(function, "b", "value"), f"{function}(b)", Begins.ZERO, sources=frozenset("b"))
+        for function in ("COUNT", "SUM0")
+    )
+    old, new = over((count,), (A, B), bounded=False), over((count, total), (A, B), bounded=False)
+    assert made(old, new).keep is Keep.REWRITTEN
+    line = made(old, replace(new, together=frozenset({frozenset({("COUNT", "b"), ("SUM0", "b")})})))
+    assert line.keep is Keep.IMPOSSIBLE
+    assert "would go on" in line.reason
+
+
+def test_what_an_over_computes_is_told_by_its_plan() -> None:
+    _, new = planned()["oa-add-count"]
+    symbols = Symbols()
+    specs = job_state(compiled_state(new[0], symbols, {}, frozenset()), symbols).specs
+    (spec,) = (each for each in specs if each.name == "over-aggregate")
+    assert {frozenset(function for function, _ in calls) for calls in spec.together} >= {frozenset({"COUNT", "SUM0"})}
+
+
+def test_sources_of_one_table_go_on_by_their_ids_alone() -> None:
+    def sources(*ids: str) -> JobState:
+        return JobState((), tuple(StateSpec(StateKind.POSITIONS, "t", id, meaning="t") for id in ids))
+
+    same = migration(sources("a", "b"), sources("b", "a"))
+    assert [(line.keep, line.old and line.old.id) for line in same.operators] == [
+        (Keep.CARRIED, "b"),
+        (Keep.CARRIED, "a"),
+    ]
+    for old, new in (
+        (sources("a"), sources("a", "b")),
+        (sources("a", "b"), sources("a")),
+        (sources("a", "b"), sources("a", "c")),
+    ):
+        assert migration(old, new).refused
+
+
+def test_a_key_that_may_be_null_gets_no_more_digits_than_a_word_has() -> None:
+    def key(type: str) -> list[StateField]:
+        return [StateField(type, "d", "d")]
+
+    assert key_places(key("DECIMAL(10, 2) NOT NULL"), key("DECIMAL(20, 2) NOT NULL")) == (0,)
+    assert "may be NULL" in str(key_places(key("DECIMAL(10, 2)"), key("DECIMAL(20, 2)")))
+    assert key_places(key("DECIMAL(10, 2)"), key("DECIMAL(12, 2)")) == (0,)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat.changes.aggregates import Fates, listed
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.engines.flink.acceptance.changelog import changes
 from airflow_flinkcompat.compat.rule import (
     SAFE,
     Example,
@@ -23,10 +22,9 @@ from airflow_flinkcompat.compat.rule import (
     inferred,
     measured,
 )
-from airflow_flinkcompat.connectors import Known
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator
+from airflow_flinkcompat.plan.operators import AggregateKind, OverOperator
 from airflow_flinkcompat.plan.types import INTEGERS
 
 PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over Aggregate page"}
@@ -46,8 +44,6 @@ class Unwindowed:
     on_page: bool = False
 
 
-COUNTED = "Flink counts the rows of a group that may be taken back in any case"
-_MINI_BATCH = "table.exec.mini-batch.enabled"
 UNSEEN = Unwindowed()
 """Neither a page nor a restore speaks of it."""
 
@@ -75,37 +71,6 @@ def without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: Operat
     return {"vvr": on_vvr, "flink": inferred(flink.outcome, "as windowed aggregations were", ids=ids)}
 
 
-def counted_anyway(pair: OperatorPair) -> bool:
-    """Whether a GROUP BY over rows that may be taken back gets a COUNT(*) behind its other calls, and nothing else.
-
-    Flink counts the rows of such a group in any case, behind the calls of the query, to know when none is left.
-
-    Args:
-        pair: The operator.
-
-    Returns:
-        False where it is not sure that rows are taken back.
-    """
-    old, new, pipeline = pair.old, pair.new, pair.pipeline
-    if not (isinstance(old, AggregateOperator) and isinstance(new, AggregateOperator)):
-        return False
-    if new.aggregates[:-1] != old.aggregates or [*map(_counts_rows, new.aggregates)].count(True) != 1:
-        return False
-    if not _counts_rows(new.aggregates[-1]):
-        return False
-    sides = (old, pipeline.old_pipeline, pipeline.old_program), (new, pipeline.new_pipeline, pipeline.new_program)
-    return all(
-        side.kind is AggregateKind.GROUP
-        and dict(query.settings).get(_MINI_BATCH, "false").lower() == "false"
-        and changes(side.segment, query, program) is Known.YES
-        for side, query, program in sides
-    )
-
-
-def _counts_rows(call: AggregateCall) -> bool:
-    return (call.function, call.args, call.distinct, call.filter) == ("COUNT", (), False, None)
-
-
 def metrics_rule(
     code: str,
     title: str,
@@ -120,7 +85,6 @@ def metrics_rule(
     over: Unwindowed = UNSEEN,
     plan_cover: PlanCover = PlanCover.NEVER,
     yields_to: str = "",
-    counted: tuple[str, ...] = (),
 ) -> Rule:
     """A rule that speaks where :attr:`Fates.codes` names it.
 
@@ -137,7 +101,6 @@ def metrics_rule(
         over: What is known of it on an OVER aggregation.
         plan_cover: As for every rule.
         yields_to: As for every rule.
-        counted: Ids of the restores that were run of it where :func:`counted_anyway`.
 
     Returns:
         The rule.
@@ -149,8 +112,6 @@ def metrics_rule(
         if fates is not None and code in fates.codes:
             old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
             verdicts = {} if pair.windowed else without_window(unwindowed[pair.new.kind], vvr, flink, pair)
-            if counted and counted_anyway(pair):
-                verdicts = {**verdicts, "flink": measured(Outcome.COMPATIBLE, *counted, note=COUNTED)}
             yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
 
     source = "Window TVF row {}; Group Window Aggregate row {}".format(*rows)

@@ -17,5 +17,4 @@ RULE = metrics_rule(
     yields_to="ranked-row-changed",
     group=Unwindowed(("ga-add-sametype-input", "ga-add-sum-plain"), on_page=True),
     over=Unwindowed(("oa-add-count",), on_page=True),
-    counted=("cd-add-count",),
 )

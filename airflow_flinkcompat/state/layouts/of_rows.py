@@ -52,6 +52,9 @@ def told_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> S
     if operator.constant_key or operator.selected:
         raise Untold("which columns a ranking stores depends on how it is written")
     _sure_of_columns(operator.segments)
+    asked = (*operator.partition, *(key for key, _, _ in operator.order))
+    if any(key not in operator.row and not window_field(key) for key in asked):
+        raise Untold("where a computed key stands in a stored row is not told")
     by_time = operator.order_clock is TimeAttribute.ROWTIME
     read = _columns(operator.row, operator.row_types, symbols, (operator.order[0][0],) if by_time else ())
     partition = sorted(operator.row.index(key) for key in operator.partition if not window_field(key))

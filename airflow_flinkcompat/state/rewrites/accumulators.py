@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_flinkcompat.state.layout import NamedState, StateLayout
+from airflow_flinkcompat.state.layout import CallPart, NamedState, StateField, StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.state.rewrites.fields import source_of
 from airflow_flinkcompat.state.rewrites.parts import (
@@ -13,6 +13,7 @@ from airflow_flinkcompat.state.rewrites.parts import (
     as_it_is,
     begun,
     stored_fields,
+    taken,
     words,
 )
 
@@ -77,6 +78,17 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
     untold = {words([field])[0].partition("(")[0]: None for field in fields if field.begins is None}
     if untold:
         return f"what {', '.join(untold)} begins with was not measured"
+    # Plans name a computed argument by its place, so what a view is of is asked of the calls that use it.
+    going_on = {field.meaning.call for field in taken(states) if isinstance(field.meaning, CallPart)}
+    shared = (field for field in begun(states) if _users(field) & going_on)
     kept = words(stored_fields(before))
-    distinct = [each for each in metrics if each in kept and each.startswith("distinct values")]
+    distinct = [*words(shared), *(each for each in metrics if each in kept and each.startswith("distinct values"))]
     return f"other metrics share the {distinct[0]}" if distinct else ""
+
+
+def _users(field: StateField) -> frozenset[object]:
+    """The calls that count the values of a DISTINCT; none of any other field."""
+    match field.meaning:
+        case (("distinct", frozenset() as users), _):
+            return users
+    return frozenset()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence, Set
 
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 from airflow_flinkcompat.state.layout import CallPart, StateField
 from airflow_flinkcompat.state.layouts.columns import nullable
 from airflow_flinkcompat.state.rewrites.parts import means, words
@@ -49,7 +50,15 @@ def key_places(old: Sequence[StateField], new: Sequence[StateField]) -> tuple[in
     known = means(old)
     places = tuple(known.index(field.meaning) for field in new)
     other = [field for place, field in zip(places, new, strict=True) if not widens(old[place].type, field.type)]
-    return f"the values of {', '.join(words(other))} are none of its type now" if other else places
+    if other:
+        return f"the values of {', '.join(words(other))} are none of its type now"
+    # Flink stores NULL among the longer decimals in another way, which a key of NULL would have to follow.
+    longer = [field for place, field in zip(places, new, strict=True) if _outgrows_a_word(old[place].type, field.type)]
+    return f"{', '.join(words(longer))} may be NULL, and has too many digits now" if longer else places
+
+
+def _outgrows_a_word(old: str, new: str) -> bool:
+    return nullable(new) == new and field_form(old) is FieldForm.WORD and field_form(new) is FieldForm.DECIMAL
 
 
 def widens(old: str, new: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_flinkcompat.state.layout import StateField, StateLayout
-from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite, by_fields, stored_fields
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite, by_fields, stored_fields
 from airflow_flinkcompat.state.rewrites.rows import row_states
 
 _ACCUMULATORS = "accState"
@@ -22,7 +22,7 @@ def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, 
         Where each comes from, or why it would be read wrong.
     """
     accumulators = next(by_fields(state, before) for state in after.states if state.name == _ACCUMULATORS)
-    refused = (_refused(call, accumulators, before) for call in accumulators.begun)
+    refused = (_refused(call, before) for call in accumulators.begun)
     if reason := next(filter(None, refused), ""):
         return reason
     if _beside(before) != _beside(after):
@@ -40,18 +40,11 @@ def _beside(layout: StateLayout) -> list[object]:
     return [state for state in layout.states if state.name.startswith(("agg", "distinct"))]
 
 
-def _refused(call: StateField, accumulators: StateRewrite, before: StateLayout) -> str:
+def _refused(call: StateField, before: StateLayout) -> str:
     """Why a call that begins now would be computed wrong, "" where it would not."""
     if call.begins is None:
         return f"what {call.words} begins with was not measured"
     read = frozenset().union(*(field.sources for field in stored_fields(before)))
     if before.retracting and (not call.sources or call.sources & read):
         return f"{call.words} would have rows of the frame taken from it that it never counted"
-    holds_rows = any(state.value.form in ROWS for state in before.states if state.name != _ACCUMULATORS)
-    kept = set(accumulators.new.row) - set(accumulators.begun)
-    # COUNT(*) stands for the count of a column that takes no NULL, which no stored row could have begun with.
-    if call.words.startswith("SUM0(") and any(
-        each.sources & call.sources or not (each.sources or holds_rows) for each in kept
-    ):
-        return f"{call.words} may be computed of fields that are kept and fields that begin now"
     return ""
