@@ -70,7 +70,7 @@ class MigratedOperator:
     @property
     def state(self) -> str:
         """What becomes of the state, with its reason where there is more to say."""
-        return self.keep if self.reason in UNREMARKABLE else f"{self.keep}: {self.reason}"
+        return self.keep if not self.reason or self.reason in UNREMARKABLE else f"{self.keep}: {self.reason}"
 
 
 @dataclass(frozen=True)
