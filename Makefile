@@ -21,7 +21,7 @@ MEASURE_ARGS ?=
 # Extra arguments for make bench-backfill: BENCH_ARGS='--only HOP --runs 1'
 BENCH_ARGS ?=
 
-# What the tests that need no JVM use, and everything.
+# What the command line and its tools use, and everything.
 CORE_EXTRAS := airflow,jars,dev
 ALL_EXTRAS := all,dev
 # Real PyFlink, which cannot stand beside what Airflow needs.
@@ -74,7 +74,7 @@ format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the rules
 	@flinkcompat rules --write docs/rules
 
-test-fast: $(VENV)/.core-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
+test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@scripts/test_fast.sh $(PYTEST_ARGS)
 
 test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails
