@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
+
+_Query = TypeVar("_Query")
 
 COLUMNS = {
     "a": "STRING", "b": "BIGINT", "c": "INT NOT NULL", "d": "DECIMAL(10, 2)", "e": "DOUBLE", "f": "VARCHAR(20)",
@@ -121,17 +124,26 @@ def _changed(draw: random.Random, old: DrawnRows) -> DrawnRows:
     return replace(old, condition=draw.choice(CONDITIONS))
 
 
-def row_pairs(count: int, seed: int) -> Iterator[tuple[DrawnRows, DrawnRows]]:
-    """Pairs of queries that store rows.
+def drawn_pairs(
+    count: int, seed: int, drawn: Callable[[random.Random], _Query], changed: Callable[[random.Random, _Query], _Query]
+) -> Iterator[tuple[_Query, _Query]]:
+    """Pairs of queries.
 
     Args:
         count: How many.
         seed: The same gives the same.
+        drawn: Draws a query.
+        changed: Draws a change of it.
 
     Yields:
         A query, and a changed one.
     """
     draw = random.Random(seed)
     for _ in range(count):
-        old = _drawn(draw)
-        yield old, _changed(draw, old)
+        old = drawn(draw)
+        yield old, changed(draw, old)
+
+
+def row_pairs(count: int, seed: int) -> Iterator[tuple[DrawnRows, DrawnRows]]:
+    """Pairs of queries that store rows, as :func:`drawn_pairs` draws them."""
+    return drawn_pairs(count, seed, _drawn, _changed)

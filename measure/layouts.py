@@ -31,7 +31,7 @@ from airflow_flinkcompat.state.from_compiled import compiled_state
 from airflow_flinkcompat.state.from_plan import sole_layout
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.of_plan import layout
-from measure.drawn_rows import DrawnRows, row_pairs
+from measure.drawn_rows import DrawnRows, drawn_pairs, row_pairs
 
 ROOT = Path(__file__).parents[1]
 PLANS = ROOT / "tests" / "fixtures" / "measured" / "drawn-aggregations.json.gz"
@@ -136,19 +136,8 @@ def _changed(draw: random.Random, old: Drawn) -> Drawn:
 
 
 def pairs(count: int, seed: int) -> Iterator[tuple[Drawn, Drawn]]:
-    """Pairs of queries.
-
-    Args:
-        count: How many.
-        seed: The same gives the same.
-
-    Yields:
-        A query, and a changed one.
-    """
-    draw = random.Random(seed)
-    for _ in range(count):
-        old = _drawn(draw)
-        yield old, _changed(draw, old)
+    """Pairs of aggregations, as :func:`drawn_pairs` draws them."""
+    return drawn_pairs(count, seed, _drawn, _changed)
 
 
 def told(side: Side) -> StateLayout | LayoutUnknown | None:
