@@ -198,7 +198,9 @@ def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rul
 def test_steps_follow_the_outcome(rule: Rule, engine: str) -> None:
     found = judged(rule.code, engine)
     words = " ".join(step.text for step in steps(found))
-    cannot_start = rule.code in ("program-refused", "statement-refused") and engine == "flink"
+    cannot_start = rule.code == "statement-not-read" or (
+        rule.code in ("program-refused", "statement-refused") and engine == "flink"
+    )
     if found.outcome is Outcome.INCOMPATIBLE:
         assert words.startswith("Mend the script" if cannot_start else "Do not resume.")
         assert "`resume`" not in words
