@@ -7,7 +7,8 @@ where they lie, and no report quotes more of them than findings do.
 Printed are the shares of outcomes on every engine, how many of each the command line refuses as bad input instead,
 and, for what is unknown or incompatible, the rules that decide.
 ``--list unknown`` lists the changes of one outcome with what decides over each.
-A program is read whole where a check of it against itself is compatible.
+A program is read whole where a check of it against itself is compatible; the share of those that use the Table API
+since 1.14 and declare their tables is printed, too.
 
 Exit status: 0 measured, 2 the folder holds no corpus.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +33,14 @@ from airflow_flinkcompat.model import ENGINES, language_of
 from airflow_flinkcompat.sql import ScriptError
 
 CHANGES, PROGRAMS = "real-changes.jsonl.gz", "pyflink-programs.jsonl.gz"
+_TABLE_API = re.compile(r"\bTableEnvironment\b|\bStreamTableEnvironment\b")
+_BEFORE_1_14 = re.compile(
+    r"\b(?:BatchTableEnvironment|CsvTable(?:Source|Sink)|use_(?:old|blink)_planner|register_table_(?:source|sink)"
+    r"|with_schema|insert_into|sql_update|pyflink\.table\.descriptors)\b"
+    r"|\bTableConfig\(\)|\bt_env\.execute\("
+)
+"""What the Table API had until 1.13: planners to choose, descriptors and sources as objects."""
+_DECLARES = re.compile(r"\bCREATE\s+(?:TEMPORARY\s+)?TABLE\b|\bTableDescriptor\b|\bfrom_elements\(", re.IGNORECASE)
 NO_QUERY = "no query"
 """What is told of a change where a side holds no statement or no query: there is nothing to judge."""
 
@@ -141,20 +151,25 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]]) -> Iter
 
 def _programs(programs: Sequence[dict[str, Any]]) -> Iterator[str]:
     causes: Counter[str] = Counter()
-    whole = 0
+    whole, modern = 0, Counter[bool]()
     for program in programs:
-        side = Side(program["text"], language=language_of(program["path"]), source=program["path"])
+        text = program["text"]
+        is_modern = bool(_TABLE_API.search(text) and _DECLARES.search(text)) and not _BEFORE_1_14.search(text)
+        side = Side(text, language=language_of(program["path"]), source=program["path"])
         try:
             report = check(side, side)
         except (InputError, ScriptError) as error:
             causes[_cause(str(error))] += 1
+            modern[False] += is_modern
             continue
+        modern[report.outcome is Outcome.COMPATIBLE] += is_modern
         if report.outcome is Outcome.COMPATIBLE:
             whole += 1
         else:
             causes[_cause(next(f.message for f in report.findings if not f.overruled_by))] += 1
     yield "\n## Programs\n"
     yield f"Read whole: {whole} of {len(programs)}."
+    yield f"Of those that use the Table API since 1.14 and declare their tables: {modern[True]} of {modern.total()}."
     yield "\n### The first cause that is told of the others\n"
     yield from _table(("cause", "programs"), causes.most_common(40))
 

@@ -29,6 +29,7 @@ environment.execute_sql("INSERT INTO s SELECT a FROM t")
 WRITTEN = [
     {"id": "read", "path": "read.py", "text": READ},
     {"id": "not read", "path": "other.py", "text": READ.replace('"INSERT', 'open(f()).read() or "INSERT')},
+    {"id": "old", "path": "old.py", "text": READ + "environment.scan('t').insert_into('s')\n"},
 ]
 
 
@@ -52,7 +53,8 @@ def test_shares_of_outcomes_and_of_programs(corpus: Path, capsys: pytest.Capture
     assert "Judged 3; 1 hold no query." in of_flink
     assert "| statement-not-read | 1 | 1 |" in of_flink
     assert "| group-key-changed | 1 | 1 |" in of_flink
-    assert "Read whole: 1 of 2." in report
+    assert "Read whole: 2 of 3." in report
+    assert "since 1.14 and declare their tables: 1 of 2." in report
 
 
 def test_what_decides_over_each_change_of_an_outcome(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
