@@ -26,7 +26,7 @@ from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.connectors.facts import Effect, TableUse
+from airflow_flinkcompat.connectors.facts import Effect, SinkState, TableUse
 from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
@@ -187,7 +187,7 @@ class Explained:
         Raises :class:`InputError` where the plans are not as the measured versions write them.
         """
         try:
-            states = job_states(*self.plans, self._stateless_sinks, self._renamed())
+            states = job_states(*self.plans, self._sinks(_keep_nothing), self._renamed())
         except PlanError as error:
             raise InputError(str(error)) from None
         sources = [
@@ -323,6 +323,11 @@ def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
 def _last(name: str) -> str:
     """A table's own name, of ```catalog`.`database`.`table``` or of the name a script has for it."""
     return name.rpartition(".")[2].strip("`")
+
+
+def _keep_nothing(connectors: Set[str | None]) -> bool:
+    """Whether each of these connectors writes with one operator that keeps nothing; a plan tells what precedes it."""
+    return all((found := sink(each)).state is SinkState.NONE and found.operators == 1 for each in connectors)
 
 
 def _one_job(change: Change) -> bool:

@@ -139,3 +139,11 @@ def test_what_a_sink_has_not_committed_is_its_own_connectors(
     made = migrated(KAFKA, KAFKA, sinks=connectors)
     (line,) = (each for each in made.operators if each.new and each.new.kind is StateKind.SINK)
     assert (line.keep, made.refused) == (kept, refused)
+
+
+@pytest.mark.parametrize("connectors", [("jdbc", "jdbc"), ("print", "jdbc"), ("jdbc", "blackhole")])
+def test_a_sink_that_keeps_nothing_takes_other_columns(connectors: tuple[str, str]) -> None:
+    """A metric is added, so that the sink's columns are others."""
+    made = migrated(KAFKA, KAFKA, sinks=connectors)
+    assert not [each for each in made.operators if (each.new or each.old).kind is StateKind.SINK]  # type: ignore[union-attr]
+    assert (made.kept, made.refused) == (Kept.PARTIAL, False)

@@ -74,6 +74,9 @@ def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
         return {"flink": STATELESS} if all(isinstance(top, Source) for top in sinks.tops(pair)) else {}
     if old == new and old in flink.SINKS_WITH_KNOWN_CHAIN and all(map(flink.surely_projected, (pair.old, pair.new))):
         return {"flink": IN_FILES}
+    declared = sinks.table(pair.old_program, pair.old.sink), sinks.table(pair.new_program, pair.new.sink)
+    if any(table is not None and table.primary_key for table in declared):
+        return _unknown("where a sink has a primary key, Flink may keep the rows that go to it, and these changed")
     return _unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
 
 
