@@ -132,7 +132,21 @@ def notes(program: Program) -> tuple[str, ...]:
             for table in program.tables
             if "rowtime" in _names(table.columns)
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*found, *_of_jobs(program.pipelines))))
+
+
+def _of_jobs(pipelines: Sequence[Pipeline]) -> Iterator[str]:
+    jobs = {place if each.statement_set is None else ~each.statement_set for place, each in enumerate(pipelines)}
+    if len(jobs) > 1:
+        yield (
+            f"the script makes {len(jobs)} jobs, each with its own savepoint: name it in front of each and RESET it "
+            "behind, or the later jobs go on from the positions of the first"
+        )
+    if any(not each.sink.table for each in pipelines):
+        yield (
+            "the results of a query without INSERT are kept for the client that shows them: what is said holds where "
+            "they are written into a sink that keeps nothing"
+        )
 
 
 def _of_query(pipeline: Pipeline, windows: Sequence[WindowUse]) -> Iterator[Refusal]:

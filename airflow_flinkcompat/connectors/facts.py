@@ -79,6 +79,7 @@ class Effect(StrEnum):
     READ = "what is read"
     TARGET = "where it is written"
     DECODING = "how bytes become rows, and rows bytes"
+    KEY = "under which key a result is written"
     GUARANTEE = "what a reader of the results can rely on"
     END = "where reading ends"
     STATE = "what is kept, or which operators are planned"

@@ -45,6 +45,11 @@ class OtherStatement:
         return int(self.after[0]) if self.after else 0
 
     @property
+    def tolerates_nothing(self) -> bool:
+        """Whether a DROP takes a name that stands for nothing: it says IF EXISTS."""
+        return " IF EXISTS " in str(self.text).upper()
+
+    @property
     def declared_before(self) -> frozenset[str]:
         """The tables and views declared in front of it, for ALTER and DROP."""
         return frozenset(str(name).removeprefix("temporary ") for name in self.after[1:])

@@ -50,6 +50,8 @@ _SCHEME = re.compile(r"^\s*(?:Bearer|Basic|Digest|Token)\s+", re.IGNORECASE)
 _BARE_VALUE = re.compile(r"[^\s'\"`]+")
 _BARE_PARAMETER = re.compile(r"[^\s'\"`&]+")
 _BARE_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n;])+")
+#: A value that is a placeholder alone, or masked already: what stands behind the comma is another option.
+_SHOWN = re.compile(rf"(?:\*\*\*|{PLACEHOLDER.pattern})(?=[,`]|\s*$)", re.MULTILINE)
 _HEADER_LINE = re.compile(r"(?:(?!\\+[nr])[^\r\n'\"])+")
 #: ``module flag name=value …;`` with values in quotes or without blanks.
 _JAAS = re.compile(
@@ -235,7 +237,7 @@ def _value_after(text: str, match: re.Match[str], key: str) -> Iterator[_Hit]:
         return
     pattern = _bare_pattern(text, match, key, sign)
     for bare in filter(None, (pattern.match(text, position) for position in starts)):
-        if not _same_name(key, bare.group()):
+        if not _same_name(key, bare.group()) and not _SHOWN.match(text, bare.start()):
             yield from _hit(key, text, *bare.span(), bare=True)
 
 

@@ -295,3 +295,11 @@ def test_what_gives_itself_away_by_its_shape_begins_as_is_said(
 ) -> None:
     found = data.draw(st.from_regex(pattern))
     assert any(begin in found for begin in begins)
+
+
+def test_what_stands_behind_a_value_that_may_be_shown_stays() -> None:
+    for shown in (MASK, "${conn.broker.extra.jaas}"):
+        text = f"properties.sasl.jaas.config = {shown}, properties.security.protocol = SASL_SSL"
+        assert mask_secrets(text) == text
+        assert mask_secrets(f"`{text}`") == f"`{text}`"
+    assert SECRET not in mask_secrets(f"sasl.jaas.config = {MASK} required username=u {SECRET}")

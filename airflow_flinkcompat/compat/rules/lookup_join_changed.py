@@ -23,9 +23,11 @@ from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.plan.expressions import Expression, Leaf
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Operator, Output, Source, operators
 
-STRATEGY = "table.optimizer.non-deterministic-update.strategy"
 RESOLVED = Verdict(
-    Outcome.UNKNOWN, Basis.DOCUMENT, f"Lookup join page: {STRATEGY} = TRY_RESOLVE may give it state", Reason.DOCUMENTED
+    Outcome.UNKNOWN,
+    Basis.DOCUMENT,
+    f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may give it state",
+    Reason.DOCUMENTED,
 )
 ELSEWHERE = ("source", "source hints", "query hints", "table functions")
 """Parts that rules of their own speak of: another table, hints, functions."""
@@ -38,7 +40,7 @@ SHOWN = {
 
 
 def on_vvr(pair: OperatorPair) -> Verdict:
-    if dict(pair.pipeline.new_pipeline.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE":
+    if dict(pair.pipeline.new_pipeline.settings).get(lookups.STRATEGY, "").upper() == "TRY_RESOLVE":
         return RESOLVED
     if gathered_above(pair):
         return documented(Outcome.UNKNOWN, "Lookup join page: what it hands on may break operators behind it")

@@ -1,5 +1,6 @@
 from collections.abc import Iterable, Mapping
 
+from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -25,7 +26,7 @@ from airflow_flinkcompat.compat.rule_builders.options.matches import option_matc
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
-from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.connectors import Effect, TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 
@@ -45,7 +46,11 @@ PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider"
 """Other columns of a print sink, with those of the query or by themselves."""
 KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
 REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
-"""Another primary key that holds the key of the results."""
+"""Another primary key that holds the key of the results, in another place."""
+STALE = inferred(
+    Outcome.UNKNOWN,
+    "results under the former key stay where they are, and are never replaced or deleted: write into another place",
+)
 VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
     "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
@@ -80,14 +85,33 @@ def _on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
         # Another sink of which the front stays takes other columns as well.
         safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")
         return together((swapped, measured(Outcome.COMPATIBLE, *PROJECTED))) if safe else swapped
-    if difference.part == "primary key" and not sinks.front_stays(pair) and sinks.connectors(pair)[0] in REKEYED:
-        return measured(Outcome.COMPATIBLE, *REKEYED[sinks.connectors(pair)[0] or ""])
     reason = sinks.stays(pair)
+    if difference.part == "primary key" and sinks.connectors(pair)[0] in sinks.TAKES_UPSERTS:
+        return _rekeyed(pair)
     if not reason:
         return _on_stateless(difference)
     if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*flink.STATELESS_SINKS}:
         return projection_on_flink(pair).get("flink", UNKNOWN)
     return inferred(Outcome.UNKNOWN, reason)
+
+
+def _rekeyed(pair: PipelinePair) -> Verdict:
+    """Another key of results that replace each other by it."""
+    old, new = sinks.tables(pair)
+    connector = sinks.connectors(pair)[0] or ""
+    if old is None or new is None or not _moved(connector, dict(old.options), dict(new.options)):
+        return STALE
+    if reason := sinks.front_stays(pair):
+        return inferred(Outcome.UNKNOWN, reason)
+    ids = REKEYED.get(connector)
+    return measured(Outcome.COMPATIBLE, *ids) if ids else UNKNOWN
+
+
+def _moved(connector: str, old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether results are written into another place, as far as the options say."""
+    differing = (key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    facts = (connectors.option(connector, TableUse.SINK, key) for key in differing)
+    return any(fact is not None and fact.effect is Effect.TARGET for fact in facts)
 
 
 def _on_stateless(difference: Difference) -> Verdict:

@@ -24,6 +24,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import Opti
 from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import sources
 
 RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name")
 UNLIKE = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "the tables are not declared alike: not measured", Reason.NOT_COVERED)
@@ -32,6 +33,15 @@ BY_NAME = Verdict(
     Outcome.UNKNOWN,
     Basis.INFERRED,
     "the stored positions are of the old table: what a restored source makes of them in another one was not measured",
+    Reason.NOT_COVERED,
+)
+
+
+SHARED = Verdict(
+    Outcome.UNKNOWN,
+    Basis.INFERRED,
+    "one job scans a table once for all who read it: a scan that comes or goes gives others new ids (measured: "
+    "read-twice-join-join-apart, read-twice-set-set-apart)",
     Reason.NOT_COVERED,
 )
 
@@ -71,6 +81,14 @@ def _named_by_place(table: Table) -> bool:
     return bool(named_by) and table.option(named_by) is None
 
 
+def _scanned_apart(change: Change, pair: PipelinePair, names: tuple[str, str]) -> bool:
+    """Whether a job may scan more or fewer tables than before: not where all who read one table now read the other."""
+    job = (pair, *change.companions(pair))
+    readers = [[source.table for each in job for source in sources((each.old, each.new)[place])] for place in range(2)]
+    moved = [found.count(name) for found, name in zip(readers, names, strict=True)]
+    return moved[0] != moved[1] or names[1] in readers[0] or names[0] in readers[1]
+
+
 def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | None) -> OptionVerdict | None:
     """What another declaration comes to where only options differ; None where nothing differs."""
     if old is None or new is None:
@@ -102,14 +120,15 @@ def find(change: Change) -> Iterable[RuleMatch]:
             )
             continue
         old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
-        judged = _judged(change, pair, old, new)
-        names = (difference.before, difference.after)
+        names = (str(difference.before), str(difference.after))
+        tables_read = isinstance(difference.before, str) and isinstance(difference.after, str)
+        apart = tables_read and _scanned_apart(change, pair, names)
+        judged = OptionVerdict("others of the job read it too", SHARED) if apart else _judged(change, pair, old, new)
         declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
         yield RuleMatch(
             "another table is read",
             (difference.key, *declared),
-            str(difference.before),
-            str(difference.after),
+            *names,
             difference.before_span,
             difference.after_span,
             verdicts={"flink": judged.verdict} if judged else {},

@@ -242,7 +242,9 @@ def _settled(change: Change, table: str, pair: PipelinePair, difference: Differe
     verdict = stateless.settled(pair, found, *stateless.SOURCE_PARTS[difference.part])
     if verdict.outcome is not Outcome.UNKNOWN:
         return verdict
-    return one_aggregation.kept(pair, difference.part, change.used_columns(table)) or verdict
+    row = refined(change, table, difference)
+    part = row if row == "watermark delay" else difference.part
+    return one_aggregation.kept(pair, part, change.used_columns(table)) or verdict
 
 
 def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:

@@ -77,6 +77,8 @@ def _drop(fact: OtherStatement, place: int, change: Change) -> str:
     """Why a DROP does nothing to the queries of its side."""
     kind, name = fact.subject
     program = change.programs[place]
+    if name not in fact.declared_before and not fact.tolerates_nothing:
+        return ""  # Flink refuses it in a session of its own, where nothing is there yet
     if kind == "VIEW":
         known = name in fact.declared_before
         return "" if known and fact.queries_before < len(program.pipelines) else "no query behind it reads the view"

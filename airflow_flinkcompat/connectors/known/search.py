@@ -6,7 +6,13 @@ from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, Known, 
 
 _PAGE = "Elasticsearch connector page"
 _OPTIONS = (
-    *facts(Effect.TARGET, _PAGE, "hosts", "index", "document-type", "document-id.key-delimiter"),
+    *facts(Effect.TARGET, _PAGE, "hosts", "index", "document-type"),
+    *facts(
+        Effect.KEY,
+        _PAGE,
+        "document-id.key-delimiter",
+        says="documents get other ids: those of before stay where they are, and are never replaced or deleted",
+    ),
     *facts(Effect.CREDENTIALS, _PAGE, "username", "password"),
     *facts(Effect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
     *facts(Effect.GUARANTEE, _PAGE, "sink.delivery-guarantee"),

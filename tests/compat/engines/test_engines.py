@@ -53,6 +53,8 @@ def test_adjusters_run_in_a_visible_order() -> None:
             "unknown_value_adjuster",
             "shared_job_adjuster",
             "key_order_adjuster",
+            "unchained_sink_adjuster",
+            "resolved_lookup_adjuster",
             "compiled_plans_adjuster",
             "operator_ids_adjuster",
         ],

@@ -11,6 +11,8 @@ from airflow_flinkcompat.compat.changes.query_form import QueryApi
 from airflow_flinkcompat.compat.engines.flink import restores
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
+from airflow_flinkcompat.compat.engines.flink.lookups import STRATEGY, is_lookup
+from airflow_flinkcompat.compat.engines.flink.sinks import chains_otherwise
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
 from airflow_flinkcompat.compat.engines.protocol import (
     MOVED,
@@ -105,6 +107,23 @@ def key_order_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     follows = (_may_follow_the_table(side) for pair in about for side in (pair.old, pair.new))
     moved = any(map(keys_may_move, into)) or (any(follows) and not case.change.written_alike)
     return doubted(finding, why) if moved else finding
+
+
+def unchained_sink_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """A sink with a parallelism of its own leaves the id of what stands in front of it to what comes in between."""
+    why = "the sink has a parallelism of its own: what comes or goes in front may give others another id"
+    about = case.change.pipelines_about(finding.sink)
+    return doubted(finding, why) if any(chains_otherwise(pair, case.change) for pair in about) else finding
+
+
+def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """A lookup keeps the rows it found where Flink is to resolve updates that would not be determined."""
+    asked = any(
+        dict(pipeline.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE" and any(map(is_lookup, operators(output)))
+        for pair in case.change.pipelines_about(finding.sink)
+        for pipeline, output in ((pair.old_pipeline, pair.old), (pair.new_pipeline, pair.new))
+    )
+    return doubted(finding, f"{STRATEGY} = TRY_RESOLVE may make a lookup keep rows") if asked else finding
 
 
 def compiled_plans_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
@@ -223,6 +242,8 @@ class FlinkEngine:
         unknown_value_adjuster,
         shared_job_adjuster,
         key_order_adjuster,
+        unchained_sink_adjuster,
+        resolved_lookup_adjuster,
         compiled_plans_adjuster,
         operator_ids_adjuster,
     )

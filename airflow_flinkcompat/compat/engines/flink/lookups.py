@@ -41,6 +41,11 @@ class LookupMode(StrEnum):
     NOT_KNOWN = "not known"
 
 
+STRATEGY = "table.optimizer.non-deterministic-update.strategy"
+"""Under ``TRY_RESOLVE`` a lookup of rows that change keeps what it found (Lookup join page;
+StreamNonDeterministicUpdatePlanVisitor)."""
+
+
 def is_lookup(operator: object) -> bool:
     """Whether an operator is a lookup join."""
     return isinstance(operator, JoinOperator) and operator.form is JoinForm.LOOKUP

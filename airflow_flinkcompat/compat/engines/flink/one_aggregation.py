@@ -27,10 +27,12 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "order": ("ks-group-column-order", "ks-tumble-column-order", "ks-tumble-all-read-column-order"),
     "computed": ("ks-group-computed-unread", "ks-group-proctime-unread", "ks-tumble-computed-unread"),
     "metadata": ("ks-group-meta-unread", "ks-tumble-meta-unread"),
+    "watermark delay": ("kafka-source-tumble-watermark-delay", "kafka-source-tumble-watermark-delay-p2"),
 }
 """Restores across which such a part of the source's declaration changed."""
 _WITHOUT_WINDOWS: Mapping[str, tuple[str, ...]] = {
-    "watermark": ("ks-group-watermark-delay", "ks-group-wm-added", "ks-group-wm-removed", "ks-group-ts-to-metadata"),
+    "watermark": ("ks-group-wm-added", "ks-group-wm-removed", "ks-group-ts-to-metadata"),
+    "watermark delay": ("ks-group-watermark-delay",),
 }
 """The same where no window closes by the watermark."""
 _REFUSED = ("ks-group-all-read-unread-end", "ks-tumble-every-read-unread-end", "ks-tumble-unread-removed")
@@ -41,7 +43,7 @@ def kept(pair: PipelinePair, part: str, used: Set[str]) -> Verdict | None:
 
     Args:
         pair: The query; whether it computes something else is judged where it does.
-        part: The part of the source's declaration that differs.
+        part: The part of the source's declaration that differs, a watermark's delay apart from any other.
         used: The columns of the source that a query of either side reads.
 
     Returns:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import Ranking, over_aggregation, same_types, stores_no_row
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import FORMATS, Known
@@ -171,11 +172,23 @@ def rows_may_wait(ranking: Ranking) -> Verdict | None:
             return unmeasured("only a window Top-N over an aggregation holds nothing between watermarks")
         if window.window.kind is not WindowKind.TUMBLE or window.time_attribute is not TimeAttribute.ROWTIME:
             return unmeasured("only event-time TUMBLE windows were measured")
-    for pipeline in (ranking.pair.pipeline.old_pipeline, ranking.pair.pipeline.new_pipeline):
+    return None if at_parallelism_one(ranking.pair.pipeline) else NOT_AT_ONE
+
+
+def at_parallelism_one(pair: PipelinePair) -> bool:
+    """Whether the settings of both sides say that a query runs with one subtask of each operator.
+
+    Args:
+        pair: The query.
+
+    Returns:
+        False where nothing is said: the cluster's default decides.
+    """
+    for pipeline in (pair.old_pipeline, pair.new_pipeline):
         default, of_tables = (dict(pipeline.settings).get(key) for key in _PARALLELISM)
         if default != "1" or of_tables not in (None, "-1", "1"):
-            return NOT_AT_ONE
-    return None
+            return False
+    return True
 
 
 def _by_layout(same: bool | None) -> Consequence | None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
-from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, right, unmeasured
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, at_parallelism_one, right, unmeasured
 from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
-from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import Known, SinkFacts, SinkState
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
@@ -39,6 +39,13 @@ TAKEN_AWAY = {
 }
 """What a sink kept finds no operator any more, refused at submit."""
 KAFKA_TO_FILES = ("sk-stateless-kafka-to-filesystem",)
+_UNCHAINED = replace(
+    unmeasured(
+        "only at parallelism 1 is the writer of files chained as Kafka's is: parallelism.default is not set to 1 on "
+        "both sides"
+    ),
+    remedy=Remedy.PARALLELISM_ONE,
+)
 _GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
@@ -94,7 +101,7 @@ def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) 
     table = sinks.tables(pair)[0]
     guarantees = {table.option(key) for key in _GUARANTEES} if table is not None else {"exactly-once"}
     if names == ("kafka", "filesystem") and "exactly-once" not in guarantees:
-        return right(*KAFKA_TO_FILES)
+        return right(*KAFKA_TO_FILES) if at_parallelism_one(pair) else _UNCHAINED
     if names == ("filesystem", "kafka"):
         return unmeasured("rows in files that were not finished are lost; with none in progress a restore was right")
     return unmeasured(f"what sink {names[0]} keeps is given to sink {names[1]}: not measured")
@@ -114,6 +121,9 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
     """Why Flink may plan something else in front of the new sink, or nothing at all; "" where it does not for sure."""
     if reason := sinks.front_stays(pair):
         return reason
+    table = sinks.tables(pair)[1]
+    if table is not None and (table.option("auto-compaction") or "").lower() == "true":
+        return "operators that compact files read at a restore what they stored, and there is nothing"
     projected = all(map(surely_projected, (pair.old, pair.new)))
     if new.state is not SinkState.NOT_KNOWN and new.operators is None and not projected:
         return "the sink may plan operators of its own: whether what stands in front is chained to it is not known"
@@ -121,7 +131,6 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
         return "another number of operators of the sink numbers those of the statement set's other queries anew"
     if pair.operators and sinks.shares_its_job(pair) and not projected:
         return "several sinks hang behind one operator: how many are chained to it decides about its id"
-    table = sinks.tables(pair)[1]
     if new.updates is Known.YES or table is None:
         return ""
     top = pair.new.segment.origin

@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.acceptance.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
+from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.connectors import Known, SinkState
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Table
@@ -150,6 +151,8 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
     windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
     if old.enforced != new.enforced and (not windowed or shares_its_job(pair)):
         return "a sink's NOT NULL columns and lengths were changed across a restore only behind a windowed aggregation"
+    if shares_its_job(pair) and bool(old.enforced or old.key) != bool(new.enforced or new.key):
+        return "an operator that checks for NULL comes or goes, which numbers those of the job's other queries anew"
     if old.parallelism != new.parallelism and not at_any_parallelism:
         return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
     if _spread_without_a_key(pair):
@@ -169,6 +172,26 @@ def _spread_without_a_key(pair: PipelinePair) -> bool:
         return False
     read = (segment for segment in segments(pair.new) if isinstance(segment.origin, Source))
     return not (appends(pair.new.segment) and all(appends_only(segment, pair.new_program) for segment in read))
+
+
+def chains_otherwise(pair: PipelinePair, change: Change) -> bool:
+    """Whether what stands in front of a sink of its own parallelism may get another id.
+
+    Such a sink is chained to nothing: the first operator that is put in front of it is what the one before is chained
+    to, and ids count what is chained. A Calc in front of it on both sides takes this upon itself.
+    """
+    sides = (pair.old, pair.new)
+    if all(_own_parallelism(*side) is None for side in zip(sides, tables(pair), strict=True)):
+        return False
+    enforced = {None if front is None else front.enforced for front in fronts(pair)}
+    if len(enforced) == 1 and all(map(surely_projected, sides)):
+        return False
+    names = {name for side in sides for name in (side.sink, *(source.table for source in sources(side)))}
+    declared_otherwise = any(
+        difference.part != "options" and difference.key.startswith(tuple(f"table/{name}/" for name in names))
+        for difference in change.script_differences
+    )
+    return len(enforced) > 1 or declared_otherwise or not pair.parts <= {"sink", "sink hints"}
 
 
 def shares_its_job(pair: PipelinePair) -> bool:

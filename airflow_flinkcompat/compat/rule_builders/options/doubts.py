@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionChange, Options
-from airflow_flinkcompat.connectors import Effect, OptionFact, catalogue
+from airflow_flinkcompat.connectors import Effect, OptionFact, TableUse, catalogue
 
 _CHOICES: Mapping[str, frozenset[str]] = {
     "sink.delivery-guarantee": frozenset({"none", "at-least-once", "exactly-once"}),
@@ -23,7 +23,7 @@ _STARTUP_NEEDS: Mapping[str, str] = {
     "timestamp": "scan.startup.timestamp-millis",
     "specific-offsets": "scan.startup.specific-offsets",
 }
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_FILE_SYSTEM = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)(?://([^/]*))?")
 _NAMED_ALIKE = ("ignore-parse-errors", "fail-on-missing-field")
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"})
 _WITH_LENGTH = frozenset({"VARCHAR", "STRING", "VARBINARY", "BYTES"})
@@ -54,7 +54,7 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
         The reason; "" where there is none.
     """
     key, after = change.key, change.after
-    if change.connector == "filesystem" and key == "path" and len({_scheme(each) for each in change.values}) > 1:
+    if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
         return "files that are being written were begun in another file system, which may not take them over"
     if None in change.values and key in _COMES_OR_GOES:
         return _COMES_OR_GOES[key]
@@ -64,7 +64,13 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
         return why
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may be no value of it"
+    if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _written(change):
+        return "a sink writes into several topics only by a metadata column that says into which"
     return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
+
+
+def _written(change: OptionChange) -> bool:
+    return any(used.use is TableUse.SINK for used in change.uses)
 
 
 def _of_generator(change: OptionChange, after: Options) -> str:
@@ -87,10 +93,10 @@ def _of_generator(change: OptionChange, after: Options) -> str:
     return ""
 
 
-def _scheme(path: str | None) -> str:
-    """The file system of a path; one that names none is taken for Flink's default."""
-    found = _SCHEME.match(path or "")
-    return found[0].lower() if found else "file:"
+def _file_system(path: str | None) -> tuple[str, str]:
+    """The scheme of a path, and the bucket or host; one that names none is taken for Flink's default."""
+    found = _FILE_SYSTEM.match(path or "")
+    return (found[1].lower(), found[2] or "") if found else ("file:", "")
 
 
 def _another_way(change: OptionChange) -> bool:
@@ -118,6 +124,8 @@ def _together(connector: str | None, after: Options) -> str:
     kafka = connector in ("kafka", "upsert-kafka")
     if kafka and guarantee == "exactly-once" and "sink.transactional-id-prefix" not in after:
         return "exactly-once asks for 'sink.transactional-id-prefix'"
+    if kafka and guarantee == "exactly-once" and after.get("properties.acks", "all") not in ("all", "-1"):
+        return "a producer of transactions takes no other 'properties.acks' than all"
     if {"topic", "topic-pattern"} <= after.keys():
         return "'topic' and 'topic-pattern' exclude each other"
     for prefix in {key.rpartition(".")[0] for key in after if key.endswith(_NAMED_ALIKE)}:

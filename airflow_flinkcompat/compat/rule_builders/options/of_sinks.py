@@ -14,6 +14,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     append_only,
     formats,
     harmless,
+    members,
     names_a_format,
     not_measured,
     parallelism,
@@ -27,8 +28,13 @@ NOT_IN_WRITERS = ("sk-stateless-kafka-properties", "sk-group-upsert-buffer-remov
 SPREAD = ("sk-tumble-print-parallelism-2", "sk-group-jdbc-parallelism-2")
 """A sink that keeps nothing got a parallelism of its own, behind a Calc."""
 SPREAD_AS_THE_JOB = ("x-sink-option",)
-ROW_FORMATS = frozenset({"json", "csv", "raw"})
-"""Formats whose files a sink writes row by row, and goes on with after a restore."""
+WRITTEN_WHOLE = frozenset({"csv", "avro", "parquet", "orc"})
+"""Formats of which a sink finishes every file at a checkpoint (BulkWriterFormatFactory); with others it goes on with a
+file after a restore, in the place where it was begun (measured: open-files-stateless-path)."""
+TEXT_FORMATS = frozenset({"json", "csv", "raw"})
+"""Formats with a line for a row: a file that is not finished may go on in another of them."""
+BROKERS = "properties.bootstrap.servers"
+GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
 def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
@@ -40,10 +46,12 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
         return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
-    if fact.effect is Effect.STATE:
+    if fact.effect in (Effect.STATE, Effect.KEY):
         return not_measured(change, fact, f"{fact.says}: not measured")
     if fact.effect is Effect.DECODING and names_a_format(change):
         return _format_of_sink(change, fact)
+    if fact.effect is Effect.TARGET and (kept := _begun_at_the_old_place(change)):
+        return not_measured(change, fact, kept)
     says = _SAID_OF_SINKS.get(fact.effect, "what the sink keeps does not hold it")
     if fact.ids or nothing or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
         return harmless(fact, says, NOTHING_KEPT if nothing else facts.ids or NOT_IN_WRITERS)
@@ -59,6 +67,16 @@ def _spread(pair: PipelinePair) -> OptionVerdict:
     if reason := sinks.front_stays(pair, at_any_parallelism=projected):
         return OptionVerdict(reason, unmeasured(reason))
     return OptionVerdict("what stands in front of it stays", right(*(SPREAD if projected else SPREAD_AS_THE_JOB)))
+
+
+def _begun_at_the_old_place(change: OptionChange) -> str:
+    """What a sink stores of results that it has begun to write and cannot go on with elsewhere; "" where nothing."""
+    if change.connector == "filesystem" and not set(formats(change)) <= WRITTEN_WHOLE:
+        return "a file that is not finished goes on where it was begun: rows from now on go to the old place (measured)"
+    exactly_once = "exactly-once" in (change.before.get(key, "").lower() for key in GUARANTEES)
+    if change.key == BROKERS and exactly_once and not set.intersection(*map(members, change.values)):
+        return "transactions that are not committed yet would be asked for at brokers that have never seen them"
+    return ""
 
 
 _SAID_OF_SINKS = {
@@ -87,9 +105,11 @@ def _format_of_sink(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     ids = _FORMATS_OF_SINKS.get(change.connector or "", ())
     appending = append_only(old, new)
     in_files = connectors.sink(change.connector).state is SinkState.WRITER
-    if ids and appending and (not in_files or {old, new} <= ROW_FORMATS):
+    if ids and appending and (not in_files or {old, new} <= TEXT_FORMATS):
         return OptionVerdict(
-            "what the sink keeps holds no format: results from now on are written in the new one", right(*ids)
+            "what the sink keeps holds no format: results from now on are written in the new one"
+            + (", the rest of a file that is not finished, too" if in_files and old not in WRITTEN_WHOLE else ""),
+            right(*ids),
         )
     return not_measured(change, fact, "a change between these formats of a sink was not measured")
 
