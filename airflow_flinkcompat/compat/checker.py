@@ -19,6 +19,7 @@ from airflow_flinkcompat.compat.engines.protocol import Case, Engine, FindingAdj
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.environments import environments
 from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.one_column import one_for_each_column
 from airflow_flinkcompat.compat.planner import Explained, Plans
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
@@ -108,7 +109,7 @@ def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -
         for side in sides:
             side.require_query()
         fired = _evaluate(change, explained)
-        findings = _apply_precedence(fired)
+        findings = one_for_each_column(_apply_precedence(fired), change)
         sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
         findings, sinks, entries = [TOO_DEEP], (), ()
@@ -295,6 +296,7 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
         after_span=match.after_span or spans[1],
         operator=target.path if isinstance(target, OperatorPair) else "",
         remedy=verdict.remedy,
+        claims=match.claims,
     )
 
 

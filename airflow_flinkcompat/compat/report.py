@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -40,7 +40,8 @@ class Finding:
     ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``,
     ``evidence`` the ids of the restores alone.
     ``sink`` None: the script as a whole; ``operator`` is the path of the operator it is about, "" where it is none.
-    ``remedy`` is what a user can say to settle an unknown.
+    ``remedy`` is what a user can say to settle an unknown. ``claims`` are the keys of the differences that it speaks
+    of; a report that was written and read again holds none.
     """
 
     rule: str
@@ -61,6 +62,7 @@ class Finding:
     overruled_by: str = ""
     operator: str = ""
     remedy: Remedy | None = None
+    claims: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON values, secrets masked; :meth:`from_dict` reads it back.
