@@ -19,6 +19,32 @@ from tests.migration.cases import Case, load_cases, migration_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 NOW = 1_800_000_000_000
+DAILY = frozenset(
+    {
+        "a metric is added to a tumbling window",
+        "a distinct count is added to hopping windows",
+        "a key leaves hopping windows and a metric moves",
+        "every key leaves cumulating windows",
+        "a metric is added to sessions",
+        "keys and numbers of a window become longer",
+        "a key leaves an aggregation over results that change",
+        "values live for a while from now on",
+        "another number of key groups",
+        "a condition comes below a window on request",
+        "a column leaves the highest two of a key",
+        "a column comes to a deduplication",
+        "a sum comes to the frame of a minute and another goes",
+        "columns come to both sides of a join",
+        "columns come to and leave the sides of an interval join",
+        "a column comes to both sides of a temporal join",
+    }
+)
+"""One of each kind of operator and of rewrite; each takes about six seconds."""
+CASES = [
+    case if case.title in DAILY else pytest.param(case, marks=pytest.mark.nightly, id=case.title)
+    for case in load_cases()
+    if not case.refused
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +72,11 @@ def test_what_would_be_read_wrong_is_refused(case: Case, bench: Bench) -> None:
     assert [each.reason for each in lines if each.keep is Keep.IMPOSSIBLE] == [case.refused]
 
 
-@pytest.mark.parametrize("case", [case for case in load_cases() if not case.refused], ids=lambda case: case.title)
+def test_each_kind_is_run_every_day() -> None:
+    assert {case.title for case in load_cases()} >= DAILY
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_what_is_kept_goes_on(case: Case, bench: Bench) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     alone = bench.run(Pair(case.title, "migration", case.title, case.old, case.new))
