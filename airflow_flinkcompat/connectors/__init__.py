@@ -22,7 +22,7 @@ from airflow_flinkcompat.connectors.facts import (
     StoredPositions,
     TableUse,
 )
-from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.connectors.formats import FORMATS, format_option
 from airflow_flinkcompat.connectors.registry import catalogue, format_keys, lookup, option, sink, source
 from airflow_flinkcompat.connectors.startup import Startup
 
@@ -45,6 +45,7 @@ __all__ = [
     "TableUse",
     "catalogue",
     "format_keys",
+    "format_option",
     "lookup",
     "option",
     "sink",

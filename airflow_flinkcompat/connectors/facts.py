@@ -70,21 +70,21 @@ class TableUse(StrEnum):
 
 
 class Effect(StrEnum):
-    """What another value of an option means to a job that goes on from its savepoint."""
+    """What an option decides of a job that goes on from its savepoint, as the end of a sentence: "it decides …"."""
 
     TUNES = "how fast or in which portions the same rows come and go"
     BEGINNING = "where a start without state begins"
-    CREDENTIALS = "who asks"
+    CREDENTIALS = "who connects, and how the connection is secured"
     ADDRESS = "where the system is reached"
     READ = "what is read"
     TARGET = "where it is written"
-    DECODING = "how bytes become rows, and rows bytes"
+    DECODING = "how rows are read from bytes, and written as bytes"
     KEY = "under which key a result is written"
-    GUARANTEE = "what a reader of the results can rely on"
+    GUARANTEE = "whether each row counts exactly once, at least once, or perhaps never"
     END = "where reading ends"
-    STATE = "what is kept, or which operators are planned"
-    IGNORED = "nothing: another use of the table reads it"
-    NOT_KNOWN = "nobody said what it does"
+    STATE = "what is stored in savepoints, or which operators Flink plans"
+    IGNORED = "nothing here, as only another use of the table reads it"
+    NOT_KNOWN = "something that nobody has described"
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,10 @@ class OptionFact:
     Attributes:
         key: The option, with a ``*`` for any text.
         effect: What another value of it means.
-        ids: Restores across which it was changed: all right where the effect is harmless, all of one bad end where it
-            is not. None, where none was run.
+        ids: Restores across each of which it was changed: all right where the effect is harmless, all of one bad end
+            where it is not. None, where none was run.
         document: The page or class that says so, where no restore does.
+        alias_of: The option that it is another name of, as the document says: across its restores that was changed.
         says: What a restore does, for a reader, as the end of a sentence about the option.
         listed: How several places stand in it.
         unless: Another option and its value under which the restores do not speak of it.
@@ -130,6 +131,7 @@ class OptionFact:
     effect: Effect
     ids: tuple[str, ...] = ()
     document: str = ""
+    alias_of: str = ""
     says: str = ""
     listed: ListedPlaces | None = None
     unless: tuple[str, str] = ("", "")

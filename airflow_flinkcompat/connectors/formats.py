@@ -5,25 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from airflow_flinkcompat.connectors.facts import Effect, FormatFacts, Known, OptionFact
+from airflow_flinkcompat.connectors.facts import Effect, FormatFacts, Known, OptionFact, facts
 
-_TOLERANCE = (
-    "ks-stateless-ignore-parse-errors",
-    "ks-group-ignore-parse-errors",
-    "ks-stateless-fail-on-missing",
-    "ks-tumble-fail-on-missing",
-)
-_OTHER_BYTES = ("ks-stateless-format-csv",)
 _PAGE = "Formats pages of Flink's documentation"
 
 
-def _decoding(*names: str) -> tuple[OptionFact, ...]:
-    return tuple(OptionFact(name, Effect.DECODING, _OTHER_BYTES, _PAGE) for name in names)
+def _decoding(*names: str, says: str = "") -> tuple[OptionFact, ...]:
+    return facts(Effect.DECODING, _PAGE, *names, says=says)
 
 
 _JSON = (
-    OptionFact("ignore-parse-errors", Effect.DECODING, _TOLERANCE),
-    OptionFact("fail-on-missing-field", Effect.DECODING, _TOLERANCE),
+    OptionFact(
+        "ignore-parse-errors", Effect.DECODING, ("ks-stateless-ignore-parse-errors", "ks-group-ignore-parse-errors")
+    ),
+    OptionFact("fail-on-missing-field", Effect.DECODING, ("ks-stateless-fail-on-missing", "ks-tumble-fail-on-missing")),
     *_decoding(
         "timestamp-format.standard",
         "map-null-key.mode",
@@ -33,22 +28,23 @@ _JSON = (
         "decode.json-parser.enabled",
     ),
 )
-_CSV = (
-    OptionFact("ignore-parse-errors", Effect.DECODING, _TOLERANCE),
-    *_decoding(
-        "field-delimiter",
-        "disable-quote-character",
-        "quote-character",
-        "allow-comments",
-        "array-element-delimiter",
-        "escape-character",
-        "null-literal",
-        "write-bigdecimal-in-scientific-notation",
-    ),
+_CSV = _decoding(
+    "ignore-parse-errors",
+    "field-delimiter",
+    "disable-quote-character",
+    "quote-character",
+    "allow-comments",
+    "array-element-delimiter",
+    "escape-character",
+    "null-literal",
+    "write-bigdecimal-in-scientific-notation",
 )
-_REGISTRY = _decoding(
-    *(f"{prefix}{name}" for prefix in ("", "schema-registry.") for name in ("subject", "schema")),
-    *("basic-auth.*", "bearer-auth.*", "ssl.*"),
+_REGISTRY = (
+    *_decoding(*(f"{prefix}{name}" for prefix in ("", "schema-registry.") for name in ("subject", "schema"))),
+    *_decoding(
+        *("basic-auth.*", "bearer-auth.*", "ssl.*"),
+        says="it decides who asks the registry for schemas, and how that connection is secured; no state holds that",
+    ),
 )
 """Of a registry all but its address, behind which the schema of a stored number may be another one."""
 FORMATS: Mapping[str, FormatFacts] = {
@@ -82,7 +78,7 @@ def format_option(key: str) -> OptionFact | None:
         The fact; None where the format or the option is not known.
     """
     found = _OPTION.fullmatch(key)
-    facts = None if found is None else FORMATS.get(found["format"])
-    if found is None or facts is None:
+    format_facts = None if found is None else FORMATS.get(found["format"])
+    if found is None or format_facts is None:
         return None
-    return next((each for each in facts.options if each.covers(found["name"])), None)
+    return next((each for each in format_facts.options if each.covers(found["name"])), None)

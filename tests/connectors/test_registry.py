@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.connectors import (
+    FORMATS,
     Effect,
     Known,
     OptionFact,
@@ -22,7 +24,12 @@ from airflow_flinkcompat.connectors import (
     sink,
     source,
 )
+from measure import results
+from tests import measured
+from tests.measured import Restore
 
+PREFIXES = ("", "key.", "value.")
+"""What may stand in front of an option of a format."""
 HARMLESS = frozenset(Effect) - {Effect.READ, Effect.END, Effect.STATE, Effect.NOT_KNOWN}
 
 
@@ -35,6 +42,18 @@ def facts() -> list[tuple[str, OptionFact]]:
     ]
 
 
+def of_formats() -> list[tuple[str, OptionFact]]:
+    return [(name, option) for name, each in FORMATS.items() for option in each.options]
+
+
+def changed_options(pair: Restore) -> set[str]:
+    """The options of tables that differ between the sides of a restore, by their names."""
+    old, new = (
+        {(table.name, *option) for table in side.program.tables for option in table.options} for side in pair.sides()
+    )
+    return {key for _, key, _ in old ^ new}
+
+
 def test_what_is_not_listed_is_not_known() -> None:
     assert source("made-up").positions is StoredPositions.NOT_KNOWN
     assert sink("made-up").state is sink(None).state is SinkState.NOT_KNOWN
@@ -44,6 +63,44 @@ def test_what_is_not_listed_is_not_known() -> None:
 
 def test_every_option_rests_on_restores_or_on_a_document() -> None:
     assert [place for place, fact in facts() if not fact.ids and not fact.document] == []
+
+
+def test_an_option_rests_on_restores_across_each_of_which_it_was_changed() -> None:
+    named = [(place, name, (fact.alias_of or fact.key,)) for place, fact in facts() for name in fact.ids]
+    for place, fact in facts():
+        if (listed := fact.listed) is not None:
+            key = "topic" if fact.key == listed.pattern else fact.key
+            named += [(place, name, (key,)) for name in (*listed.reordered, *listed.added)]
+            named += [(place, name, (listed.pattern,)) for name in listed.matched]
+    for format, fact in of_formats():
+        keys = tuple(f"{prefix}{format}.{fact.key}" for prefix in PREFIXES)
+        named += [(f"format {format}: {fact.key}", name, keys) for name in fact.ids]
+    wanted = {name for _, name, _ in named}
+    run = [*measured.connectors()]
+    for path in results.FOLDER.glob("*.json"):
+        run += measured.load(str(path), only=wanted)
+    pairs = {pair.id: pair for pair in run if pair.id in wanted}
+    assert wanted == pairs.keys()
+    changed = {name: changed_options(pair) for name, pair in pairs.items()}
+    assert not [
+        (place, name, changed[name])
+        for place, name, keys in named
+        if not any(fnmatchcase(each, key) for each in changed[name] for key in keys)
+    ]
+
+
+def test_another_name_of_an_option_rests_on_a_document_and_on_the_restores_of_that_option() -> None:
+    aliases = [
+        (fact, next(each for each in options if each.key == fact.alias_of))
+        for connector in catalogue().values()
+        for options in connector.options.values()
+        for fact in options
+        if fact.alias_of
+    ]
+    assert aliases
+    for fact, named in aliases:
+        assert fact.document
+        assert (fact.ids, fact.effect) == (named.ids, named.effect)
 
 
 def test_restores_that_are_named_were_run_and_ended_as_the_effect_says() -> None:

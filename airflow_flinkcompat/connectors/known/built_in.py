@@ -32,8 +32,8 @@ CONNECTORS = (
             upserts=Known.NO,
             updates=Known.YES,
             options=(
-                OptionFact("print-identifier", Effect.TUNES, ("x-sink-option", "sinks-print-option")),
-                OptionFact("standard-error", Effect.TUNES, ("x-sink-option",)),
+                OptionFact("print-identifier", Effect.TUNES, document="PrintTableSinkFactory: it begins each line"),
+                OptionFact("standard-error", Effect.TUNES, ("sinks-print-option",)),
                 OptionFact("sink.parallelism", Effect.TUNES, ("sk-stateless-print-parallelism",)),
             ),
             ids=("sinks-unchanged",),

@@ -14,6 +14,7 @@ from airflow_flinkcompat.connectors.facts import (
 from airflow_flinkcompat.connectors.startup import BY_OFFSET, Startup
 
 _PAGE = "Flink CDC 3.5, connector page"
+_CAPTURES_NONE = f"{_PAGE}: scan newly added tables; a reader captures none without the option"
 _CHUNKS = ("cdc-stateless-chunk", "cdc-group-chunk")
 _ENGINE = ("cdc-stateless-renamed-heartbeat",)
 _ELSEWHERE = (
@@ -31,9 +32,10 @@ _POSTGRES = (
     OptionFact(
         "schema-name",
         Effect.READ,
-        ("cdc-stateless-table",),
+        document=_CAPTURES_NONE,
         says=_ELSEWHERE,
         unless=("scan.newly-added-table.enabled", "true"),
+        expression=True,
     ),
     OptionFact(
         "slot.name",
@@ -106,7 +108,7 @@ def _incremental(default: str) -> tuple[OptionFact, ...]:
             OptionFact(
                 key,
                 Effect.READ,
-                document=f"{_PAGE}: scan newly added tables; a reader captures none without the option",
+                document=_CAPTURES_NONE,
                 says=_NOT_CAPTURED,
                 unless=("scan.newly-added-table.enabled", "true"),
                 expression=True,

@@ -21,10 +21,9 @@ from airflow_flinkcompat.connectors.startup import EARLIEST, Startup
 
 _CACHE = ("sk-stateless-lookup-cache", "sk-group-lookup-cache")
 _RETRIES = ("sk-stateless-lookup-retries", "sk-group-lookup-retries")
-_OTHER_ROWS = ("sk-stateless-lookup-table",)
 _SINK_RETRIES = ("sk-stateless-jdbc-retries", "sk-group-jdbc-retries")
 _SCAN = "JdbcDynamicTableSource (4.0): an InputFormatProvider, whose bounds are a condition of its query"
-_PASSWORD = ("sk-stateless-jdbc-password",)
+_PAGE = "JDBC connector page"
 
 CONNECTORS = (
     ConnectorFacts(
@@ -53,13 +52,13 @@ CONNECTORS = (
             options=(
                 OptionFact("url", Effect.TARGET, ("sk-group-jdbc-url",)),
                 OptionFact("table-name", Effect.TARGET, ("sk-stateless-jdbc-table", "sk-group-jdbc-table")),
-                OptionFact("username", Effect.CREDENTIALS, _PASSWORD),
-                OptionFact("password", Effect.CREDENTIALS, _PASSWORD),
+                OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
+                OptionFact("password", Effect.CREDENTIALS, ("sk-stateless-jdbc-password",)),
                 OptionFact("sink.buffer-flush.*", Effect.TUNES, ("sk-stateless-jdbc-buffer",)),
                 OptionFact("sink.max-retries", Effect.TUNES, _SINK_RETRIES),
                 OptionFact("connection.max-retry-timeout", Effect.TUNES, _SINK_RETRIES),
-                OptionFact("driver", Effect.TUNES, document="JDBC connector page"),
-                OptionFact("compatible-mode", Effect.TUNES, document="JDBC connector page"),
+                OptionFact("driver", Effect.TUNES, ("jdbc-sink-stateless-driver", "jdbc-sink-group-driver")),
+                OptionFact("compatible-mode", Effect.TUNES, document=_PAGE),
                 OptionFact("sink.parallelism", Effect.TUNES, ("sk-group-jdbc-parallelism-2",)),
             ),
             ids=("sk-stateless-jdbc-unchanged",),
@@ -71,14 +70,14 @@ CONNECTORS = (
                 OptionFact("lookup.cache*", Effect.TUNES, _CACHE),
                 OptionFact("lookup.partial-cache.*", Effect.TUNES, _CACHE),
                 OptionFact("lookup.max-retries", Effect.TUNES, _RETRIES),
-                OptionFact("connection.max-retry-timeout", Effect.TUNES, _RETRIES),
-                OptionFact("table-name", Effect.READ, _OTHER_ROWS),
-                OptionFact("url", Effect.READ, _OTHER_ROWS),
-                OptionFact("username", Effect.CREDENTIALS, document="JDBC connector page"),
-                OptionFact("password", Effect.CREDENTIALS, document="JDBC connector page"),
-                OptionFact("driver", Effect.TUNES, document="JDBC connector page"),
+                OptionFact("connection.max-retry-timeout", Effect.TUNES, document=_PAGE),
+                OptionFact("table-name", Effect.READ, ("sk-stateless-lookup-table",)),
+                OptionFact("url", Effect.READ, document=_PAGE),
+                OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
+                OptionFact("password", Effect.CREDENTIALS, document=_PAGE),
+                OptionFact("driver", Effect.TUNES, ("jdbc-lookup-stateless-driver", "jdbc-lookup-group-driver")),
             ),
-            document="JDBC connector page: lookups are synchronous",
+            document=f"{_PAGE}: lookups are synchronous",
         ),
     ),
 )

@@ -15,10 +15,23 @@ from airflow_flinkcompat.connectors.facts import (
     SinkState,
     SourceFacts,
     StoredPositions,
+    facts,
 )
 from airflow_flinkcompat.connectors.startup import BY_OFFSET, EARLIEST, Startup
 
-_ANY_PROPERTY = ("ks-stateless-client-property", "ks-tumble-client-property", "ks-group-isolation")
+_ANY_PROPERTY = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
+_SECURITY = facts(
+    Effect.CREDENTIALS, "Kafka's page on its clients' configuration", "properties.sasl.*", "properties.ssl.*",
+    "properties.security.*",
+)  # fmt: skip
+_ISOLATION = OptionFact(
+    "properties.isolation.level",
+    Effect.GUARANTEE,
+    document="Kafka's page on its clients' configuration",
+    says="read_committed leaves out records of transactions that are open or were aborted, and read_uncommitted does "
+    "not: what a source that goes on from stored offsets makes of such records was not measured",
+    default="read_uncommitted",
+)
 _STARTUP = (
     "ks-stateless-startup-latest",
     "ks-stateless-startup-timestamp",
@@ -60,7 +73,8 @@ _DISCOVERY = OptionFact(
     ("ks-stateless-discovery", "ks-tumble-discovery-off", "ks-group-discovery"),
 )
 _BROKERS = OptionFact("properties.bootstrap.servers", Effect.ADDRESS, ("ks-group-bootstrap",))
-_UPSERTS_READ = replace(_READS, listed=replace(_TOPICS, from_beginning=("", "")))
+_PATTERN = replace(_READS, key="topic-pattern", ids=(), document="Kafka SQL connector page")
+_ALL_FROM_BEGINNING = replace(_TOPICS, from_beginning=("", ""))
 _KEY = ("ks-tumble-key-fields", "ks-group-key-fields")
 
 _SOURCE = SourceFacts(
@@ -72,7 +86,7 @@ _SOURCE = SourceFacts(
     appends=Known.YES,
     options=(
         _READS,
-        replace(_READS, key="topic-pattern"),
+        _PATTERN,
         _BROKERS,
         OptionFact(
             "properties.group.id",
@@ -86,6 +100,8 @@ _SOURCE = SourceFacts(
             says="the group's committed offsets are read by a start without state alone; this job goes on from the "
             "stored offsets",
         ),
+        *_SECURITY,
+        _ISOLATION,
         OptionFact("properties.*", Effect.TUNES, _ANY_PROPERTY),
         OptionFact("scan.startup.*", Effect.BEGINNING, _STARTUP, says=_BEGINNING),
         _BOUND,
@@ -93,7 +109,7 @@ _SOURCE = SourceFacts(
         _SCAN_PARALLELISM,
         OptionFact("scan.watermark.*", Effect.TUNES, _WATERMARK),
         OptionFact("key.fields", Effect.DECODING, _KEY),
-        OptionFact("key.fields-prefix", Effect.DECODING, _KEY),
+        OptionFact("key.fields-prefix", Effect.DECODING, document="Kafka SQL connector page"),
         OptionFact("value.fields-include", Effect.DECODING, _KEY),
         OptionFact("key.format", Effect.DECODING, _KEY),
     ),
@@ -123,6 +139,7 @@ _EXACTLY_ONCE = (
     "sk-tumble-kafka-alo-eo",
     "sk-tumble-kafka-eo-alo",
 )
+_GUARANTEE = OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, (*_EXACTLY_ONCE, "sk-stateless-kafka-alo-none"))
 _SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
@@ -132,12 +149,20 @@ _SINK = SinkFacts(
     options=(
         OptionFact("topic", Effect.TARGET, ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic")),
         OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
+        *_SECURITY,
         OptionFact("properties.*", Effect.TUNES, ("sk-stateless-kafka-properties",)),
-        OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, (*_EXACTLY_ONCE, "sk-stateless-kafka-alo-none")),
-        OptionFact("sink.semantic", Effect.GUARANTEE, (*_EXACTLY_ONCE, "sk-stateless-kafka-alo-none")),
+        _GUARANTEE,
+        replace(
+            _GUARANTEE,
+            key="sink.semantic",
+            document="KafkaDynamicTableFactory: validateDeprecatedSemantic reads it as the guarantee",
+            alias_of="sink.delivery-guarantee",
+        ),
         OptionFact("sink.transactional-id-prefix", Effect.GUARANTEE, ("sk-stateless-kafka-eo-prefix",)),
         OptionFact("sink.transaction-naming-strategy", Effect.GUARANTEE, ("sk-stateless-kafka-eo-naming",)),
-        OptionFact("sink.partitioner", Effect.TUNES, document="Kafka SQL connector page, and restores kept aside"),
+        OptionFact(
+            "sink.partitioner", Effect.TUNES, ("kafka-sink-stateless-partitioner", "kafka-sink-tumble-partitioner")
+        ),
         OptionFact("key.fields", Effect.DECODING, ("sk-stateless-kafka-key-fields",)),
         OptionFact("key.format", Effect.DECODING, ("sk-stateless-kafka-key-fields",)),
         _SINK_PARALLELISM,
@@ -154,6 +179,7 @@ _UPSERT_SINK = SinkFacts(
     options=(
         OptionFact("topic", Effect.TARGET, ("sk-group-upsert-topic", "sk-group-direct-kafka-topic")),
         OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
+        *_SECURITY,
         OptionFact("properties.*", Effect.TUNES, ("sk-stateless-kafka-properties",)),
         OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, ("sk-group-upsert-eo-alo",)),
         OptionFact("sink.transactional-id-prefix", Effect.GUARANTEE, ("sk-group-upsert-eo-alo",)),
@@ -172,9 +198,11 @@ CONNECTORS = (
             _SOURCE,
             appends=Known.NO,
             options=(
-                _UPSERTS_READ,
-                replace(_UPSERTS_READ, key="topic-pattern"),
+                replace(_READS, listed=_ALL_FROM_BEGINNING),
+                replace(_PATTERN, listed=_ALL_FROM_BEGINNING),
                 _BROKERS,
+                *_SECURITY,
+                _ISOLATION,
                 OptionFact("properties.*", Effect.TUNES, _ANY_PROPERTY),
                 _BOUND,
                 _DISCOVERY,

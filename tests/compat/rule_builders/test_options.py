@@ -22,6 +22,8 @@ PRINT = "'connector' = 'print'"
 HUDI = "'connector' = 'hudi', 'path' = 'p'"
 SEARCH = "'connector' = 'elasticsearch-7', 'hosts' = 'http://e:9200', 'index' = 'i'"
 WAREHOUSE = "'connector' = 'doris', 'table.identifier' = 't'"
+UPSERTS = KAFKA.replace("kafka", "upsert-kafka").replace("'format'", "'key.format' = 'json', 'value.format'")
+CSV_OPTION = ", 'csv.field-delimiter' = ';'"
 EARLIEST = ", 'scan.startup.mode' = 'earliest-offset'"
 LATEST = ", 'scan.startup.mode' = 'latest-offset'"
 
@@ -57,6 +59,56 @@ def test_options_that_no_stored_position_holds(query: str, added: str) -> None:
     report = of_source(KAFKA, KAFKA + added, query)
     assert report.outcome is Outcome.COMPATIBLE
     assert report.findings[0].evidence
+
+
+@pytest.mark.parametrize("query", [PLAIN, RUNNING])
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ("", ", 'properties.isolation.level' = 'read_uncommitted'", Outcome.COMPATIBLE),
+        (", 'properties.isolation.level' = 'read_uncommitted'", "", Outcome.COMPATIBLE),
+        ("", ", 'properties.isolation.level' = 'read_committed'", Outcome.UNKNOWN),
+        (", 'properties.isolation.level' = 'read_committed'", "", Outcome.UNKNOWN),
+        ("", ", 'properties.isolation.level' = 'committed'", Outcome.UNKNOWN),
+    ],
+)
+@pytest.mark.parametrize("kafka", [KAFKA, UPSERTS])
+def test_records_of_open_transactions_are_another_matter(
+    query: str, kafka: str, before: str, after: str, outcome: Outcome
+) -> None:
+    report = of_source(kafka + before, kafka + after, query)
+    assert report.outcome is outcome
+    assert ("records of transactions" in report.findings[0].message) is (outcome is Outcome.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "option", ["sasl.jaas.config", "sasl.mechanism", "security.protocol", "ssl.truststore.location", "sasl.password"]
+)
+@pytest.mark.parametrize("kafka", [KAFKA, UPSERTS])
+def test_who_connects_is_not_said_to_be_how_fast(kafka: str, option: str) -> None:
+    secured = f"{kafka}, 'properties.{option}' = 'x'"
+    says = "it decides who connects, and how the connection is secured; no stored position holds that"
+    of_written = says.replace("stored position", "state of the sink")
+    for report, said in ((of_source(kafka, secured), says), (of_sink(kafka, secured), of_written)):
+        assert report.outcome is Outcome.COMPATIBLE
+        assert said in report.findings[0].message
+
+
+@pytest.mark.parametrize("version", ["1.20", "2.3"])
+def test_what_a_printed_line_begins_with_is_in_no_state(version: str) -> None:
+    report = judged((KAFKA, KAFKA), (PRINT, PRINT + ", 'print-identifier' = 'x'"), PLAIN, version)
+    assert report.outcome is Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("json", ", 'json.encode.decimal-as-plain-number' = 'true'"), ("csv", CSV_OPTION)]
+)
+@pytest.mark.parametrize("sink", ["kafka", "filesystem"])
+def test_options_of_a_format_are_in_no_state_of_a_sink(sink: str, before: str, after: str) -> None:
+    place = {"kafka": KAFKA.replace("'json'", f"'{before}'"), "filesystem": FILES.replace("'csv'", f"'{before}'")}[sink]
+    report = of_sink(place, place + after)
+    assert report.outcome is Outcome.COMPATIBLE
+    assert {name.partition("-")[0] for each in report.findings for name in each.evidence} == {"sk"}
 
 
 def test_where_a_source_begins_is_said_in_one_sentence() -> None:
@@ -300,11 +352,31 @@ def test_a_table_that_is_named_with_its_schema() -> None:
     assert of_source(apart, table.replace("'t'", "'dbo.t'")).outcome is Outcome.UNKNOWN
 
 
+POSTGRES = MYSQL.replace("mysql-cdc", "postgres-cdc") + ", 'slot.name' = 's', 'schema-name' = '{}'"
+
+
+@pytest.mark.parametrize(
+    ("schema", "more", "outcome"),
+    [
+        ("staging", "", Outcome.INCOMPATIBLE),
+        ("public|staging", "", Outcome.INCOMPATIBLE),
+        ("sta.*", "", Outcome.UNKNOWN),
+        ("staging", ", 'scan.newly-added-table.enabled' = 'true'", Outcome.UNKNOWN),
+    ],
+)
+def test_tables_of_another_schema_are_never_read_whole(schema: str, more: str, outcome: Outcome) -> None:
+    report = of_source(POSTGRES.format("public") + more, POSTGRES.format(schema) + more)
+    assert report.outcome is outcome
+    assert not [name for each in report.findings for name in each.evidence]
+
+
 @pytest.mark.parametrize("name", ["subject", "schema-registry.subject", "basic-auth.user-info"])
 def test_a_registry_of_schemas_is_in_no_state(name: str) -> None:
     table = KAFKA.replace("'json'", "'avro-confluent'")
     old, new = (f"{table}, 'avro-confluent.{name}' = '{value}'" for value in "ab")
-    assert of_source(old, new).outcome is of_sink(old, new).outcome is Outcome.COMPATIBLE
+    for report in (of_source(old, new), of_sink(old, new)):
+        assert report.outcome is Outcome.COMPATIBLE
+        assert ("who asks the registry" in report.findings[0].message) is name.startswith("basic-auth")
     old, new = (f"{table}, 'avro-confluent.url' = '{value}'" for value in "ab")
     assert of_source(old, new).outcome is Outcome.UNKNOWN
 
@@ -599,4 +671,4 @@ def test_what_no_position_in_a_log_holds_was_seen_on_either_line(version: str) -
     report = judged(sides, (PRINT, PRINT), PLAIN, version)
     assert report.outcome is Outcome.COMPATIBLE
     seen = {each[:2] for finding in report.findings for each in finding.evidence}
-    assert seen == ({"cd"} if version == "1.20" else {"ks"})
+    assert seen == ({"cd"} if version == "1.20" else {"ks", "ka"})

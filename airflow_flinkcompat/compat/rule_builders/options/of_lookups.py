@@ -14,9 +14,11 @@ from airflow_flinkcompat.compat.rule import inferred, together
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
+    decides,
     harmless,
     members,
     not_measured,
+    not_with_this_connector,
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
 from airflow_flinkcompat.connectors import Effect, OptionFact, TableUse
@@ -32,7 +34,7 @@ BECAME_SYNCHRONOUS = ("al-stateless-pending-hint-sync", "al-group-pending-hint-s
 
 
 _FUNCTIONS = "LookupFunction, AsyncLookupFunction: Flink gives neither a place in a savepoint"
-_EITHER_WAY = "a lookup keeps at most rows that wait for an answer, as they came in, and asks for them again"
+_EITHER_WAY = "a lookup stores at most rows that wait for an answer, as they came in, and asks for them again"
 _PURPOSES: Mapping[Effect, frozenset[str]] = {
     Effect.ADDRESS: frozenset({"url", "uri", "host", "hosts", "hostname", "port", "nodes", "quorum"}),
     Effect.READ: frozenset({"database", "schema", "table", "tablename", "collection", "index", "path", "keyspace"}),
@@ -105,11 +107,11 @@ def _in_modes(
     if set(modes) != {LookupMode.SYNCHRONOUS}:
         return OptionVerdict(lookups.MAY_WAIT, unmeasured(f"'{change.key}' of a lookup that may be asynchronous"))
     if elsewhere:
-        says = "a synchronous lookup keeps nothing: rows from now on are completed from the new place"
+        says = "a synchronous lookup stores nothing: rows from now on are completed from the new place"
         return harmless(fact, says, LOOKED_UP_ELSEWHERE)
     if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.ADDRESS) or _decodes(fact, pair):
-        return harmless(fact, "a synchronous lookup keeps nothing", LOOKED_UP_OTHERWISE)
-    return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")
+        return harmless(fact, f"{decides(fact)}; a synchronous lookup stores nothing", LOOKED_UP_OTHERWISE)
+    return not_measured(change, fact, not_with_this_connector(fact))
 
 
 def _decodes(fact: OptionFact, pair: OperatorPair) -> bool:
@@ -123,13 +125,13 @@ def _of_waiting(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> O
     if harmless_here or _decodes(fact, pair):
         says = "rows that wait for an answer are stored as they came in, and asked for again"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=ASKED_AGAIN))
-    return not_measured(change, fact, f"{fact.effect.value}: not measured with this connector")
+    return not_measured(change, fact, not_with_this_connector(fact))
 
 
 def _mode(modes: tuple[LookupMode, LookupMode]) -> OptionVerdict:
     match modes:
         case (LookupMode.SYNCHRONOUS, LookupMode.ASYNCHRONOUS):
-            return OptionVerdict("a synchronous lookup had kept nothing", right(*BECAME_ASYNCHRONOUS))
+            return OptionVerdict("a synchronous lookup had stored nothing", right(*BECAME_ASYNCHRONOUS))
         case (LookupMode.ASYNCHRONOUS, LookupMode.SYNCHRONOUS):
             return OptionVerdict("rows that wait for an answer are lost", wrong(*BECAME_SYNCHRONOUS))
         case (old, new) if old is new is not LookupMode.NOT_KNOWN:

@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
     append_only,
+    decides,
     formats,
     harmless,
     members,
@@ -19,10 +20,12 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     not_measured,
     parallelism,
 )
-from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState
+from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState, format_option
 
 NOTHING_KEPT = ("sk-stateless-jdbc-table", "sk-stateless-jdbc-buffer", "sk-group-jdbc-retries", "sinks-print-option")
 """Options of sinks that keep nothing."""
+PRINTED = ("sinks-print-option",)
+"""Another option of sinks that print, on more lines of Flink."""
 NOT_IN_WRITERS = ("sk-stateless-kafka-properties", "sk-group-upsert-buffer-removed", "sk-stateless-filesystem-rolling")
 """Options that tune sinks with state, and are in no state of them."""
 SPREAD = ("sk-tumble-print-parallelism-2", "sk-group-jdbc-parallelism-2")
@@ -47,14 +50,18 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     if change.key == sinks.PARALLELISM:
         return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
     if fact.effect in (Effect.STATE, Effect.KEY):
-        return not_measured(change, fact, f"{fact.says}: not measured")
+        return not_measured(change, fact, f"{fact.says or decides(fact)}; no restore shows what another value does")
     if fact.effect is Effect.DECODING and names_a_format(change):
         return _format_of_sink(change, fact)
     if fact.effect is Effect.TARGET and (kept := _begun_at_the_old_place(change)):
         return not_measured(change, fact, kept)
-    says = _SAID_OF_SINKS.get(fact.effect, "what the sink keeps does not hold it")
-    if fact.ids or nothing or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
-        return harmless(fact, says, NOTHING_KEPT if nothing else facts.ids or NOT_IN_WRITERS)
+    says = _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink holds that")
+    if nothing:
+        return harmless(fact, says, NOTHING_KEPT, PRINTED if change.connector == "print" else ())
+    if fact == format_option(change.key):
+        return harmless(fact, says, _FORMATS_OF_SINKS.get(change.connector or "", NOT_IN_WRITERS))
+    if fact.ids or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
+        return harmless(fact, says, facts.ids or NOT_IN_WRITERS)
     return not_measured(change, fact, fact.says or f"only the sink `{change.connector}` was not measured with it")
 
 
@@ -81,9 +88,8 @@ def _begun_at_the_old_place(change: OptionChange) -> str:
 
 _SAID_OF_SINKS = {
     Effect.TARGET: "results from now on go to the new place; those written before stay where they are",
-    Effect.TUNES: "it is in nothing that the sink keeps",
-    Effect.CREDENTIALS: "who asks is in nothing that the sink keeps",
-    Effect.GUARANTEE: "what the sink has stored fits, with every guarantee",
+    Effect.TUNES: "it decides how results are written, not which; no state of the sink holds that",
+    Effect.GUARANTEE: "what the sink has stored can be restored with the new value",
 }
 
 

@@ -14,19 +14,21 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     Options,
     OptionVerdict,
     append_only,
+    decides,
     formats,
     given,
     harmless,
     members,
     names_a_format,
     not_measured,
+    not_with_this_connector,
     nothing_stored,
     parallelism,
 )
 from airflow_flinkcompat.connectors import Effect, OptionFact, StoredPositions
 from airflow_flinkcompat.plan.operators import AggregateKind
 
-IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "ks-group-isolation")
+IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
 """Options of a source that no stored position holds, in front of every kind of pipeline."""
 IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
 SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
@@ -36,12 +38,12 @@ _STARTUP, _READS_ALL = "scan.startup.mode", "initial"
 _SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _REMEMBERS_NO_PLACE = (StoredPositions.NOTHING, StoredPositions.COUNTER)
-_ONLY_A_START = "only a start without state reads it; this job goes on from what is stored"
+_ONLY_A_START = "only a start without state takes notice of it; this job goes on from the stored positions"
 _UNSAID = {
     Effect.READ: "something else is read from now on; what a restored source does with the positions it has stored was "
     "not measured with this connector",
-    Effect.BEGINNING: "a start without state reads it; whether a restored source does was not measured with this "
-    "connector",
+    Effect.BEGINNING: "a start without state begins where it says; whether a restored source takes notice of it was "
+    "not measured with this connector",
 }
 
 
@@ -49,7 +51,7 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     stored = connectors.source(change.connector).positions
     match fact.effect:
         case Effect.TUNES | Effect.CREDENTIALS if fact.ids or stored is not StoredPositions.NOT_KNOWN:
-            return harmless(fact, f"{fact.effect.value}: no stored position holds it", IN_NO_POSITION, _of_logs(change))
+            return harmless(fact, f"{decides(fact)}; no stored position holds that", IN_NO_POSITION, _of_logs(change))
         case Effect.BEGINNING if _at_a_start_alone(change, fact):
             return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _of_logs(change))
         case Effect.ADDRESS:
@@ -64,8 +66,7 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
         case Effect.STATE if fact.default is not None:
             return OptionVerdict(f"{fact.says}; {WAY_OUT}", expected(fact.document, None))
-    says = fact.says or _UNSAID.get(fact.effect, f"{fact.effect.value}: not measured with this connector")
-    return not_measured(change, fact, says)
+    return not_measured(change, fact, fact.says or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
 
 
 def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
@@ -161,11 +162,11 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
 def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
     if connectors.source(change.connector).positions not in (StoredPositions.PARTITIONS, StoredPositions.NOTHING):
-        return not_measured(change, fact, "how bytes become rows was not changed across a restore of this source")
+        return not_measured(change, fact, not_with_this_connector(fact))
     if nothing := stateless.keeps_nothing(pair):
         return nothing_stored(nothing)
     if not names_a_format(change):
-        return harmless(fact, "no stored position holds how bytes become rows", OTHER_BYTES)
+        return harmless(fact, f"{decides(fact)}; no stored position holds that", OTHER_BYTES)
     old, new = formats(change)
     if old == new:
         return OptionVerdict("the same format by another option", right(*SAME_BYTES))
@@ -185,7 +186,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     from_beginning = not listed.from_beginning[0] or (
         change.after.get(listed.from_beginning[0], "").lower() == listed.from_beginning[1]
     )
-    if old is None or new is None:
+    if old is None or new is None or change.key == listed.pattern:
         return _pattern(change, fact, old, from_beginning, pair)
     separator = listed.separator
     before, after = ([part.strip() for part in side.split(separator) if part.strip()] for side in (old, new))

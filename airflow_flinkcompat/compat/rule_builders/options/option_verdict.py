@@ -53,6 +53,16 @@ def harmless(fact: OptionFact, says: str, mechanism: tuple[str, ...], elsewhere:
     )
 
 
+def decides(fact: OptionFact) -> str:
+    """What the option decides, as a sentence that goes on."""
+    return f"it decides {fact.effect.value}"
+
+
+def not_with_this_connector(fact: OptionFact) -> str:
+    """What the option decides, where no restore speaks of it."""
+    return f"{decides(fact)}: what a restored job makes of another value was not measured with this connector"
+
+
 def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVerdict:
     """Unknown, with what is known of the option all the same."""
     grounds = f" ({fact.document})" if fact.document else ""
