@@ -15,6 +15,7 @@ from airflow_flinkcompat.secrets import (
     placeholder_faults,
     placeholders,
     placeholders_in_script,
+    variables_alone,
 )
 from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
@@ -113,8 +114,16 @@ def _of_environment(asked: Iterable[AnyPlaceholder], where: str) -> Iterator[Obs
 def _secrets(side: Side) -> Iterator[Obstacle]:
     remedy = _REMEDIES[side.language]
     for secret in side.secrets:
-        yield Obstacle(ObstacleKind.SECRET, f"{secret.span}: {secret.key} is a secret in plain text; {remedy}")
+        what = f"{secret.span}: {secret.key} {_nobody_fills_in(secret.variables) or 'is a secret in plain text'}"
+        yield Obstacle(ObstacleKind.SECRET, f"{what}; {remedy}")
     for key, value in side.settings.items():
         if mask_option(key, value) != value:
-            what = f"{side.source}: the setting {key!r} holds a secret in plain text"
-            yield Obstacle(ObstacleKind.SECRET, f"{what}; {_REMEDIES['sql']}")
+            holds = _nobody_fills_in(variables_alone(key, value)) or "holds a secret in plain text"
+            yield Obstacle(ObstacleKind.SECRET, f"{side.source}: the setting {key!r} {holds}; {_REMEDIES['sql']}")
+
+
+def _nobody_fills_in(variables: tuple[str, ...]) -> str:
+    """What is to be said of a value that is to be taken from variables of another tool; "" where there are none."""
+    if len(variables) == 1:
+        return f"asks for {variables[0]}, a placeholder that nothing here fills in"
+    return f"asks for {' and '.join(variables)}, placeholders that nothing here fills in" if variables else ""

@@ -1,6 +1,6 @@
 """Secrets: which values are some, where a text asks for one, and texts that do not show any."""
 
-from airflow_flinkcompat.secrets.detect import Secret, find_secrets
+from airflow_flinkcompat.secrets.detect import Secret, find_secrets, variables_alone
 from airflow_flinkcompat.secrets.environment import environment_lookup
 from airflow_flinkcompat.secrets.keys import is_secret_key
 from airflow_flinkcompat.secrets.placeholders import (
@@ -51,5 +51,6 @@ __all__ = [
     "resolve_value",
     "secret_texts",
     "secrets_beside",
+    "variables_alone",
     "variants",
 ]

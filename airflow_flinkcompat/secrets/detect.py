@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.secrets.keys import is_secret_key, may_hold_secret_key
-from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
+from airflow_flinkcompat.secrets.syntax import PLACEHOLDER, VARIABLE
 from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.script import Places, Script
 
@@ -98,10 +98,14 @@ _BEARER = re.compile(
 
 @dataclass(frozen=True)
 class Secret:
-    """A literal secret in a script: the option (or kind of secret) and its place, never its value."""
+    """A literal secret in a script: the option (or kind of secret) and its place, never its value.
+
+    ``variables`` are the placeholders of another tool that stand there in place of any secret, as ``${NAME}``.
+    """
 
     key: str
     span: Span
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,27 @@ def secret_ranges(text: str) -> Iterator[tuple[int, int]]:
 
 def is_literal_secret(key: str, value: str) -> bool:
     """Whether ``value`` is the literal secret of option ``key``, judged by the key alone."""
-    is_hidden = is_secret_key(key) and not ("jaas" in key.lower() and _is_templated(value))
-    return is_hidden and any(True for _ in _hit(key, value, 0, len(value)))
+    return is_secret_key(key) and _holds_secret(key, value)
+
+
+def _holds_secret(key: str, value: str) -> bool:
+    return not ("jaas" in key.lower() and _is_templated(value)) and any(True for _ in _hit(key, value, 0, len(value)))
+
+
+def variables_alone(key: str, value: str) -> tuple[str, ...]:
+    """Placeholders of another tool that stand in place of every secret of an option's value.
+
+    Args:
+        key: The option.
+        value: Its value, which is taken for a literal secret.
+
+    Returns:
+        The distinct ones as they are written, none where anything of the value may be a secret itself.
+    """
+    if _holds_secret(key, VARIABLE.sub("${env.NAME}", value)):
+        return ()
+    found = (match.group() for match in VARIABLE.finditer(value))
+    return tuple(dict.fromkeys(each for each in found if not PLACEHOLDER.fullmatch(each)))
 
 
 def find_secrets(script: Script) -> tuple[Secret, ...]:
@@ -139,7 +162,8 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
         script: The parsed script; its text is searched as it is written.
 
     Returns:
-        The option or name of each secret and its place in the script, never its value.
+        The option or name of each secret and its place in the script, never its value; of a value that is made of
+        another tool's placeholders alone, these.
     """
     merged = tuple(_merged(_hits(script.text)))
     if not merged:
@@ -149,7 +173,7 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
     literals, settings = _literals(script.text), _settings(script.text)
     places = Places(script.text, script.source)
     return tuple(
-        Secret(hit.key, places.span(hit.start, hit.end))
+        Secret(hit.key, places.span(hit.start, hit.end), variables_alone(hit.key, script.text[hit.start : hit.end]))
         for hit in merged
         if hit.key_at not in values and (not hit.bare or hit.start in literals or hit.start in settings)
     )

@@ -11,3 +11,5 @@ PLACEHOLDER = re.compile(
 )
 #: Matches what begins as a placeholder does.
 OPENING = re.compile(r"\$\{(?:conn\b|env\.)[^}\s'\"`]*\}?")
+#: Matches a variable as shells and other tools write it; one with a default (``${NAME:-value}``) may hold a secret.
+VARIABLE = re.compile(r"\$\{[A-Za-z_][\w.-]*\}")

@@ -74,6 +74,57 @@ def test_each_secret_is_named_by_key_and_place_and_never_by_value() -> None:
     assert not any("plain-" in message or "hunter2" in message for _, message in found)
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("'password' = '${P}'", "password asks for ${P}, a placeholder that nothing here fills in; put it into a"),
+        ("'api-token' = 'Bearer ${app.token-1}'", "api-token asks for ${app.token-1}, a placeholder that nothing here"),
+        (
+            "'url' = 'jdbc:postgresql://shop:${DB_PASSWORD}@db/shop'",
+            "user info in a URL asks for ${DB_PASSWORD}, a placeholder that nothing here fills in",
+        ),
+        (
+            "'properties.sasl.jaas.config' = 'org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="${KU}" password="${KP}";\'',
+            "properties.sasl.jaas.config asks for ${KU} and ${KP}, placeholders that nothing here fills in",
+        ),
+    ],
+)
+def test_a_placeholder_of_another_tool_is_named_and_not_called_a_secret(option: str, says: str) -> None:
+    [(kind, message)] = shown(f"CREATE TABLE t (a INT) WITH ('connector' = 'kafka', {option});\n{INSERT}")
+    assert kind == ObstacleKind.SECRET
+    assert says in message
+    assert "in plain text" not in message
+    assert "write ${conn.<connection id>.password} in its place" in message
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "${P}hunter2",
+        "hunter2${P}",
+        "${P:-hunter2}",
+        "${P}${conn.k.password}hunter2",
+        "$P",
+        "{{ hunter2 }}",
+        "${}",
+        "${ }",
+    ],
+)
+def test_what_may_be_a_secret_beside_a_placeholder_is_one(value: str) -> None:
+    script = f"CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'password' = '{value}');\n{INSERT}"
+    for found in (shown(script), shown(INSERT, settings={"s3.secret-key": value})):
+        assert [kind for kind, _ in found] == ["secret"]
+        assert "a secret in plain text" in found[0][1]
+        assert "hunter2" not in found[0][1]
+        assert "${P" not in found[0][1]
+
+
+def test_a_setting_may_ask_for_what_nothing_fills_in_too() -> None:
+    [(_, message)] = shown(INSERT, settings={"s3.secret-key": "${S3_KEY}"})
+    assert message.startswith("orders.sql: the setting 's3.secret-key' asks for ${S3_KEY}, a placeholder that nothing")
+
+
 def test_a_secret_of_a_program_has_the_environment_as_remedy() -> None:
     [(kind, message)] = shown(PROGRAM, language="python")
     assert (kind, message) == (
