@@ -228,12 +228,19 @@ def _job_state(job: PlannedJob) -> JobState:
         specs.append(StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN)))
     if aggregation is not None:
         kind = next(kind for kind in lower[0] if kind in STATEFUL)
-        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), _stored(job, aggregation, Symbols())))
+        layout = _stored(job, aggregation, Symbols())
+        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), layout, _taken_in(aggregation)))
     if waiting is not None:
         specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
     if state is not SinkState.NONE:
         specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
     return JobState(graphs, tuple(specs))
+
+
+def _taken_in(aggregation: AggregateOperator) -> Hashable:
+    """Which rows an aggregation takes in, and in which windows; a restore asks for no table's name."""
+    below = aggregation.segment
+    return below.filters, below.window_filters, below.windows, below.functions, aggregation.window
 
 
 def _line(kinds: Kinds) -> StreamGraph:

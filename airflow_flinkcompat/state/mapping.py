@@ -22,6 +22,13 @@ class StateMove(StrEnum):
     NOT_KNOWN = "it cannot be told"
 
 
+BAD_MOVES = (StateMove.GONE, StateMove.TAKEN, StateMove.REFUSED, StateMove.MISREAD)
+"""What a plain restore makes of a state that does not fit, the earliest end first.
+
+Of the measured changes of which both sides are told each ended so (``tests/state/test_mapping.py``).
+"""
+
+
 @dataclass(frozen=True)
 class MappedState:
     """One state: before, after, and where it goes."""
@@ -29,6 +36,20 @@ class MappedState:
     move: StateMove
     old: StateSpec | None
     new: StateSpec | None
+
+
+def worst_move(mapped: Iterable[MappedState]) -> StateMove:
+    """How a plain restore ends, by what becomes of each state.
+
+    Args:
+        mapped: What :func:`diff` found.
+
+    Returns:
+        The first of :data:`BAD_MOVES` that befalls a state of the old job; else ``NOT_KNOWN`` where that is so of one,
+        and ``CARRIED`` where every state goes on.
+    """
+    moves = {each.move for each in mapped if each.old is not None}
+    return next((move for move in (*BAD_MOVES, StateMove.NOT_KNOWN) if move in moves), StateMove.CARRIED)
 
 
 def diff(old: JobState, new: JobState) -> tuple[MappedState, ...]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.mapping import StateMove, diff
+from airflow_flinkcompat.state.mapping import StateMove, diff, worst_move
 from airflow_flinkcompat.state.migration import Migration, migration
+from airflow_flinkcompat.state.model import NotPredicted
+from tests.measured import everything
 from tests.measured_plans import pairs, planned
 from tests.state.test_from_compiled import BESIDE_THE_GRAPH, SINKS
 
@@ -74,3 +79,35 @@ def kept(name: str) -> Migration:
         job_state(compiled_state(old, symbols, {}, SINKS), symbols),
         job_state(compiled_state(new, symbols, {}, SINKS), symbols),
     )
+
+
+BY_SETTINGS = {"x-maxparallelism-change": "refused_at_submit", "u-ttl-add": "refused_at_restore"}
+"""Settings decide: another number of key groups, and on 1.20 a time to live that comes."""
+ENDS = {
+    StateMove.CARRIED: {"restored_right"},
+    StateMove.GONE: {"refused_at_submit"},
+    StateMove.REFUSED: {"refused_at_restore"},
+    StateMove.MISREAD: {"restored_WRONG", "restored_right_on_this_data"},
+}
+
+
+@pytest.mark.slow
+def test_what_scripts_alone_tell_of_both_jobs_is_how_restores_ended() -> None:
+    """The class of the mapping is the verdict, but for settings: of every measured change of which both are told."""
+    classes: Counter[StateMove] = Counter()
+    other: set[str] = set()
+    for restore in everything():
+        old, new = restore.sides()
+        change = Change(old, replace(new, beside=old))
+        if "python" in (old.language, new.language) or change.unchanged or change.removed or change.added:
+            continue
+        if len(change.pipelines) != 1 or isinstance(mapped := mapped_states(change.pipelines[0]), NotPredicted):
+            continue
+        move = worst_move(mapped)
+        classes[move] += 1
+        name = restore.id.removesuffix(" into a sink")
+        if restore.outcome not in ENDS[move] and BY_SETTINGS.get(name) != restore.outcome:
+            other.add(name)
+    assert other <= RIGHT_ALL_THE_SAME
+    assert classes[StateMove.CARRIED] >= 60
+    assert min(classes[StateMove.GONE], classes[StateMove.REFUSED], classes[StateMove.MISREAD]) >= 30

@@ -56,8 +56,10 @@ def told_sink(job: PlannedJob) -> tuple[Alternatives, SinkState]:
         return ((*inserter, WRITER),), SinkState.NONE
     sink = job.table(job.output.sink)
     facts = registry.sink(sink.option("connector"))
-    if facts.state is SinkState.NOT_KNOWN or facts.operators not in (1, 2):
+    if facts.state is SinkState.NOT_KNOWN:
         raise Unsure(f"what a sink of {connector_words(sink)} keeps is not known")
+    if facts.operators not in (1, 2):
+        raise Unsure(f"which operators are planned for a sink of {connector_words(sink)} is not known")
     if sink.option("sink.parallelism") is not None or mentions(job.output.hints, "parallelism"):
         raise Unsure("a sink with a parallelism of its own may be chained to nothing")
     if _rolls_otherwise(sink) or sink.partitioned_by:

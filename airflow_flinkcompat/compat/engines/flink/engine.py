@@ -13,6 +13,7 @@ from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
 from airflow_flinkcompat.compat.engines.flink.lookups import STRATEGY, is_lookup
 from airflow_flinkcompat.compat.engines.flink.sinks import chains_otherwise
+from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
 from airflow_flinkcompat.compat.engines.protocol import (
     MOVED,
@@ -27,6 +28,8 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.state.mapping import BAD_MOVES, StateMove, worst_move
+from airflow_flinkcompat.state.model import NotPredicted
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
@@ -124,6 +127,16 @@ def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: Case) -> Findin
         for pipeline, output in ((pair.old_pipeline, pair.old), (pair.new_pipeline, pair.new))
     )
     return doubted(finding, f"{STRATEGY} = TRY_RESOLVE may make a lookup keep rows") if asked else finding
+
+
+def mapping_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+    """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
+    if finding.outcome not in SAFE:
+        return finding
+    found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
+    moves = (StateMove.NOT_KNOWN if isinstance(each, NotPredicted) else worst_move(each) for each in found)
+    bad = next((move for move in moves if move in BAD_MOVES), None)
+    return finding if bad is None else doubted(finding, f"of a state of the job, {bad.value}")
 
 
 def compiled_plans_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
@@ -244,6 +257,7 @@ class FlinkEngine:
         key_order_adjuster,
         unchained_sink_adjuster,
         resolved_lookup_adjuster,
+        mapping_adjuster,
         compiled_plans_adjuster,
         operator_ids_adjuster,
     )
