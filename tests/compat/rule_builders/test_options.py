@@ -61,6 +61,25 @@ def test_options_that_no_stored_position_holds(query: str, added: str) -> None:
     assert report.findings[0].evidence
 
 
+@pytest.mark.parametrize("connector", sorted(catalogue()))
+def test_every_option_that_is_listed_is_judged_and_names_restores_where_it_is_compatible(connector: str) -> None:
+    sides = {TableUse.SOURCE: of_source, TableUse.SINK: of_sink}
+    for use, facts in catalogue()[connector].options.items():
+        for fact in facts if use in sides else ():
+            key = fact.key.replace("*", "x")
+            report = sides[use](*(f"'connector' = '{connector}', '{key}' = '{value}'" for value in "xy"))
+            [found] = report.findings
+            assert key in found.message
+            assert found.evidence or report.outcome is not Outcome.COMPATIBLE, key
+
+
+def test_a_parallelism_of_its_own_that_no_restore_shows_is_unknown() -> None:
+    report = of_sink(FILES, FILES + ", 'sink.parallelism' = '3'")
+    assert report.outcome is Outcome.UNKNOWN
+    assert "its writer keeps state" in report.findings[0].message
+    assert of_sink(FILES, FILES + ", 'sink.parallelism' = '1'").outcome is Outcome.COMPATIBLE
+
+
 @pytest.mark.parametrize("query", [PLAIN, RUNNING])
 @pytest.mark.parametrize(
     ("before", "after", "outcome"),

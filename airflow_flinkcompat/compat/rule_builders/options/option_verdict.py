@@ -125,6 +125,8 @@ def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equa
         return OptionVerdict("it is the job's parallelism anyway", right(*equal))
     if None in jobs:
         return OptionVerdict(f"{fact.says}, unless it is the job's", unmeasured(f"{_PARALLELISM} is not given"))
+    if not fact.ids:
+        return not_measured(change, fact, fact.says)
     return OptionVerdict(
         fact.says, measured(Outcome.INCOMPATIBLE, *fact.ids, consequence=Consequence.REFUSED_AT_SUBMIT)
     )
