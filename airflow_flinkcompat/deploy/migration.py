@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.migration import Keep, Kept, Migration
@@ -43,6 +44,7 @@ class SavepointMigration:
             one machine.
         rehearsed: Whether the new job is restored beside everything before it is started.
         restarted: Sources that are to begin anew, by the names of their tables.
+        workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
         log: Is told what happens, a line each.
     """
 
@@ -58,10 +60,12 @@ class SavepointMigration:
         rehearsed: bool,
         log: Callable[[str], None],
         restarted: Sequence[str] = (),
+        workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
         self._restarted = restarted
+        self._workers = workers
 
     def prepare(self) -> None:
         """See that enough is kept, and take the template where slots are free for it beside the live job.
@@ -93,9 +97,12 @@ class SavepointMigration:
             DeployError: It cannot be rewritten, or what was written is not what was read; there is no savepoint then.
         """
         try:
-            written = migrate_savepoint(
-                savepoint, str(self._template()), folder, self._migration, int(time.time() * 1000)
-            )
+            with self._workers(savepoint) as workers:
+                written = migrate_savepoint(
+                    savepoint, str(self._template()), folder, self._migration, int(time.time() * 1000), workers
+                )
+        except InputError as error:
+            raise DeployError(str(error)) from None
         except (NotMigratable, MigrationUnsound, SavepointUnreadable) as error:
             raise DeployError(str(error)) from None
         except DeployError:

@@ -31,25 +31,40 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
             both run on one machine. (templated)
         rehearse: Whether the rewritten savepoint is rehearsed before the start.
+        spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
+        spark_master: Master of that Spark; None: all cores of this worker. (templated)
         check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over`` and
             ``source_offsets``, which a migration does not take.
     """
 
-    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir")
+    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master")
     ui_color = "#e0f2f1"
     start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.MIGRATED,)
 
-    def __init__(self, *, plan_dir: str | None = None, rehearse: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        plan_dir: str | None = None,
+        rehearse: bool = True,
+        spark: bool | None = None,
+        spark_master: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         for name in ("start_mode", "hand_over", "source_offsets", "allow_ended"):
             if name in kwargs:
                 raise ValueError(f"{name} cannot be chosen: a migrated job goes on from where the former one stopped")
+        if spark_master and spark is False:
+            raise ValueError("spark_master is given and spark is False: leave one of them out")
         super().__init__(start_mode=StartMode.MIGRATED.value, **kwargs)
         self.plan_dir = plan_dir
         self.rehearse = rehearse
+        self.spark = spark
+        self.spark_master = spark_master
 
     def _migration(self, target: Target, ledger: Ledger, side: Side, summary: Summary) -> StateMigration | None:
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.spark_migration import migration_workers
         from airflow_flinkcompat.state.migration import Kept
 
         head = ledger.head()
@@ -66,5 +81,6 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             at_least=Kept(summary.migration),
             plan_dir=self.plan_dir or None,
             rehearsed=self.rehearse,
+            workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
             log=self._note,
         )

@@ -17,6 +17,7 @@ from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import Deployment, FlinkStateMigrationOperator, redeploy_dag
 from airflow_flinkcompat.operators.approval import MIGRATE, REJECT, RESTART, RESUME
 from airflow_flinkcompat.state.migration import Kept
+from tests.migration.cases import CASES, FOLDER
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import event
@@ -79,6 +80,25 @@ def test_what_a_migration_keeps_whole_is_migrated(running: Site) -> None:
     assert Migration.given["at_least"] is Kept.WHOLE
     assert (Migration.given["old"].script, Migration.given["new"].script) == (BOTH.strip(), SWAPPED.strip())
     assert Migration.given["live"] == "job-1"
+
+
+@pytest.mark.parametrize("spark", [None, False])
+def test_who_rewrites_is_asked_of_the_savepoint(running: Site, spark: bool | None) -> None:
+    """A small one is rewritten in this process, unless Spark is wanted."""
+    running.propose(SWAPPED)
+    dag, run = gate(running, migrate={"settle_seconds": 0, "spark": spark}), Run()
+    run.execute(dag.get_task("check"))
+    run.execute(dag.get_task("migrate"))
+    with Migration.given["workers"](str(FOLDER / CASES[0] / "old")) as workers:
+        assert workers is None
+
+
+def test_a_master_belongs_to_spark() -> None:
+    with pytest.raises(ValueError, match="spark_master is given and spark is False"):
+        FlinkStateMigrationOperator(
+            task_id="migrate", deployment="orders", script="orders.sql", ledger="/ledger", spark=False,
+            spark_master="local[2]",
+        )  # fmt: skip
 
 
 def test_without_that_branch_nothing_changes(running: Site) -> None:
