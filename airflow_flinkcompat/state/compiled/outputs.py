@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
+from airflow_flinkcompat.state.compiled.states import AGGREGATIONS
 from airflow_flinkcompat.state.compiled.streams import is_stateless
 
 Columns = frozenset[int]
+_OF_THEIR_OWN = AGGREGATIONS | {"match", "sink"}
 _HANDS_ON = frozenset(
     ("exchange", "mini-batch-assigner", "drop-update-before", "watermark-assigner", "union", "temporal-sort")
 )
@@ -22,19 +24,21 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
         node: One of its nodes.
 
     Returns:
-        The columns of which one output each is computed, then those that decide which rows go on. A further operator
-        that keeps state is not looked behind: what it means says what it reads.
+        The columns of which one output each is computed, then those that decide which rows go on. Behind a further
+        aggregation nothing is looked for: its calls are metrics of their own.
     """
     together: set[Columns] = set()
     deciding: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
-    reached = [(reader, own) for reader in plan.readers[node.place]]
+    reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
     while reached:
-        place, columns = reached.pop()
+        place, read, columns = reached.pop()
         reader = plan.nodes[place]
-        if not is_stateless(reader):
+        if reader.kind in _OF_THEIR_OWN:
             continue
-        if reader.kind == "calc":
+        if not is_stateless(reader):
+            columns = _passed_on(plan, reader, read, columns)
+        elif reader.kind == "calc":
             deciding |= _used(reader.config.get("condition"), columns)
             columns = [_used(rex, columns) for rex in reader.config["projection"]]
             together |= set(columns)
@@ -42,8 +46,20 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
             # Which of them a table function, a lookup or grouping sets go by is not told apart.
             deciding |= frozenset().union(*columns)
             continue
-        reached += [(above, columns) for above in plan.readers[place]]
+        reached += [(above, place, columns) for above in plan.readers[place]]
     return frozenset(together), frozenset(deciding)
+
+
+def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Columns]) -> list[Columns]:
+    """Of which columns those of a ranking, a join or an OVER aggregation come: it hands on its inputs' side by side.
+
+    What it adds behind them is its own. Where they are fewer, of all: a join that only asks has the left ones alone.
+    """
+    sides = [columns if place == read else [frozenset[int]()] * len(plan.nodes[place].names) for place in reader.inputs]
+    whole = [column for side in sides for column in side]
+    if len(reader.names) >= len(whole):
+        return whole + [frozenset()] * (len(reader.names) - len(whole))
+    return [frozenset().union(*whole)] * len(reader.names)
 
 
 def _used(rex: Any, columns: Sequence[Columns]) -> Columns:
