@@ -72,7 +72,7 @@ class TableUse(StrEnum):
 class Effect(StrEnum):
     """What an option decides of a job that goes on from its savepoint, as the end of a sentence: "it decides …"."""
 
-    TUNES = "how fast or in which portions the same rows come and go"
+    TUNES = "how the same rows are read or written, such as how fast"
     BEGINNING = "where a start without state begins"
     CREDENTIALS = "who connects, and how the connection is secured"
     ADDRESS = "where the system is reached"

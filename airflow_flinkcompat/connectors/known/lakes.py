@@ -23,7 +23,7 @@ _PENDING = (
     "into the new one"
 )
 _VERSION_OF_OLD = "the savepoint holds a version of the old table, which means nothing in another one"
-_BEGINNING = "a start without state reads it; a restored source goes on from the version it has stored"
+_BEGINNING = "a start without state begins where it says; a restored source goes on from the version that it has stored"
 
 _ICEBERG_TABLE = (
     "catalog-name", "catalog-type", "catalog-impl", "catalog-database", "catalog-table", "uri", "warehouse",

@@ -19,7 +19,11 @@ _KINESIS = "Kinesis connector page (5.0)"
 _PULSAR = "Pulsar connector page, PulsarTableOptions (4.1)"
 _SOCKET = "Flink's page on user-defined sources and sinks, whose example it is"
 _STORED = "the savepoint holds positions in the old stream; what a restored source makes of them was not measured"
-_BEGINNING = "a start without state reads it; whether a restored source does for what it has not begun was not measured"
+_BEGINNING = (
+    "a start without state begins where it says; whether a restored source does so with what it has not begun to read "
+    "was not measured"
+)
+_END = "the savepoint holds each partition with the end that it had; whether another one is read was not measured"
 
 
 _ASYNC_WRITER = "AsyncSinkBase: its writer stores the requests it has buffered"
@@ -27,7 +31,7 @@ _PULSAR_SOURCE = (
     *facts(Effect.READ, _PULSAR, "topics", says=_STORED),
     *facts(Effect.ADDRESS, _PULSAR, "service-url"),
     *facts(Effect.BEGINNING, _PULSAR, "source.start.*", says=_BEGINNING),
-    *facts(Effect.END, _PULSAR, "source.stop.*", says="every stored partition has its own end stored with it"),
+    *facts(Effect.END, _PULSAR, "source.stop.*", says=_END),
     *facts(Effect.DECODING, _PULSAR, "key.fields", "key.format"),
 )
 _PULSAR_SINK = SinkFacts(

@@ -73,6 +73,13 @@ def test_every_option_that_is_listed_is_judged_and_names_restores_where_it_is_co
             assert found.evidence or report.outcome is not Outcome.COMPATIBLE, key
 
 
+def test_what_is_said_of_a_sink_fits_what_it_stores() -> None:
+    stores_nothing = of_sink(STARROCKS, STARROCKS + ", 'sink.semantic' = 'none'").findings[0].message
+    assert stores_nothing.endswith("at least once, or perhaps never; the sink stores nothing")
+    stores = of_sink(KAFKA, KAFKA + ", 'sink.delivery-guarantee' = 'none'").findings[0].message
+    assert stores.endswith("what the sink has stored can be restored with the new value")
+
+
 def test_a_parallelism_of_its_own_that_no_restore_shows_is_unknown() -> None:
     report = of_sink(FILES, FILES + ", 'sink.parallelism' = '3'")
     assert report.outcome is Outcome.UNKNOWN

@@ -57,12 +57,16 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return not_measured(change, fact, kept)
     says = _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink holds that")
     if nothing:
+        if fact.effect is not Effect.TARGET:
+            says = f"{decides(fact)}; the sink stores nothing"
         return harmless(fact, says, NOTHING_KEPT, PRINTED if change.connector == "print" else ())
     if fact == format_option(change.key):
         return harmless(fact, says, _FORMATS_OF_SINKS.get(change.connector or "", NOT_IN_WRITERS))
     if fact.ids or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
         return harmless(fact, says, facts.ids or NOT_IN_WRITERS)
-    return not_measured(change, fact, fact.says or f"only the sink `{change.connector}` was not measured with it")
+    return not_measured(
+        change, fact, fact.says or f"{decides(fact)}: what that does to the sink `{change.connector}` was not measured"
+    )
 
 
 def _spread(pair: PipelinePair) -> OptionVerdict:
@@ -88,7 +92,6 @@ def _begun_at_the_old_place(change: OptionChange) -> str:
 
 _SAID_OF_SINKS = {
     Effect.TARGET: "results from now on go to the new place; those written before stay where they are",
-    Effect.TUNES: "it decides how results are written, not which; no state of the sink holds that",
     Effect.GUARANTEE: "what the sink has stored can be restored with the new value",
 }
 
