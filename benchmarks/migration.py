@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -105,9 +106,10 @@ def in_its_own_process(name: str, keys: int, folder: Path, *options: str, text: 
         [*command, "--one", name, str(source), str(target), *options], stdout=subprocess.PIPE, text=True
     ) as process:
         memory: dict[str, float] = {}
-        while process.poll() is None:
+        while process.returncode is None:
             watch(process.pid, memory)
-            time.sleep(1)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
         assert process.stdout is not None
         output = process.stdout.read()
     if process.returncode:
