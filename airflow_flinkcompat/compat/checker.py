@@ -25,7 +25,7 @@ from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
-from airflow_flinkcompat.compat.rule import Level, Rule, RuleMatch, RuleScope, Verdict
+from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side
@@ -201,7 +201,10 @@ def _evaluate(change: Change, explained: Explained | None) -> list[tuple[Level, 
     else:
         found, certain, adjusters = _found(change, engine), _certain(change), engine.finding_adjusters
     case = Case(change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle)
-    return [(engine.level(rule), _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
+    adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
+    if all(finding.outcome in SAFE for _, finding in adjusted):
+        adjusted = [(rule, _adjusted(finding, rule, case, engine.last_doubts)) for rule, finding in adjusted]
+    return [(engine.level(rule), finding) for rule, finding in adjusted]
 
 
 def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:

@@ -239,8 +239,12 @@ def _job_state(job: PlannedJob) -> JobState:
 
 def _taken_in(aggregation: AggregateOperator) -> Hashable:
     """Which rows an aggregation takes in, and in which windows; a restore asks for no table's name."""
-    below = aggregation.segment
-    return below.filters, below.window_filters, below.windows, below.functions, aggregation.window
+    below, assigned = aggregation.segment, aggregation.window
+    rows = below.filters, below.window_filters, below.windows[:-1], below.functions
+    if assigned is None:
+        return rows, below.windows
+    window = replace(assigned.window, offset=assigned.window.normalised_offset)
+    return rows, replace(assigned, window=window)
 
 
 def _line(kinds: Kinds) -> StreamGraph:

@@ -59,6 +59,10 @@ class Engine(Protocol):
     def unchanged_adjusters(self) -> tuple[FindingAdjuster, ...]:
         """The adjusters that a change without any difference passes."""
 
+    @property
+    def last_doubts(self) -> tuple[FindingAdjuster, ...]:
+        """The adjusters of findings that are all safe: what may contradict them as a whole."""
+
     def level(self, rule: Rule) -> Level:
         """At which level a rule's findings take part in the precedence."""
 

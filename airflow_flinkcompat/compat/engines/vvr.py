@@ -56,6 +56,7 @@ class VvrEngine:
     verdict_adjusters = (row_window_adjuster,)
     finding_adjusters = (table_api_adjuster, undeclared_table_adjuster, unknown_value_adjuster)
     unchanged_adjusters = ()
+    last_doubts = ()
 
     def level(self, rule: Rule) -> Level:
         """The rule's own."""

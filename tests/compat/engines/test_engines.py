@@ -55,7 +55,6 @@ def test_adjusters_run_in_a_visible_order() -> None:
             "key_order_adjuster",
             "unchained_sink_adjuster",
             "resolved_lookup_adjuster",
-            "mapping_adjuster",
             "compiled_plans_adjuster",
             "operator_ids_adjuster",
         ],

@@ -131,12 +131,10 @@ def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: Case) -> Findin
 
 def mapping_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
-    if finding.outcome not in SAFE:
-        return finding
     found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
     moves = (StateMove.NOT_KNOWN if isinstance(each, NotPredicted) else worst_move(each) for each in found)
     bad = next((move for move in moves if move in BAD_MOVES), None)
-    return finding if bad is None else doubted(finding, f"of a state of the job, {bad.value}")
+    return finding if bad is None else doubted(finding, f"what becomes of a state of the job: {bad.value}")
 
 
 def compiled_plans_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
@@ -257,11 +255,11 @@ class FlinkEngine:
         key_order_adjuster,
         unchained_sink_adjuster,
         resolved_lookup_adjuster,
-        mapping_adjuster,
         compiled_plans_adjuster,
         operator_ids_adjuster,
     )
     unchanged_adjusters = (key_order_adjuster, operator_ids_adjuster)
+    last_doubts = (mapping_adjuster,)
 
     def level(self, rule: Rule) -> Level:
         """One level for all rules."""
