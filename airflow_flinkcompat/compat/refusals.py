@@ -142,7 +142,7 @@ def _of_jobs(pipelines: Sequence[Pipeline]) -> Iterator[str]:
             f"the script makes {len(jobs)} jobs, each with its own savepoint: name it in front of each and RESET it "
             "behind, or the later jobs go on from the positions of the first"
         )
-    if any(not each.sink.table for each in pipelines):
+    if any(not each.sink.table and not each.steps for each in pipelines):
         yield (
             "the results of a query without INSERT are kept for the client that shows them: what is said holds where "
             "they are written into a sink that keeps nothing"
