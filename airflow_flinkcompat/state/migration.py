@@ -262,6 +262,7 @@ def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
     return OperatorMigration(Keep.BEGINS, None, spec, "nothing of the old job means the same")
 
 
+_ANEW = "it begins where its options say: rows that it reads once more count twice in what is kept above it"
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
@@ -272,7 +273,7 @@ def _moved(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations)
     for old in left:
         if old.kind is StateKind.POSITIONS and old.meaning == new.meaning:
             if new.name in declared.restarted:
-                yield OperatorMigration(Keep.BEGINS, old, new, "it is to begin anew")
+                yield OperatorMigration(Keep.BEGINS, old, new, _ANEW)
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
 
 
