@@ -68,15 +68,19 @@ def _of_one_column(pair: PipelinePair, differences: Mapping[str, Difference]) ->
     found = set(query)
     for table in {pair.old.sink, *(source.table for side in (pair.old, pair.new) for source in sources(side))} - {""}:
         declared = [d for part in _OF_TABLES if (d := differences.get(f"table/{table}/{part}"))]
-        column = next((_single(d) for d in declared if d.part == "columns"), None)
-        if column is not None and (table == pair.old.sink or column in read):
+        columns = {_single(d) for d in declared}
+        if len(columns) == 1 and None not in columns and (table == pair.old.sink or columns <= read):
             found |= {d.key for d in declared}
     return frozenset(found)
 
 
 def _single(difference: Difference) -> Any:
     """What alone was added or taken away, nothing else having moved; None where more or other things changed."""
-    sides = [tuple(side) for side in (difference.before, difference.after) if isinstance(side, tuple | Mapping)]
+    before, after = difference.before, difference.after
+    mappings = isinstance(before, Mapping) and isinstance(after, Mapping)
+    if mappings and any(before[key] != after[key] for key in before.keys() & after.keys()):
+        return None
+    sides = [tuple(side) for side in (before, after) if isinstance(side, tuple | Mapping)]
     if len(sides) != 2 or abs(len(sides[0]) - len(sides[1])) != 1:
         return None
     short, long = sorted(sides, key=len)

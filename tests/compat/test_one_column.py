@@ -64,3 +64,10 @@ def test_two_columns_are_told_as_before() -> None:
         .replace("a, b, c FROM", "a, b, c, d FROM")
     )
     assert len(check(old, new, engine="flink").findings) > 1
+
+
+def test_a_column_that_is_declared_otherwise_beside_it_is_told() -> None:
+    old, new = script(STATELESS, False, ""), script(STATELESS, True, ", c")
+    report = check(old, new.replace("orders (a STRING, b BIGINT", "orders (a STRING, b INT"), engine="flink")
+    assert any("b declared otherwise" in finding.message or "b" in finding.before for finding in report.findings)
+    assert len(report.findings) > 1
