@@ -25,8 +25,16 @@ BASE_LINES = [line for line in RELEASES if line not in VERSIONS]
 """Lines on which the base set alone is run."""
 OVER_CONNECTORS = [path for line in VERSIONS if (path := results.newest(line, "connectors"))]
 FILES = [*LINES, *OVER_CONNECTORS]
-# The pairs are the same on every line, and so is nearly all that became of them.
-EACH = [pytest.param(path, marks=() if "-2.3-" in path.name else pytest.mark.slow) for path in FILES]
+
+
+def _marks(path: Path) -> tuple[pytest.MarkDecorator, ...]:
+    """The pairs are the same on every line, and so is nearly all that became of them."""
+    if "-2.3-" in path.name:
+        return ()
+    return (pytest.mark.slow if "-1.20-" in path.name else pytest.mark.nightly,)
+
+
+EACH = [pytest.param(path, marks=_marks(path)) for path in FILES]
 
 
 @pytest.fixture(scope="module", params=EACH, ids=lambda path: path.stem)

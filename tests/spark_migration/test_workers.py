@@ -16,6 +16,7 @@ from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
 from tests.migration.cases import CASES, FOLDER, NOW, change
 from tests.migration.generated import entries_of, generate
+from tests.nightly import mostly_nightly
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -36,7 +37,7 @@ def written(source: Path, name: str, target: Path, workers: Workers) -> Counter[
     return entries_of(target)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_nightly(CASES, 2))
 def test_spark_writes_the_same_savepoint(name: str, spark: SparkWorkers, tmp_path: Path) -> None:
     source = generate(FOLDER / name / "old", 300, tmp_path / "old")
     alone = written(source, name, tmp_path / "alone", ThisProcess())
@@ -48,7 +49,7 @@ def test_spark_writes_the_same_savepoint(name: str, spark: SparkWorkers, tmp_pat
     assert not (tmp_path / "shared" / "_unfinished-migration").exists()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_nightly(CASES, 2))
 def test_what_a_task_finds_damaged_is_said_as_by_this_process(name: str, spark: SparkWorkers, tmp_path: Path) -> None:
     source = generate(FOLDER / name / "old", 300, tmp_path / "old")
     old = read_metadata(str(source))
