@@ -39,7 +39,8 @@ class SavepointMigration:
         new: The proposed one.
         cluster: Where the job runs.
         live: The job that runs.
-        at_least: What was decided on: a migration that keeps less is refused.
+        at_least: What was decided on: a migration of a lower class (whole, partial, none) is refused. No more than the
+            class is compared: one that is partial too is written, though other metrics begin or are gone.
         plan_dir: Path or URI of a folder that the target writes plans to and this process sees too; None: both are on
             one machine.
         rehearsed: Whether the new job is restored beside everything before it is started.
