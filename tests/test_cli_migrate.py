@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,42 @@ def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: p
     assert "window-aggregate: cannot be kept: it is over other rows, windows or conditions" in dropped.stdout
 
 
+def test_where_nothing_is_kept_nothing_is_written(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positions of sources are not enough: the new script has no aggregation that could go on."""
+    run(ADDED, "--dry-run")
+    old = json.loads((ADDED / "old.json").read_text("utf-8"))
+    nodes = [each for each in old["nodes"] if re.search("source|watermark|sink", each["type"])]
+    ids = sorted(each["id"] for each in nodes)
+    edges = [{**old["edges"][0], "source": one, "target": other} for one, other in pairwise(ids)]
+    alone = read_plan(json.dumps({**old, "nodes": nodes, "edges": edges}))
+    monkeypatch.setattr(migrate, "compiled_plans", lambda *_: ((read_plan(json.dumps(old)),), (alone,)))
+    for asked in ((), ("--accept", "dropped"), ("--accept", "dropped", "--dry-run")):
+        result = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *FILES, "--to", "migrated", *asked])
+        assert "source orders: carried" in result.stdout
+        assert "NOT MIGRATABLE" in result.stdout
+        assert result.exit_code == 1
+        assert "with --accept dropped" not in result.stderr
+    assert not Path("migrated").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(run: Callable[..., Result]) -> None:
+    Path("file").write_text("no folder")
+    result = run(ADDED, *FILES, "--to", "file/new")
+    assert isinstance(result.exception, InputError)
+    assert "file/new cannot be written from here (NotADirectoryError: " in str(result.exception)
+
+
+@pytest.mark.parametrize("to", ["", "/", "/below", "/../old/below"])
+def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[..., Result], tmp_path: Path) -> None:
+    shutil.copytree(ADDED / "old", tmp_path / "old")
+    before = sorted(path.name for path in (tmp_path / "old").iterdir())
+    arguments = ("--savepoint", (tmp_path / "old").as_uri(), "--template", str(ADDED / "template"))
+    result = run(ADDED, *arguments, "--to", f"old{to}")
+    assert isinstance(result.exception, InputError)
+    assert "which is only read: name a folder beside it" in str(result.exception)
+    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -79,6 +118,8 @@ def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: p
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--dry-run", "--master", "local[2]"), "--master belongs to --spark: add it"),
         (("--savepoint", "s", "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
+        (("--savepoint", "s3a://b/s", "--to", "s3://b/s/t/"), "--to s3://b/s/t/ lies within --savepoint s3a://b/s"),
+        (("--savepoint", "memory://b/s", "--to", "memory://b/s2"), "memory://b/s/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--to", "t"), "nowhere/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--template", str(ADDED / "template"), "--to", "t"), "nowhere/_metadata cannot be"),
     ],

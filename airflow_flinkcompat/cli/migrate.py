@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import click
 
@@ -19,7 +21,7 @@ from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script
-from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Keep, Migration
+from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Keep, Kept, Migration
 
 _ACCEPTED = {
     Accept.DROPPED: "state that nothing takes is dropped",
@@ -112,6 +114,8 @@ def migrate_command(
         raise InputError("--master belongs to --spark: add it")
     if not dry_run and not (savepoint and to):
         raise InputError("name --savepoint and --to; or ask with --dry-run what would be kept")
+    if savepoint and to and (into := _parts(savepoint)) == _parts(to)[: len(into)]:
+        raise InputError(f"--to {to} lies within --savepoint {savepoint}, which is only read: name a folder beside it")
     if programs := [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]:
         raise InputError(f"{programs[0]}: migrate compiles SQL scripts, not programs")
     shared = parse_settings(settings)
@@ -137,15 +141,21 @@ def migrate_command(
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
         click.echo(f"flinkcompat: a migration does not see this, judge it yourself: {told}", err=True)
     dropped = any(each.keep is Keep.DROPPED for each in made.operators)
-    if dropped and not made.refused and Accept.DROPPED not in accepted:
+    if dropped and made.kept is not Kept.NONE and Accept.DROPPED not in accepted:
         click.echo("flinkcompat: state is dropped; with --accept dropped it is written all the same", err=True)
     if Accept.FILTER not in accepted and any(each.reason == OTHER_CONDITION for each in made.operators):
         click.echo("flinkcompat: with --accept filter what is stored goes on under the new condition", err=True)
-    if made.refused or (dropped and Accept.DROPPED not in accepted):
+    if made.kept is Kept.NONE or (dropped and Accept.DROPPED not in accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
         place = place_of(target, gateway, jobmanager)
         _write(savepoint, template or template_of(after, savepoint, place), to, made, spark, master)
+
+
+def _parts(place: str) -> tuple[str, ...]:
+    """The names on the way to a folder: links of this machine are followed, of other stores the URI is taken."""
+    scheme, separator, rest = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:/+", "/", place)).partition("://")
+    return (scheme, *rest.rstrip("/").split("/")) if separator else Path(scheme).resolve().parts
 
 
 def _renamed(text: str) -> tuple[str, str]:
@@ -185,5 +195,9 @@ def _write(
         sys.exit(1)
     except (MigrationUnsound, SavepointUnreadable) as error:
         raise InputError(str(error)) from None
+    except InputError:
+        raise
+    except Exception as error:  # a store raises whatever its own library does
+        raise InputError(f"{to} cannot be written from here ({type(error).__name__}: {error})") from error
     entries = sum(count for each in written for count in each.entries.values())
     click.echo(f"{entries} entries rewritten, read back and equal: {to}", err=True)
