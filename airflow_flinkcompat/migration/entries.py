@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change
@@ -105,10 +105,10 @@ def united(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
         NotMigratable: The values of a field cannot be merged.
     """
     if made.merges:
-        mergers = {state.new.name: value_merger(state.new) for state in made.states}
+        mergers = {state.new.name: value_merger(_begun_alike(state)) for state in made.states if state.old is not None}
     else:
         mergers = {state.new.name: partial(add_counts, state.new) for state in made.states if state.adds_counts}
-    if not mergers:
+    if not mergers and not made.merges:
         return None
     of_state = [mergers.get(state.name) for state in header.states]  # of timers one is enough
 
@@ -120,6 +120,15 @@ def united(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
         return [Entry(state, key, value) for (state, key), value in found.items()]
 
     return change
+
+
+def _begun_alike(state: StateRewrite) -> NamedState:
+    """A new state with nothing to merge of the fields that begin, which are alike for every key."""
+    fields = (
+        field if place is not None else replace(field, merges=None)
+        for field, place in zip(state.new.value.fields, state.fields, strict=True)
+    )
+    return replace(state.new, value=replace(state.new.value, fields=tuple(fields)))
 
 
 def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
