@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.compiled import (
     QUERY_SINK,
     PlanDifference,
@@ -25,12 +27,14 @@ from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import Effect, SinkState, TableUse
 from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import sources
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.state.migration import Accept, Declarations, Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
@@ -198,8 +202,8 @@ class Explained:
         _require(self.asked.restarted, [name for name, _ in sources])
         declared = Declarations(
             any_columns=self._sinks(lambda found: all(sink(each).outlives_columns for each in found)),
-            replaced=self._sinks(lambda found: len(found) > 1),
-            moved={new: why for new, old in sources if old and (why := self._moved(_last(old), _last(new)))},
+            replaced=self._sinks(lambda found: len(found) > 1) | self._sinks_elsewhere(),
+            moved={new: why for new, old in sources if old and (why := self._moved(old, new))},
             restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),
         )
         return tuple(migration(old, new, declared, self.accepted) for old, new in states)
@@ -212,17 +216,34 @@ class Explained:
         by_name = {_last(name): name for name in old}
         return {name: by_name[self.asked.renamed[_last(name)]] for name in new if _last(name) in self.asked.renamed}
 
-    def _moved(self, before: str, after: str) -> str:
+    def _sinks_elsewhere(self) -> frozenset[str]:
+        """Sinks that may find in a savepoint what was begun at another place, by the names the plans have for them."""
+        tables = [{_last(table.name): table for table in program.tables} for program in self.change.programs]
+        found = set()
+        for name in tables[0].keys() & tables[1].keys():
+            old, new = (side[name] for side in tables)
+            uses = [used for used in uses_of(self.change, new.name) if used.use is TableUse.SINK]
+            if old.options != new.options and uses and old.option("connector") == new.option("connector"):
+                judged = options_judged(new.name, new.option("connector"), dict(old.options), dict(new.options), uses)
+                if judged is not None and judged.verdict.outcome is not Outcome.COMPATIBLE:
+                    found.add(name)
+        every = (identifier for side in self.plans for plan in side for identifier in sinks_of(plan))
+        return frozenset(identifier for identifier in every if _last(identifier) in found)
+
+    def _moved(self, stored: str, read: str) -> str:
         """Why positions that were stored of one table may not be those of another, "" where they are."""
+        before, after = _last(stored), _last(read)
         names = before, after
         old, new = (
             [each for each in side.tables if _last(each.name) == name]
             for side, name in zip(self.change.programs, names, strict=True)
         )
         ways = f"begin it anew with --restart-source {after}"
-        if before != after and not (old and new) and self.asked.renamed.get(after) != before:
+        if stored != read and not (old and new) and self.asked.renamed.get(after) != before:
             same = f"where it is the same, say --source-renamed {before}={after}"
-            return f"it is another table than {before}; {same}, or {ways}"
+            return f"it is another table than {before if before != after else stored}; {same}, or {ways}"
+        if any(self._hinted(pair, after) for pair in self.change.pipelines):
+            return f"a hint says otherwise what is read of it; {ways}"
         if len(old) != len(new) or len(old) > 1:
             return "" if old == new else f"its declaration is not the one of before; {ways}"
         for one, other in zip(old, new, strict=True):
@@ -233,6 +254,12 @@ class Explained:
                     f"the old one; {ways}"
                 )
         return ""
+
+    def _hinted(self, pair: PipelinePair, table: str) -> bool:
+        """Whether hints of a table that a query reads differ."""
+        reads = {_last(source.table) for side in (pair.old, pair.new) for source in sources(side)}
+        below = (difference for operator in pair.operators for difference in operator.differences)
+        return table in reads and any(each.part.startswith("source hints") for each in (*pair.differences, *below))
 
     @property
     def _stateless_sinks(self) -> frozenset[str]:

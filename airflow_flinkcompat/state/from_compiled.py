@@ -19,7 +19,7 @@ from airflow_flinkcompat.state.compiled.states import (
     sink_identifier,
 )
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
-from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.compiled.symbols import Symbols, joined
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import call_function, call_over
 from airflow_flinkcompat.state.layouts.of_plan import layout
@@ -201,7 +201,9 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     told = StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
     if node.kind in AGGREGATIONS:
         told = _with_rows_before_conditions(told, operator, symbols)
-    return _with_outputs(told, operator, symbols, compiled.plan) if node.kind in _CALLS else told
+    if node.kind in _CALLS:
+        return _with_outputs(told, operator, symbols, compiled.plan)
+    return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
 
 
 _CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})
@@ -230,6 +232,17 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
         return frozenset(calls[place] for place in columns if place in calls)
 
     together, deciding = computed_columns(plan, node)
+    return replace(told, together=frozenset(map(of, together)), deciding=of(deciding))
+
+
+def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
+    """An operator that hands its rows on, with those columns of which something is computed together."""
+    every = joined(operator.inputs).symbols
+
+    def of(columns: Columns) -> frozenset[Hashable]:
+        return frozenset(every[place] for place in columns if place < len(every))
+
+    together, deciding = computed_columns(plan, operator.node)
     return replace(told, together=frozenset(map(of, together)), deciding=of(deciding))
 
 

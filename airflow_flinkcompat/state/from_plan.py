@@ -14,7 +14,7 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SinkState, StoredPositions
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -129,6 +129,9 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         return NotPredicted(str(error))
     if isinstance(operator, JoinOperator) and operator.join != "INNER" and output.segment.filters:
         return NotPredicted("a condition above an outer join may make an inner join of it")
+    computed = output.segment.filters or any(isinstance(column, FunctionCall) for column in output.columns)
+    if computed and not isinstance(operator, AggregateOperator):
+        return NotPredicted("what is computed above stored rows may ask a column that begins with NULL in them")
     if len({table.name for table in read}) < len(read):
         return NotPredicted("a table that is read twice may be one source or two")
     told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))

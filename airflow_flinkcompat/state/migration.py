@@ -214,7 +214,8 @@ def migration(
                 found[place] = line
                 if line.old is not None:
                     left.remove(line.old)
-    found = {place: _above_begun(line, found.values(), new) for place, line in found.items()}
+    empty = {spec.id for place, spec in enumerate(new.specs) if place not in found and spec.kind is StateKind.OPERATOR}
+    found = {place: _above_begun(line, found.values(), new, empty) for place, line in found.items()}
     begun = (found.get(place) or _begun(spec, new, found.values()) for place, spec in enumerate(new.specs))
     dropped = (OperatorMigration(Keep.DROPPED, spec, None, "nothing of the new job means the same") for spec in left)
     return Migration((*begun, *dropped))
@@ -232,10 +233,19 @@ def _below(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
 
 
-def _above_begun(line: OperatorMigration, lines: Iterable[OperatorMigration], job: JobState) -> OperatorMigration:
-    """A line as it is, unless a metric that it goes by is lost below and begins anew there in another type."""
+def _above_begun(
+    line: OperatorMigration, lines: Iterable[OperatorMigration], job: JobState, empty: Set[str]
+) -> OperatorMigration:
+    """A line as it is, unless it gathers what begins anew below it: a metric in another type, or a whole operator.
+
+    An operator that begins empty, ``empty`` by id, hands on as new what it had handed on before.
+    """
     if line.new is None or line.keep not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line
+    below = {graph.ids[place] for graph in job.graphs for place in graph.below(line.new.id)}
+    if line.new.layout is not None and (begins := [spec.name for spec in job.specs if spec.id in below & empty]):
+        reason = f"it has gathered what {begins[0]} hands on, which begins empty below it"
+        return OperatorMigration(Keep.IMPOSSIBLE, line.old, line.new, reason)
     for each in _below(line.new, job, lines):
         if anew := {*each.begun} & {*each.lost}:
             reason = f"it has gathered {', '.join(sorted(anew))}, which begins anew below it"
@@ -318,7 +328,12 @@ def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigra
     """Aggregations of which a key is gone: accumulators of keys that are one now become one."""
     for old in _alike(new, left, Counter.__lt__) if _aggregates(new) else ():
         made = _rewriting(old, new)
-        if isinstance(made, OperatorMigration):
+        if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
+            # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
+            yield OperatorMigration(
+                Keep.IMPOSSIBLE, old, new, "nothing is counted by its keys that would be sent for them"
+            )
+        elif isinstance(made, OperatorMigration):
             yield made
 
 

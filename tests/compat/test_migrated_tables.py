@@ -147,3 +147,28 @@ def test_a_sink_that_keeps_nothing_takes_other_columns(connectors: tuple[str, st
     made = migrated(KAFKA, KAFKA, sinks=connectors)
     assert not [each for each in made.operators if (each.new or each.old).kind is StateKind.SINK]  # type: ignore[union-attr]
     assert (made.kept, made.refused) == (Kept.PARTIAL, False)
+
+
+BROKERS = {"topic": "sums", "properties.bootstrap.servers": "one:9092", "format": "json"}
+
+
+@pytest.mark.parametrize(
+    ("connector", "other", "kept"),
+    [
+        ("kafka", {"topic": "others"}, Keep.CARRIED),
+        ("kafka", {"properties.linger.ms": "5"}, Keep.CARRIED),
+        ("kafka", {"nobody.knows": "1"}, Keep.BEGINS),
+        ("kafka", {"properties.bootstrap.servers": "two:9092", "sink.delivery-guarantee": "exactly-once"}, Keep.BEGINS),
+    ],
+)
+def test_what_a_sink_has_begun_stays_at_its_place(connector: str, other: Mapping[str, str], kept: Keep) -> None:
+    """Transactions that are not committed are asked for at the brokers that the new script names."""
+    exactly = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "x"}
+    both = {**BROKERS, **(exactly if "sink.delivery-guarantee" in other else {})}
+    old, new = (
+        f"{connector}', " + ", ".join(f"'{key}' = '{value}" + "'" for key, value in options.items())
+        for options in (both, {**both, **other})
+    )
+    made = migrated(KAFKA, KAFKA, sinks=(old.removesuffix("'"), new.removesuffix("'")))
+    (line,) = (each for each in made.operators if each.new and each.new.kind is StateKind.SINK)
+    assert (line.keep, made.refused) == (kept, kept is not Keep.CARRIED)

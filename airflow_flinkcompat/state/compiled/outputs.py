@@ -37,6 +37,8 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
         if reader.kind in _OF_THEIR_OWN:
             continue
         if not is_stateless(reader):
+            places = [place for place in _ranked_by(reader) if place < len(columns)]
+            deciding |= frozenset().union(*(columns[place] for place in places))
             columns = _passed_on(plan, reader, read, columns)
         elif reader.kind == "calc":
             deciding |= _used(reader.config.get("condition"), columns)
@@ -60,6 +62,14 @@ def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Co
     if len(reader.names) >= len(whole):
         return whole + [frozenset()] * (len(reader.names) - len(whole))
     return [frozenset().union(*whole)] * len(reader.names)
+
+
+def _ranked_by(reader: Node) -> Iterator[int]:
+    """The columns that say which rows a ranking hands on."""
+    for key in ("orderBy", "partition", "partitionSpec", "sortSpec"):
+        fields = reader.config.get(key) or ()
+        fields = fields.get("fields", ()) if isinstance(fields, Mapping) else fields
+        yield from (each["index"] if isinstance(each, Mapping) else each for each in fields)
 
 
 def _used(rex: Any, columns: Sequence[Columns]) -> Columns:

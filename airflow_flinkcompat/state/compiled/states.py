@@ -310,6 +310,10 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
         columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
         aspect = Aspect.OTHER if either else Aspect.MEANING
         facets[aspect, key] = resolved({key: part}, columns, symbols)
+    if node.kind == "deduplicate" and config.get("isRowtime"):
+        # The node does not say by which time: rows of one event time come, those of several are not planned.
+        times = (symbol for symbol, kind in zip(every.symbols, every.types, strict=False) if "ROWTIME" in kind)
+        facets[Aspect.MEANING, "event time"] = tuple(times)
     if "frame" in config:
         facets[Aspect.LAYOUT, "bounded frame"] = tuple(map(is_bounded, config["frame"]))
     if join:

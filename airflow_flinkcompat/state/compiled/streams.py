@@ -51,10 +51,17 @@ def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str]) -> ColumnMe
     table = node.config["scanTableSource"]["table"]
     name = tables.get(table["identifier"], table["identifier"])
     schema = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
-    names = tuple(column["name"] for column in schema if column.get("kind") != "COMPUTED")
-    shown = ColumnMeanings(
-        tuple(symbols.of("column", name, each) for each in names), names, (), symbols.of("table", name)
-    )
+    metadata = {
+        each["name"]: each.get("metadataKey") or each["name"] for each in schema if each.get("kind") == "METADATA"
+    }
+
+    def column(each: str) -> Symbol:
+        """A column by its name, metadata by what it is called in the connector."""
+        return symbols.of("metadata", name, metadata[each]) if each in metadata else symbols.of("column", name, each)
+
+    # A projection counts the columns that are stored; metadata columns stand behind them.
+    names = tuple(each["name"] for each in schema if each.get("kind") not in ("COMPUTED", "METADATA"))
+    shown = ColumnMeanings(tuple(map(column, names)), names, (), symbols.of("table", name))
     for ability in node.config["scanTableSource"].get("abilities") or ():
         match ability["type"]:
             case "ProjectPushDown":
@@ -67,8 +74,11 @@ def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str]) -> ColumnMe
             case kind:
                 what = resolved({k: v for k, v in ability.items() if k not in ("type", "producedType")}, shown, symbols)
                 shown = replace(shown, rows=symbols.of("read", kind, shown.rows, what))
-    if len(shown.symbols) != len(node.names):  # metadata columns come after the projection
-        shown = replace(shown, symbols=tuple(symbols.of("column", name, each) for each in node.names))
+    behind = node.names[len(shown.symbols) :]
+    if len(shown.symbols) + len(behind) != len(node.names) or not set(behind) <= metadata.keys():
+        shown = replace(shown, symbols=tuple(map(column, node.names)))
+    else:
+        shown = replace(shown, symbols=(*shown.symbols, *map(column, behind)))
     return made(node, shown.symbols, shown.rows)
 
 

@@ -109,7 +109,10 @@ def expression(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols
 
 
 def _call(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
-    operands: list[Hashable] = [expression(each, columns, symbols) for each in rex.get("operands", ())]
+    # What a call makes of a value may follow from its type: a CAST of 1 to a text, and of 1.0.
+    operands: list[Hashable] = [
+        (expression(each, columns, symbols), plain(each.get("type"))) for each in rex.get("operands", ())
+    ]
     rest = {k: v for k, v in rex.items() if k not in ("kind", "operands", "type", "internalName", "syntax")}
     name = rex.get("internalName", "")
     if name in _MIRRORED:

@@ -116,15 +116,16 @@ def accumulated(
     for number, (call, retracts) in enumerate(zip(calls, retracting, strict=True)):
         arguments = [stored_type(read.types[place]) for place in call["argList"] if place < len(read.types)]
         function = call_function(call)
-        result = nullable(stored_type(call.get("type", "BIGINT")))
-        made = accumulator(function, result, nullable(arguments[0]) if arguments else "", retracts)
+        result = stored_type(call.get("type", "BIGINT"))
+        made = accumulator(function, nullable(result), nullable(arguments[0]) if arguments else "", retracts)
         if isinstance(made, LayoutUnknown):
             return made
         over, words = call_over(call, read, symbols), call_words(function, call, read)
         distinct = bool(call.get("distinct"))
         of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
         sources = frozenset().union(*(symbols.columns_of(read.at(place)) for place in of))
-        fields += [replace(field, sources=sources) for field in call_fields(made, function, over, words, distinct)]
+        told = call_fields(made, function, over, words, distinct, result)
+        fields += [replace(field, sources=sources) for field in told]
         beside += [
             view_state(f"agg{number}${view.name}", view, CallPart(function, over, view.name), words)
             for view in made.views
@@ -141,7 +142,9 @@ def accumulated(
     return tuple(fields), tuple(beside)
 
 
-def call_fields(made: Accumulator, function: str, over: Hashable, words: str, distinct: bool) -> Iterator[StateField]:
+def call_fields(
+    made: Accumulator, function: str, over: Hashable, words: str, distinct: bool, result: str
+) -> Iterator[StateField]:
     """The fields of one call in the row of accumulators.
 
     Args:
@@ -150,13 +153,16 @@ def call_fields(made: Accumulator, function: str, over: Hashable, words: str, di
         over: Its arguments, DISTINCT and filter.
         words: The call for a reader.
         distinct: Whether it is over distinct values.
+        result: The type of its result. One that is NOT NULL cannot begin without a value.
 
     Yields:
         The fields, in order.
     """
     for part, type in made.fields:
-        meaning = CallPart(function, over, part)
-        yield StateField(type, meaning, words, begins(function, part, type), merges(function, part, type, distinct))
+        meaning, first = CallPart(function, over, part), begins(function, part, type)
+        if first is Begins.NULL and nullable(result) != result:
+            first = None
+        yield StateField(type, meaning, words, first, merges(function, part, type, distinct))
 
 
 def view_state(name: str, view: StateView, meaning: CallPart, words: str) -> NamedState:

@@ -155,11 +155,12 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
         if call.language != "builtin" or call.order_by:
             raise Untold("what an aggregate function of one's own keeps is not told")
         argument = nullable(stored_as(each.arguments[0])) if each.over_values else ""
-        made = accumulator(call.function, nullable(stored_as(_result(each))), argument, retracting=False)
+        result = stored_as(_result(each))
+        made = accumulator(call.function, nullable(result), argument, retracting=False)
         if isinstance(made, LayoutUnknown):
             raise Untold(made.reason)
         function, over_what = _meaning(each)
-        fields += call_fields(made, function, over_what, each.words, call.distinct)
+        fields += call_fields(made, function, over_what, each.words, call.distinct, result)
         beside += [
             view_state(f"agg{number}${view.name}", view, CallPart(function, over_what, view.name), each.words)
             for view in made.views

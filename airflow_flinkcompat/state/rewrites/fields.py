@@ -122,13 +122,13 @@ def mixed(
     together: Set[frozenset[Hashable]],
     deciding: Set[Hashable],
 ) -> str:
-    """Why outputs of a rewritten aggregation would be neither of all rows nor of those from now on.
+    """Why outputs above a rewritten operator would be neither of all rows nor of those from now on.
 
     Args:
         kept: The fields that go on.
         begun: Those that begin now.
-        together: The calls of which one output each is computed.
-        deciding: The calls that decide which results go on.
+        together: The calls, or columns of stored rows, of which one output each is computed.
+        deciding: Those that decide which results go on.
 
     Returns:
         The reason, "" where there is none.
@@ -145,8 +145,8 @@ def mixed(
 
 
 def _calls(fields: Sequence[StateField]) -> set[Hashable]:
-    return {each.meaning.call for each in fields if isinstance(each.meaning, CallPart)}
+    return {each.meaning.call if isinstance(each.meaning, CallPart) else each.meaning for each in fields}
 
 
 def _is_of(field: StateField, calls: Set[Hashable]) -> bool:
-    return isinstance(field.meaning, CallPart) and field.meaning.call in calls
+    return (field.meaning.call if isinstance(field.meaning, CallPart) else field.meaning) in calls
