@@ -9,9 +9,20 @@ import pytest
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.state.layout import (
+    Begins,
+    CallPart,
+    LayoutUnknown,
+    NamedState,
+    StateField,
+    StateLayout,
+    Stored,
+)
+from airflow_flinkcompat.state.layouts.accumulators import accumulator
+from airflow_flinkcompat.state.layouts.aggregations import call_fields
 from airflow_flinkcompat.state.migration import Keep, OperatorMigration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.state.rewrites.fields import key_places
 from tests.measured_plans import planned
 
@@ -211,6 +222,44 @@ def test_calls_of_which_one_output_is_computed_go_on_or_begin_together() -> None
     line = made(old, replace(new, together=frozenset({frozenset({("COUNT", "b"), ("SUM0", "b")})})))
     assert line.keep is Keep.IMPOSSIBLE
     assert "would go on" in line.reason
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"deciding": frozenset("b")}, "b, which would begin now, decides which results go on"),
+        ({"together": frozenset({frozenset("ab")})}, "a metric is computed of a, which would go on, and b"),
+        ({"together": frozenset({frozenset("a"), frozenset("b")})}, ""),
+    ],
+)
+def test_a_column_that_begins_with_null_decides_nothing(told: dict[str, frozenset[object]], reason: str) -> None:
+    """Rows stored before have NULL there, which a condition or a computed output would take for a value."""
+    line = made(operator(A), replace(operator(A, B), **told))  # type: ignore[arg-type]
+    assert (line.keep is Keep.IMPOSSIBLE) == bool(reason)
+    assert reason in line.reason
+
+
+def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -> None:
+    def job(lower_too: bool) -> JobState:
+        kinds = ("table-source-scan", "group-aggregate", "rank")
+        graph = StreamGraph(tuple(StreamNode(kind, (n - 1,) if n else (), False) for n, kind in enumerate(kinds)))
+        upper = replace(operator(A, B), id=graph.ids[2])
+        lower = replace(operator(A, B), name="group-aggregate", id=graph.ids[1])
+        return JobState((graph,), (lower, upper) if lower_too else (upper,))
+
+    assert {line.keep for line in migration(job(True), job(True)).operators} == {Keep.CARRIED}
+    begins, above = migration(job(False), job(True)).operators
+    assert (begins.keep, above.keep) == (Keep.BEGINS, Keep.IMPOSSIBLE)
+    assert above.reason == "it has gathered what group-aggregate hands on, which begins empty below it"
+
+
+def test_a_metric_that_is_never_null_cannot_begin_without_a_value() -> None:
+    made = accumulator("MAX", "BIGINT", "BIGINT", False)
+    assert not isinstance(made, LayoutUnknown)
+    (field,) = call_fields(made, "MAX", "d", "MAX(d)", False, "BIGINT")
+    assert field.begins is Begins.NULL
+    (field,) = call_fields(made, "MAX", "d", "MAX(d)", False, "BIGINT NOT NULL")
+    assert field.begins is None
 
 
 def test_what_an_over_computes_is_told_by_its_plan() -> None:

@@ -56,6 +56,18 @@ def test_what_is_computed_behind_operators_that_hand_rows_on(between: tuple[Any,
     assert computed_columns(filtered, filtered.nodes[1])[1] == {2}
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"orderBy": {"fields": [{"index": 2, "isAscending": False}]}, "partition": {"fields": [0]}},
+        {"sortSpec": {"fields": [{"index": 0}]}, "partitionSpec": {"fields": [2]}},
+    ],
+)
+def test_a_ranking_goes_by_what_it_is_asked_for(config: Mapping[str, Any]) -> None:
+    found = plan(SUMS, ("rank", ("a", "s", "m"), config, (1,)), (*calc([0], [1]), (2,)))
+    assert computed_columns(found, found.nodes[1])[1] == {0, 2}
+
+
 @pytest.mark.parametrize(("left", "columns"), [(True, [1, 2]), (False, [3, 4])])
 def test_a_join_hands_its_sides_on_side_by_side(left: bool, columns: list[int]) -> None:
     other = ("calc", ("x", "y"), {"projection": []}, (0,))

@@ -1,0 +1,62 @@
+"""What expressions over a source's columns mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_flinkcompat.state.compiled.nodes import Node
+from airflow_flinkcompat.state.compiled.streams import scanned
+from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, expression
+
+READ = ColumnMeanings((7,), ("b",), ("INT",), 1)
+
+
+def as_text(type: str, symbols: Symbols) -> Symbol:
+    operand = {"kind": "INPUT_REF", "inputIndex": 0, "type": type}
+    cast = {"kind": "CALL", "internalName": "$CAST$1", "operands": [operand], "type": "VARCHAR(10)"}
+    return expression(cast, READ, symbols)
+
+
+def test_a_call_over_another_type_is_another_one() -> None:
+    """A CAST of 1 and of 1.0 to a text are two keys."""
+    symbols = Symbols()
+    assert as_text("INT", symbols) == as_text("INT", symbols) != as_text("DOUBLE", symbols)
+
+
+def scan(columns: list[Mapping[str, Any]], names: tuple[str, ...], *projected: int) -> Node:
+    table = {"identifier": "`t`", "resolvedTable": {"schema": {"columns": columns}}}
+    abilities = [{"type": "ProjectPushDown", "projectedFields": [[place] for place in projected]}] if projected else []
+    config = {"scanTableSource": {"table": table, "abilities": abilities}}
+    return Node(0, "table-source-scan", "", config, names, ("STRING",) * len(names), ())
+
+
+def stored(name: str) -> Mapping[str, Any]:
+    return {"name": name, "kind": "PHYSICAL"}
+
+
+def metadata(name: str, key: str) -> Mapping[str, Any]:
+    return {"name": name, "kind": "METADATA", "metadataKey": key}
+
+
+def meanings(node: Node, symbols: Symbols) -> dict[str, Symbol]:
+    return dict(zip(node.names, scanned(node, symbols, {}).symbols, strict=True))
+
+
+def test_metadata_is_known_by_what_the_connector_calls_it() -> None:
+    symbols = Symbols()
+    path, again, name = (
+        meanings(scan([stored("a"), metadata(column, key)], ("a", column)), symbols)
+        for column, key in (("f", "file.path"), ("g", "file.path"), ("f", "file.name"))
+    )
+    assert path["f"] == again["g"] != name["f"]
+    assert path["a"] == name["a"]
+
+
+def test_a_projection_counts_stored_columns_alone() -> None:
+    symbols = Symbols()
+    plain = meanings(scan([stored("a"), stored("b"), stored("d")], ("a", "d"), 0, 2), symbols)
+    beside = meanings(
+        scan([stored("a"), metadata("f", "key"), stored("b"), stored("d")], ("a", "d", "f"), 0, 2), symbols
+    )
+    assert (plain["a"], plain["d"]) == (beside["a"], beside["d"])
