@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 from uuid import UUID, uuid4
@@ -9,8 +12,9 @@ from uuid import UUID, uuid4
 from upath import UPath
 
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
-from airflow_flinkcompat.savepoint.store import METADATA, StoredContent
+from airflow_flinkcompat.savepoint.store import METADATA, StoredContent, read_metadata
 
 _UNFINISHED = "_unfinished-migration"
 """Stands there while a run writes, with the run's own number: what else is there is of that run."""
@@ -20,12 +24,28 @@ _BLOCK = 8 << 20
 class TargetFolder:
     """Where a savepoint is written.
 
+    Whenever a run is killed, the folder is in one of these states:
+
+    * It is not there, or holds nothing: so it was before, or after a run that failed.
+    * It holds the mark and files with numbers for names: unfinished, and cleared by the next run.
+    * It holds the mark and ``_metadata``: the run was killed when it had published. Where all files are there that the
+      metadata names, the savepoint is whole: the next run says so and leaves it alone. Where not, another run wrote
+      there too, and Flink does not find the files.
+    * It holds ``_metadata`` and no mark: a savepoint.
+
+    Of two runs into one folder one goes on at most, and the others fail: a mark is set before the folder is looked
+    through, and looked at again when ``_metadata`` stands there. Files are removed only where they were seen before the
+    mark was seen to be the run's own, so none of a later run is; ``_metadata`` is removed by the run that wrote it
+    alone. Stores other than disks do not refuse to replace: there a run that is held up between its last look at its
+    mark and its ``_metadata``, for as long as another one needs for all of its own, spoils what that one wrote.
+
     Args:
         folder: Its place.
     """
 
     def __init__(self, folder: UPath) -> None:
         self._folder = folder
+        self._mark, self._metadata = folder / _UNFINISHED, folder / METADATA
         self._run = str(uuid4())
 
     def __enter__(self) -> Self:
@@ -33,9 +53,11 @@ class TargetFolder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """What a run that failed has written is removed."""
-        if error[0] is not None and self._is_ours():
-            self._clear()
+        """What a run that failed has written is removed. The mark goes last, so that what is left can be cleared."""
+        if error[0] is not None:
+            with suppress(Exception):  # what happened first is what is told
+                self._clear()
+                self._mark.unlink()
 
     @property
     def path(self) -> str:
@@ -55,15 +77,28 @@ class TargetFolder:
         """See that nothing is in the way. What a killed run left is removed.
 
         Raises:
-            NotMigratable: The folder holds something else.
+            NotMigratable: The folder holds something else, or another run begins there too.
         """
-        held = list(self._folder.iterdir()) if self._folder.exists() else []
-        names = {each.name for each in held}
-        if held and (METADATA in names or _UNFINISHED not in names or not all(map(_of_a_run, names - {_UNFINISHED}))):
-            raise NotMigratable(f"{self._folder} holds something: name a folder that does not exist")
+        held = self._names() if self._folder.exists() else set()
+        if METADATA in held and _UNFINISHED in held and self._is_whole(held):
+            raise NotMigratable(
+                f"{self._folder} holds a whole savepoint, which another run wrote and left marked as unfinished: "
+                "start from it, or name a folder that does not exist"
+            )
+        if held and (METADATA in held or _UNFINISHED not in held or not all(map(_of_a_run, held - {_UNFINISHED}))):
+            raise self._holds_something()
         self._folder.mkdir(parents=True, exist_ok=True)
+        if not self._local:
+            self._mark.write_text(self._run)
+        elif _UNFINISHED in held:  # the killed run's is replaced at once, so that its files never lie there unmarked
+            self._part(self._run.encode()).rename(self._mark)
+        else:
+            try:
+                with self._mark.open("x") as file:
+                    file.write(self._run)
+            except FileExistsError:
+                raise self._taken() from None
         self._clear()
-        (self._folder / _UNFINISHED).write_text(self._run)
 
     def copy(self, content: StoredContent) -> StateFile:
         """A file with the same content.
@@ -92,28 +127,68 @@ class TargetFolder:
         Raises:
             NotMigratable: Another run writes there meanwhile.
         """
-        if not self._is_ours():
-            raise NotMigratable(f"{self._folder} is being written by another run")
         named = {each.path for each in metadata.handles() if isinstance(each, StateFile)}
-        for file in list(self._folder.iterdir()):
-            if file.name not in named and file.name != _UNFINISHED:
-                file.unlink()
-        if self._local:
-            part = self._folder / str(uuid4())
-            part.write_bytes(metadata.to_bytes())
-            part.rename(self._folder / METADATA)
+        self._clear(named)
+        self._put(metadata.to_bytes())
+        if not (named <= self._names() and self._is_ours()):
+            self._metadata.unlink()
+            raise self._taken()
+        self._mark.unlink()
+
+    def _put(self, metadata: bytes) -> None:
+        """Raises NotMigratable where a disk holds another run's by now."""
+        if not self._local:
+            self._metadata.write_bytes(metadata)
+            return
+        part = self._part(metadata)
+        try:
+            os.link(str(part), str(self._metadata))
+        except (FileExistsError, FileNotFoundError):  # another run published, or removed what is here
+            raise self._taken() from None
+        except OSError:  # a disk without links
+            part.rename(self._metadata)
         else:
-            (self._folder / METADATA).write_bytes(metadata.to_bytes())
-        (self._folder / _UNFINISHED).unlink()
+            part.unlink()
+
+    def _part(self, content: bytes) -> UPath:
+        part = self._folder / str(uuid4())
+        part.write_bytes(content)
+        return part
+
+    def _names(self) -> set[str]:
+        return {each.name for each in self._folder.iterdir()}
+
+    def _is_whole(self, held: Set[str]) -> bool:
+        try:
+            handles = read_metadata(self.path).handles()
+        except SavepointUnreadable:
+            return False
+        return all(each.path in held for each in handles if isinstance(each, StateFile))
 
     def _is_ours(self) -> bool:
-        mark = self._folder / _UNFINISHED
-        return bool(mark.exists() and mark.read_text() == self._run)
+        try:
+            return bool(self._mark.read_text() == self._run)
+        except FileNotFoundError:
+            return False
 
-    def _clear(self) -> None:
-        """The mark goes last, so that whoever is killed here leaves what can be cleared again."""
-        for each in sorted(self._folder.iterdir(), key=lambda each: each.name == _UNFINISHED):
-            each.unlink()
+    def _clear(self, but: Set[str] = frozenset()) -> None:
+        """Remove what runs have written here, and leave a savepoint and its files alone.
+
+        Raises NotMigratable where there is one, or another run's mark stands here.
+        """
+        found = self._names()
+        if not self._is_ours():
+            raise self._taken()
+        if METADATA in found:
+            raise self._holds_something()
+        for name in filter(_of_a_run, found - but):
+            (self._folder / name).unlink(missing_ok=True)
+
+    def _taken(self) -> NotMigratable:
+        return NotMigratable(f"{self._folder} is being written by another run")
+
+    def _holds_something(self) -> NotMigratable:
+        return NotMigratable(f"{self._folder} holds something: name a folder that does not exist")
 
 
 def _of_a_run(name: str) -> bool:
