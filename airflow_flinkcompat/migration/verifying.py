@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +20,7 @@ from airflow_flinkcompat.migration.entries import (
     value_merger,
 )
 from airflow_flinkcompat.migration.fields import begin, row_change
+from airflow_flinkcompat.migration.lists import BROADCAST, elements, header_of
 from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
@@ -77,7 +79,8 @@ def verify(
         before, after = old[line.old.id], new.get(line.new.id)
         if after is None:
             raise MigrationUnsound(f"{line.new.name} is missing")
-        if _lists(source, before) != _lists(target, after):
+        lists = _lists if before.parallelism <= after.parallelism else _elements
+        if lists(source, before) != lists(target, after):
             raise MigrationUnsound(f"{line.new.name}: what it keeps beside its keys differs")
         kept = line if line.keep is Keep.REWRITTEN else None
         in_groups = kept is not None or before.max_parallelism != after.max_parallelism
@@ -94,6 +97,19 @@ def verify(
 def _lists(path: str, operator: OperatorState) -> object:
     coordinator = read_handle(operator.coordinator, path)
     return coordinator, [(each.lists, read_handle(each.handle, path)) for each in operator.lists]
+
+
+def _elements(path: str, operator: OperatorState) -> object:
+    """The same whichever subtask keeps an element."""
+    found: Counter[object] = Counter()
+    for each in operator.lists:
+        content = read_handle(each.handle, path)
+        for state, held in elements(each, content):
+            head = state.name, state.mode, header_of(each, content)
+            found[head] = 1
+            for element in held:
+                found[*head, element] = 1 if state.mode == BROADCAST else found[*head, element] + 1
+    return read_handle(operator.coordinator, path), found
 
 
 @dataclass

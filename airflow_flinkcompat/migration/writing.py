@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 
 from upath import UPath
 
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.lists import put_together
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
@@ -30,7 +32,7 @@ from airflow_flinkcompat.savepoint.metadata import (
     StateFile,
     SubtaskState,
 )
-from airflow_flinkcompat.savepoint.store import open_handle, read_metadata
+from airflow_flinkcompat.savepoint.store import StoredContent, open_handle, read_handle, read_metadata
 from airflow_flinkcompat.state.from_savepoint import layout_of
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
@@ -179,8 +181,9 @@ class _Writing:
     def _operator(
         self, new: OperatorState, old: OperatorState, made: OperatorMigration
     ) -> tuple[OperatorState, Mapping[str, int]]:
-        subtasks = old.subtasks and tuple(self._lists(each) for each in old.subtasks)
-        state = replace(new, parallelism=old.parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
+        parallelism = min(old.parallelism, new.max_parallelism)  # Flink reads no operator of more subtasks
+        subtasks = self._lists(old, parallelism)
+        state = replace(new, parallelism=parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
         keyed = tuple(each.keyed for each in old.subtasks or () if each.keyed is not None)
         if not keyed:
             return state, {}
@@ -193,7 +196,7 @@ class _Writing:
         widths = old.max_parallelism, new.max_parallelism
         header = self._header(new, made)
         work = OperatorRewriting(self._source, keyed, _in_full(made), header, widths, self.target.path, self._now)
-        return self._rewritten(state, work, old.parallelism)
+        return self._rewritten(state, work, parallelism)
 
     def _rewritten(
         self, state: OperatorState, work: OperatorRewriting, parallelism: int
@@ -202,7 +205,7 @@ class _Writing:
         size = sum(each.handle.size for each in work.stored if each.handle is not None)
         if any(each.index < 0 for each in state.subtasks or ()):
             raise NotMigratable(f"a subtask of {_name(work.made)} has finished")
-        parts = max(parallelism, self.workers.parts(size, work.widths[1]))
+        parts = min(max(parallelism, self.workers.parts(size, work.widths[1])), work.widths[1])
         ranges = group_ranges(work.widths[1], parts)
         if work.in_place:
             written = self.workers.each(work.copied, ranges)
@@ -229,13 +232,30 @@ class _Writing:
                 return header.uncompressed
         raise NotMigratable(f"the template holds no keyed state of {_name(made)}")
 
-    def _lists(self, subtask: SubtaskState) -> SubtaskState:
-        if subtask.raw is not None or subtask.raw_keyed is not None:
+    def _lists(self, old: OperatorState, parallelism: int) -> tuple[SubtaskState, ...] | None:
+        """The operator state of each subtask; where they are to be fewer, that of several is put together."""
+        if any(each.raw is not None or each.raw_keyed is not None for each in old.subtasks or ()):
             raise NotMigratable("an operator keeps state in a form of its own")
-        return replace(subtask, managed=subtask.managed and self._carried_lists(subtask.managed), keyed=None)
+        subtasks = old.subtasks and tuple(replace(each, keyed=None) for each in old.subtasks)
+        if not subtasks or max(each.index for each in subtasks) < parallelism:
+            return subtasks and tuple(map(self._copied_lists, subtasks))
+        if any(each.index < 0 for each in subtasks):
+            raise NotMigratable(f"a subtask of {old.name or old.id} has finished")
+        alike = ([each for each in subtasks if each.index % parallelism == index] for index in range(parallelism))
+        return tuple(self._together(index, each) for index, each in enumerate(alike))
 
-    def _carried_lists(self, lists: OperatorLists) -> OperatorLists:
-        return replace(lists, handle=self._carried(lists.handle))
+    def _copied_lists(self, subtask: SubtaskState) -> SubtaskState:
+        lists = subtask.managed
+        return replace(subtask, managed=lists and replace(lists, handle=self._carried(lists.handle)))
+
+    def _together(self, index: int, subtasks: Sequence[SubtaskState]) -> SubtaskState:
+        managed = [each.managed for each in subtasks if each.managed is not None]
+        stored = [(each, read_handle(each.handle, self._source)) for each in managed]
+        if not stored:
+            return SubtaskState(index)
+        lists, content = put_together(stored)
+        handle = self.target.copy(StoredContent("lists", len(content), BytesIO(content)))
+        return SubtaskState(index, OperatorLists(lists, handle))
 
     def _keys(self, subtask: SubtaskState, old: SubtaskState) -> SubtaskState:
         return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))
