@@ -37,12 +37,18 @@ def one_for_each_column(findings: Sequence[Finding], change: Change) -> list[Fin
         about = [each for each in found if each.claims and allowed.issuperset(each.claims)]
         if len(about) < 2:
             continue
-        worst = max(about, key=lambda each: (not each.overruled_by, each.outcome.rank, bool(each.operator)))
+        worst = max(about, key=_weight)
         # What is said of another operator is another matter.
         others = [each for each in about if each is not worst and not each.operator]
         whole = _with(worst, others, differences)
         found = [whole if each is worst else each for each in found if each not in others]
     return found
+
+
+def _weight(finding: Finding) -> tuple[bool, int, bool, bool]:
+    """What is said of the query goes before what is said of its tables."""
+    of_query = not any(key.startswith("table/") for key in finding.claims)
+    return not finding.overruled_by, finding.outcome.rank, bool(finding.operator), of_query
 
 
 def _with(worst: Finding, others: Sequence[Finding], differences: Mapping[str, Difference]) -> Finding:

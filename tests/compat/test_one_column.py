@@ -53,7 +53,7 @@ def test_the_outcome_is_that_of_the_worst_with_the_grounds_of_all_that_say_the_s
 def test_columns_that_have_nothing_to_do_with_each_other_are_told_apart() -> None:
     """The sink's column holds another one than the source's new one."""
     report = added(STATELESS, ", b + 1")
-    assert {finding.rule for finding in report.findings} == {"source-table-changed", "sink-table-changed"}
+    assert {finding.rule for finding in report.findings} == {"source-table-changed", "output-changed"}
 
 
 def test_two_columns_are_told_as_before() -> None:

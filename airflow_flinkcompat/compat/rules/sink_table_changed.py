@@ -193,8 +193,7 @@ RULE = Rule(
     rationale="The columns of a sink follow the query; its options are its own business unless it keeps state.",
     example=Example(
         SINK.format("customer STRING, total BIGINT") + windowed("customer, SUM(amount)"),
-        SINK.format("customer STRING, total BIGINT, start_time TIMESTAMP(3)")
-        + windowed("customer, SUM(amount), window_start"),
+        SINK.format("who STRING, total BIGINT") + windowed("customer, SUM(amount)"),
     ),
     find=find,
     beside_operators=True,

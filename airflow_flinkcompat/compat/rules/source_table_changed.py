@@ -373,7 +373,7 @@ RULE = Rule(
         "  customer STRING, amount BIGINT, item STRING, region STRING, order_time TIMESTAMP(3),\n"
         "  arrived AS PROCTIME(), WATERMARK FOR order_time AS order_time - INTERVAL '9' SECOND\n"
         ") WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');\n" + windowed("customer, SUM(amount)"),
-        outcomes={"vvr": Outcome.COMPATIBLE, "flink": Outcome.UNKNOWN},
+        outcomes=dict.fromkeys(("vvr", "flink"), Outcome.COMPATIBLE),
     ),
     find=find,
     beside_operators=True,
