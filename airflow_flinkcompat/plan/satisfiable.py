@@ -17,6 +17,8 @@ from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Liter
 Value = Any
 """A Decimal, a str or a bool; None is NULL, and UNKNOWN of three-valued logic."""
 _TRIES = 4096
+_WORK = 100_000
+"""How many conditions are tried in all: of thousands that stand together few rows of values are."""
 _ANY = (Decimal(0), Decimal(1))
 _COMPARED: Mapping[str, Callable[[Value, Value], bool]] = {
     "=": lambda a, b: bool(a == b),
@@ -85,7 +87,7 @@ def _decided(conditions: Sequence[Expression], never_null: Callable[[Expression]
     every = dict.fromkeys(value for values in own.values() for value in values) or dict.fromkeys(_ANY)
     tried = [[*_of_one_kind(own[each], every), *(() if never_null(each) else (None,))] for each in variables]
     found: set[bool] = set()
-    for values in islice(product(*tried), _TRIES):
+    for values in islice(product(*tried), min(_TRIES, _WORK // len(conditions))):
         row = dict(zip(variables, values, strict=True))
         found.add(all(_value(condition, row) is True for condition in conditions))
         if len(found) == 2:
