@@ -227,8 +227,7 @@ class Explained:
                 judged = options_judged(new.name, new.option("connector"), dict(old.options), dict(new.options), uses)
                 if judged is not None and judged.verdict.outcome is not Outcome.COMPATIBLE:
                     found.add(name)
-        every = (identifier for side in self.plans for plan in side for identifier in sinks_of(plan))
-        return frozenset(identifier for identifier in every if _last(identifier) in found)
+        return self._identified(found)
 
     def _moved(self, stored: str, read: str) -> str:
         """Why positions that were stored of one table may not be those of another, "" where they are."""
@@ -271,7 +270,10 @@ class Explained:
         for program in self.change.programs:
             for table in program.tables:
                 connectors.setdefault(_last(table.name), set()).add(table.option("connector"))
-        names = {name for name, found in connectors.items() if wanted(found)}
+        return self._identified({name for name, found in connectors.items() if wanted(found)})
+
+    def _identified(self, names: Set[str]) -> frozenset[str]:
+        """The names that the plans have for these sinks."""
         every = (identifier for side in self.plans for plan in side for identifier in sinks_of(plan))
         return frozenset(identifier for identifier in every if _last(identifier) in names)
 

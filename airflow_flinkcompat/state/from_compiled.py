@@ -227,22 +227,21 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
     first = len(read.types) if over else len(node.config["grouping"])
     asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
     calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
-
-    def of(columns: Columns) -> frozenset[Hashable]:
-        return frozenset(calls[place] for place in columns if place in calls)
-
-    together, deciding = computed_columns(plan, node)
-    return replace(told, together=frozenset(map(of, together)), deciding=of(deciding))
+    return _with_computed(told, node, calls, plan)
 
 
 def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
     """An operator that hands its rows on, with those columns of which something is computed together."""
-    every = joined(operator.inputs).symbols
+    return _with_computed(told, operator.node, dict(enumerate(joined(operator.inputs).symbols)), plan)
+
+
+def _with_computed(told: StateSpec, node: Node, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
+    """An operator with what its readers compute together, by the places of its outputs that mean something stored."""
 
     def of(columns: Columns) -> frozenset[Hashable]:
-        return frozenset(every[place] for place in columns if place < len(every))
+        return frozenset(meanings[place] for place in columns if place in meanings)
 
-    together, deciding = computed_columns(plan, operator.node)
+    together, deciding = computed_columns(plan, node)
     return replace(told, together=frozenset(map(of, together)), deciding=of(deciding))
 
 

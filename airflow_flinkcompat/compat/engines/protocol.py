@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from airflow_flinkcompat.compat.changes.change import Change
@@ -24,11 +24,13 @@ class Case:
         certain: Findings, by code of their rule and sink, that stay incompatible although one side alone declares a
             table: they were found just so with the table declared on both sides, or in compiled plans.
         settle: What compiled plans of both sides settle; None without such plans.
+        memo: What an adjuster has worked out of a query: it sees every finding about it.
     """
 
     change: Change
     certain: frozenset[tuple[str, str | None]] = frozenset()
     settle: Settle | None = None
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 VerdictAdjuster = Callable[[Verdict, Any, Change], Verdict]

@@ -131,9 +131,11 @@ def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: Case) -> Findin
 
 def mapping_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
-    found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
-    moves = (StateMove.NOT_KNOWN if isinstance(each, NotPredicted) else worst_move(each) for each in found)
-    bad = next((move for move in moves if move in BAD_MOVES), None)
+    if finding.sink not in case.memo:
+        found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
+        moves = (StateMove.NOT_KNOWN if isinstance(each, NotPredicted) else worst_move(each) for each in found)
+        case.memo[finding.sink] = next((move for move in moves if move in BAD_MOVES), None)
+    bad: StateMove | None = case.memo[finding.sink]
     return finding if bad is None else doubted(finding, f"what becomes of a state of the job: {bad.value}")
 
 
