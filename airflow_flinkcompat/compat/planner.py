@@ -30,6 +30,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import Effect, SinkState, TableUse
+from airflow_flinkcompat.connectors.formats import by_place
 from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
@@ -180,7 +181,7 @@ class Explained:
     def differences(self) -> tuple[PlanDifference, ...]:
         """Raises :class:`InputError` where the plans are not as the measured versions write them."""
         try:
-            return compare_plans(*self.plans, self._stateless_sinks)
+            return compare_plans(*self.plans, self._stateless_sinks, self._by_place)
         except PlanError as error:
             raise InputError(str(error)) from None
 
@@ -191,7 +192,7 @@ class Explained:
         Raises :class:`InputError` where the plans are not as the measured versions write them.
         """
         try:
-            states = job_states(*self.plans, self._sinks(_keep_nothing), self._renamed())
+            states = job_states(*self.plans, self._sinks(_keep_nothing), self._renamed(), self._by_place)
         except PlanError as error:
             raise InputError(str(error)) from None
         sources = [
@@ -263,6 +264,17 @@ class Explained:
     @property
     def _stateless_sinks(self) -> frozenset[str]:
         return self._sinks(frozenset(STATELESS_SINKS).issuperset)
+
+    @cached_property
+    def _by_place(self) -> frozenset[str]:
+        """Sources whose rows tell columns by their place on each side that declares them, by the plans' names."""
+        told: dict[str, bool] = {}
+        for program in self.change.programs:
+            for table in program.tables:
+                name = _last(table.name)
+                told[name] = told.get(name, True) and by_place(dict(table.options))
+        every = (identifier for side in self.plans for identifier in sources_of(side))
+        return frozenset(identifier for identifier in every if told.get(_last(identifier), False))
 
     def _sinks(self, wanted: Callable[[Set[str | None]], bool]) -> frozenset[str]:
         """Sinks with such connectors on both sides together, by the names the plans have for them."""

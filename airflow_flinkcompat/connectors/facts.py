@@ -327,9 +327,11 @@ class FormatFacts:
         appends: Whether rows of it are only ever added.
         options: What its options do, by their names behind the format's own.
         document: The page that says so.
+        by_place: Whether a row says by their order alone which column a value is of.
     """
 
     name: str
     appends: Known
     options: tuple[OptionFact, ...] = ()
     document: str = ""
+    by_place: bool = False

@@ -39,6 +39,7 @@ _CSV = _decoding(
     "null-literal",
     "write-bigdecimal-in-scientific-notation",
 )
+_AVRO = _decoding("codec", "encoding", "timestamp_mapping.legacy")
 _REGISTRY = (
     *_decoding(*(f"{prefix}{name}" for prefix in ("", "schema-registry.") for name in ("subject", "schema"))),
     *_decoding(
@@ -51,9 +52,10 @@ FORMATS: Mapping[str, FormatFacts] = {
     each.name: each
     for each in (
         FormatFacts("json", Known.YES, _JSON, _PAGE),
-        FormatFacts("csv", Known.YES, _CSV, _PAGE),
+        FormatFacts("csv", Known.YES, _CSV, _PAGE, by_place=True),
         FormatFacts("raw", Known.YES, _decoding("charset", "endianness"), _PAGE),
-        FormatFacts("avro", Known.YES, _decoding("codec", "encoding", "timestamp_mapping.legacy"), _PAGE),
+        # Files of it say names too; a message is read by the table's own schema.
+        FormatFacts("avro", Known.YES, _AVRO, _PAGE, by_place=True),
         FormatFacts("avro-confluent", Known.YES, _REGISTRY, _PAGE),
         FormatFacts("protobuf", Known.YES, (), _PAGE),
         FormatFacts("parquet", Known.YES, (), _PAGE),
@@ -65,7 +67,21 @@ FORMATS: Mapping[str, FormatFacts] = {
     )
 }
 """The formats that Flink brings, by the value of a table's option."""
+_NAMED_BY = ("format", "key.format", "value.format")
 _OPTION = re.compile(r"(?:(?:key|value)\.)?(?P<format>[\w-]+)\.(?P<name>.+)")
+
+
+def by_place(options: Mapping[str, str]) -> bool:
+    """Whether rows of a table say by their order alone which column a value is of.
+
+    Args:
+        options: Of the table.
+
+    Returns:
+        True also where only its keys, or only its values do.
+    """
+    named = (FORMATS.get(options.get(key, "")) for key in _NAMED_BY)
+    return any(each is not None and each.by_place for each in named)
 
 
 def format_option(key: str) -> OptionFact | None:

@@ -134,7 +134,11 @@ class CompiledState:
 
 
 def compiled_state(
-    plan: CompiledPlan, symbols: Symbols, tables: Mapping[str, str], stateless_sinks: Set[str]
+    plan: CompiledPlan,
+    symbols: Symbols,
+    tables: Mapping[str, str],
+    stateless_sinks: Set[str],
+    by_place: Set[str] = frozenset(),
 ) -> CompiledState:
     """What a job keeps, of its compiled plan.
 
@@ -143,6 +147,7 @@ def compiled_state(
         symbols: The table of meanings; one for both sides makes them comparable.
         tables: The name under which a table's identifier is known to both sides.
         stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
+        by_place: Identifiers of the sources whose rows tell columns by their place, not by name.
 
     Returns:
         The operators with their ids.
@@ -152,7 +157,7 @@ def compiled_state(
     """
     try:
         made = compiled_graph(plan, stateless_sinks)
-        found = operators(plan, symbols, tables, frozenset(stateless_sinks))
+        found = operators(plan, symbols, tables, frozenset(stateless_sinks), by_place)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     hashed = {place: number for number, place in enumerate(made.graph.order)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -172,3 +173,20 @@ def test_what_a_sink_has_begun_stays_at_its_place(connector: str, other: Mapping
     made = migrated(KAFKA, KAFKA, sinks=(old.removesuffix("'"), new.removesuffix("'")))
     (line,) = (each for each in made.operators if each.new and each.new.kind is StateKind.SINK)
     assert (line.keep, made.refused) == (kept, kept is not Keep.CARRIED)
+
+
+@pytest.mark.parametrize(("format", "gone"), [("csv", set()), ("json", {"SUM(b)"})])
+def test_rows_without_names_say_by_place_which_column_is_meant(format: str, gone: set[str]) -> None:
+    """Two columns change places, and the new plan goes on to pick the second one, which has another name now."""
+    sides, plans = [], []
+    for side in ("old", "new"):
+        text, plan = ((CASE / f"{side}.{kind}").read_text("utf-8") for kind in ("sql", "json"))
+        sides.append(Side(text.replace("'csv'", f"'{format}'"), engine="flink"))
+        if side == "new":
+            written = json.loads(plan)
+            columns = written["nodes"][0]["scanTableSource"]["table"]["resolvedTable"]["schema"]["columns"]
+            columns[1]["name"], columns[3]["name"] = columns[3]["name"], columns[1]["name"]
+            plan = json.dumps(written)
+        plans.append((read_plan(plan),))
+    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]))
+    assert {metric for line in made.operators for metric in line.lost} == gone

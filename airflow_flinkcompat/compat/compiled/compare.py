@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
 from airflow_flinkcompat.state.compiled.states import CompiledOperator, sink_identifier
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.from_compiled import CompiledState, compiled_state, job_state
 from airflow_flinkcompat.state.model import JobState
 
 QUERY_SINK = "flinkcompat_query"
@@ -28,7 +28,10 @@ class PlanDifference:
 
 
 def compare_plans(
-    old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], stateless_sinks: frozenset[str] = frozenset()
+    old: Sequence[CompiledPlan],
+    new: Sequence[CompiledPlan],
+    stateless_sinks: frozenset[str] = frozenset(),
+    by_place: Set[str] = frozenset(),
 ) -> tuple[PlanDifference, ...]:
     """Every difference between the plans of two scripts, job by job.
 
@@ -36,6 +39,7 @@ def compare_plans(
         old: The plans of the deployed script, one for each job, in order.
         new: The plans of the proposed script, likewise.
         stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
+        by_place: Identifiers of sources whose rows tell columns by their place, not by name.
 
     Returns:
         The differences; none where chain, layout and meaning are equal.
@@ -47,7 +51,11 @@ def compare_plans(
     if not jobs and (old or new):
         return (PlanDifference(Aspect.CHAIN, "script", ("number of jobs",), f"{len(old)} jobs", f"{len(new)} jobs"),)
     tables = _names([one for one, _ in jobs], [other for _, other in jobs])
-    return tuple(difference for one, other in jobs for difference in _compare(one, other, tables, stateless_sinks))
+
+    def read(plan: CompiledPlan, symbols: Symbols) -> CompiledState:
+        return compiled_state(plan, symbols, tables, stateless_sinks, by_place)
+
+    return tuple(difference for one, other in jobs for difference in _compare(one, other, read))
 
 
 def job_states(
@@ -55,6 +63,7 @@ def job_states(
     new: Sequence[CompiledPlan],
     stateless_sinks: frozenset[str] = frozenset(),
     renamed: Mapping[str, str] | None = None,
+    by_place: Set[str] = frozenset(),
 ) -> tuple[tuple[JobState, JobState], ...]:
     """What each job keeps before and after, told with one table of meanings.
 
@@ -64,6 +73,7 @@ def job_states(
         stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
         renamed: By a source of the new plans the one of the old plans that it is, as they stand there; other sources
             that only one side knows are paired in their order.
+        by_place: Identifiers of sources whose rows tell columns by their place, not by name.
 
     Returns:
         The jobs that both sides have.
@@ -76,7 +86,7 @@ def job_states(
     tables = {**_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
 
     def state(plan: CompiledPlan, symbols: Symbols) -> JobState:
-        return job_state(compiled_state(plan, symbols, tables, stateless_sinks), symbols)
+        return job_state(compiled_state(plan, symbols, tables, stateless_sinks, by_place), symbols)
 
     return tuple((state(one, symbols), state(other, symbols)) for one, other in jobs for symbols in (Symbols(),))
 
@@ -127,10 +137,10 @@ def _names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Coll
 
 
 def _compare(
-    old: CompiledPlan, new: CompiledPlan, tables: dict[str, str], stateless_sinks: frozenset[str]
+    old: CompiledPlan, new: CompiledPlan, read: Callable[[CompiledPlan, Symbols], CompiledState]
 ) -> Iterable[PlanDifference]:
     symbols = Symbols()
-    sides = [compiled_state(plan, symbols, tables, stateless_sinks) for plan in (old, new)]
+    sides = [read(plan, symbols) for plan in (old, new)]
     sinks = sinks_of(new)
     known = [{number: operator for number, operator in side.operators if operator.keeps} for side in sides]
     if gone := known[0].keys() - set(sides[1].graph.ids):

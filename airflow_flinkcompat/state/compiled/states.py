@@ -7,7 +7,7 @@ that was restored right one way and wrong the other says neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -47,19 +47,23 @@ class CompiledOperator:
 
 
 def operators(
-    plan: CompiledPlan, symbols: Symbols, tables: Mapping[str, str], stateless_sinks: frozenset[str]
+    plan: CompiledPlan,
+    symbols: Symbols,
+    tables: Mapping[str, str],
+    stateless_sinks: frozenset[str],
+    by_place: Set[str] = frozenset(),
 ) -> list[CompiledOperator]:
     """The plan's stateful operators, and all its sinks, in its order.
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
-    the sinks that keep nothing.
+    the sinks that keep nothing. ``by_place``: those of sources whose rows tell columns by their place.
     """
     columns: list[ColumnMeanings] = []
     found: list[CompiledOperator] = []
     for node in plan.nodes:
         inputs = [columns[place] for place in node.inputs]
         if node.kind == "table-source-scan":
-            columns.append(scanned(node, symbols, tables))
+            columns.append(scanned(node, symbols, tables, by_place))
             found.append(CompiledOperator(node, _source(node, tables)))
         elif not inputs:  # rows written in the query, or a source of another kind
             written = frozen({"kind": node.kind, **own(node)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -46,21 +46,25 @@ def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
     return ColumnMeanings(tuple(symbols), node.names, node.types, rows)
 
 
-def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str]) -> ColumnMeanings:
-    """The columns of a table by name, its rows after what was pushed into the source."""
+def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str], by_place: Set[str]) -> ColumnMeanings:
+    """The columns of a table by name, or by place where rows say no names, its rows after what was pushed into it."""
     table = node.config["scanTableSource"]["table"]
+    placed = table["identifier"] in by_place
     name = tables.get(table["identifier"], table["identifier"])
     schema = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
     metadata = {
         each["name"]: each.get("metadataKey") or each["name"] for each in schema if each.get("kind") == "METADATA"
     }
 
-    def column(each: str) -> Symbol:
-        """A column by its name, metadata by what it is called in the connector."""
-        return symbols.of("metadata", name, metadata[each]) if each in metadata else symbols.of("column", name, each)
-
     # A projection counts the columns that are stored; metadata columns stand behind them.
     names = tuple(each["name"] for each in schema if each.get("kind") not in ("COMPUTED", "METADATA"))
+
+    def column(each: str) -> Symbol:
+        """A column as rows tell it, metadata by what it is called in the connector."""
+        if each in metadata:
+            return symbols.of("metadata", name, metadata[each])
+        return symbols.of("column", name, names.index(each) if placed and each in names else each)
+
     shown = ColumnMeanings(tuple(map(column, names)), names, (), symbols.of("table", name))
     for ability in node.config["scanTableSource"].get("abilities") or ():
         match ability["type"]:

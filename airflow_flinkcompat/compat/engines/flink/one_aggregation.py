@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
-from airflow_flinkcompat.compat.rule import Verdict, measured
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.connectors.formats import by_place
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
@@ -56,8 +57,12 @@ def kept(pair: PipelinePair, part: str, used: Set[str]) -> Verdict | None:
     windowed = old.windowed or new.windowed
     ids = (_PARTS if windowed else {**_PARTS, **_WITHOUT_WINDOWS}).get(part)
     times = {table.watermark.column for table in (old.table, new.table) if table.watermark} if windowed else set()
-    if ids is None or _declared_otherwise(old.table, new.table) & (used | times):
+    read = used | times
+    if ids is None or _declared_otherwise(old.table, new.table) & read:
         return None
+    if moved := sorted(_at_another_place(old.table, new.table) & read):
+        says = "rows say by their order alone which column a value is of"
+        return inferred(Outcome.UNKNOWN, f"{says}: what is stored of {', '.join(moved)} may be of another column")
     mapped = mapped_states(pair)
     if isinstance(mapped, NotPredicted):
         return None
@@ -97,3 +102,11 @@ def _declared_otherwise(old: Table, new: Table) -> set[str]:
         for table in (old, new)
     )
     return {name for name in left.keys() | right.keys() if left.get(name) != right.get(name)}
+
+
+def _at_another_place(old: Table, new: Table) -> set[str]:
+    """The columns whose values stand at another place in rows that say no names."""
+    if not any(by_place(dict(table.options)) for table in (old, new)):
+        return set()
+    left, right = old.physical, new.physical
+    return {name for name in {*left} & {*right} if left.index(name) != right.index(name)}

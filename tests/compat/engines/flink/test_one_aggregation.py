@@ -39,6 +39,27 @@ def test_what_no_query_reads_may_be_declared_otherwise(new: str, query: str) -> 
     assert all(finding.evidence for finding in report.findings)
 
 
+@pytest.mark.parametrize("format", ["csv", "avro", "json"])
+@pytest.mark.parametrize(
+    ("new", "moved"),
+    [
+        (f"a STRING, b BIGINT, e INT, c STRING, {TIME}", False),
+        (f"a STRING, b BIGINT, e STRING, {TIME}", False),
+        (f"a STRING, e BIGINT, b BIGINT, c STRING, {TIME}", True),
+        (f"b BIGINT, a STRING, c STRING, {TIME}", True),
+    ],
+)
+def test_rows_without_names_tell_columns_by_their_place(new: str, moved: bool, format: str) -> None:
+    sides = (
+        Side(TABLE.replace("json", format).format(columns, "kafka") + SINK + GROUP, engine="flink")
+        for columns in (COLUMNS, new)
+    )
+    report = check(*sides)
+    doubted = moved and format != "json"
+    assert report.outcome is (Outcome.UNKNOWN if doubted else Outcome.COMPATIBLE)
+    assert any("which column a value is of" in finding.source for finding in report.findings) is doubted
+
+
 @pytest.mark.parametrize("query", [GROUP, WINDOW])
 def test_a_calc_that_comes_above_the_source_is_refused(query: str) -> None:
     """A table that is read whole and in order has none."""
