@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError
+from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError, call_function
 from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns
 from airflow_flinkcompat.state.compiled.states import (
     AGGREGATIONS,
@@ -21,7 +21,7 @@ from airflow_flinkcompat.state.compiled.states import (
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols, joined
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.layouts.aggregations import call_function, call_over
+from airflow_flinkcompat.state.layouts.aggregations import call_over
 from airflow_flinkcompat.state.layouts.of_plan import layout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -190,3 +191,17 @@ def test_rows_without_names_say_by_place_which_column_is_meant(format: str, gone
         plans.append((read_plan(plan),))
     (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]))
     assert {metric for line in made.operators for metric in line.lost} == gone
+
+
+def test_a_function_that_was_registered_keeps_what_nobody_measured() -> None:
+    sides, plans = [], []
+    for side in ("old", "new"):
+        text, plan = ((CASE / f"{side}.{kind}").read_text("utf-8") for kind in ("sql", "json"))
+        sides.append(Side(text, engine="flink"))
+        registered = '"catalogName": "`default_catalog`.`default_database`.`middle`"'
+        plans.append((read_plan(re.sub(r'"internalName" ?: "\$MAX\$1"', registered, plan)),))
+    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]))
+    assert made.kept is Kept.NONE
+    assert [line.reason for line in made.operators if line.keep is Keep.IMPOSSIBLE] == [
+        "what middle keeps was not measured"
+    ]

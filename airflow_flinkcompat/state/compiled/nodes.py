@@ -52,6 +52,23 @@ class CompiledPlan:
         return tuple(map(tuple, readers))
 
 
+def call_function(call: Mapping[str, Any]) -> str:
+    """The function of a call.
+
+    Args:
+        call: An aggregate call of a compiled plan.
+
+    Returns:
+        Of Flink's own its name without version and signs, such as ``SUM`` and ``SUM0``; of one that was registered the
+        name it has there.
+    """
+    own = call.get("internalName")
+    if own is None:
+        named = (call.get(key) for key in ("catalogName", "systemName", "class"))
+        return next(filter(None, named), "a function").rpartition(".")[2].strip("`")
+    return str(own.removesuffix("$1").strip("$").removesuffix("$1"))
+
+
 def read_plan(text: str) -> CompiledPlan:
     """Read the plan that one ``COMPILE PLAN`` wrote.
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.changes import adds_only
-from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
+from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, call_function
 from airflow_flinkcompat.state.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined, plain, resolved
 
@@ -251,7 +251,7 @@ def _call(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Ha
 
 def accumulator(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
     """What one call keeps. Lengths of texts and NOT NULL of what it reads do not show in it (measured)."""
-    function = call["internalName"].removesuffix("$1").strip("$")
+    function = call_function(call)
     arguments = tuple(_stored(kind) for kind in _types(read, call["argList"]))
     kept: tuple[str, ...]
     if function == "COUNT":

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.compiled.nodes import Node
+from airflow_flinkcompat.state.compiled.nodes import Node, call_function
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, resolved
 from airflow_flinkcompat.state.layout import (
     Begins,
@@ -207,18 +207,6 @@ def distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str
     key = Stored("value", (StateField(nullable(type), meaning, words),))
     yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)
     yield NamedState(f"distinctAcc_{number}_null_state", KeyedStateKind.VALUE, count)
-
-
-def call_function(call: Mapping[str, Any]) -> str:
-    """The function of a call.
-
-    Args:
-        call: Of a compiled plan.
-
-    Returns:
-        Its name without version and signs: ``SUM``, ``SUM0``.
-    """
-    return str(call["internalName"].removesuffix("$1").strip("$").removesuffix("$1"))
 
 
 def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
