@@ -187,6 +187,15 @@ FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a
 SELECT a, SUM(b), COUNT(b), STDDEV_POP(d) FROM orders GROUP BY a;
 --- new
 SELECT a, SUM(b), COUNT(b) FROM orders GROUP BY a;
+--- case: an average comes beside a sum of the same values
+-- kept: 0 1 2 3
+-- alone: refused_at_restore
+--- old
+SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), MAX(d), AVG(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
 --- case: an average becomes its sum and its count
 -- kept: 0 1 2 3 4
 -- alone: restored_right

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence, Set
 
 from airflow_flinkcompat.state.layout import CallPart, NamedState, StateField, StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
@@ -60,11 +60,31 @@ def _state(new: NamedState, before: StateLayout) -> StateRewrite:
     """Rows by their fields; a map or list beside a row of accumulators by what it is of."""
     if new.value.form in ROWS:
         old = next(state for state in before.states if state.value.form in ROWS)
-        return StateRewrite(new, old, tuple(source_of(field, old.value.fields) for field in new.value.fields))
+        return StateRewrite(new, old, _places(new.value.fields, old.value.fields))
     if not new.value.fields:  # the windows that sessions are merged from
         return as_it_is(new, next((state for state in before.states if state.name == new.name), None))
     same = (state for state in before.states if (state.value, state.map_key) == (new.value, new.map_key))
     return as_it_is(new, next((state for state in same if state.kind is new.kind), None))
+
+
+def _places(new: Sequence[StateField], old: Sequence[StateField]) -> tuple[int | None, ...]:
+    """Where the fields of a row of accumulators come from.
+
+    A call may go on in what other calls have stored, an average in a sum and a count; where one of its parts is missing
+    there, all of it begins.
+    """
+    places = [source_of(field, old) for field in new]
+    missing = (field.meaning for field, place in zip(new, places, strict=True) if place is None)
+    begins = {meaning.call for meaning in missing if isinstance(meaning, CallPart)}
+    return tuple(
+        None if place is not None and _lent(field, old[place], begins) else place
+        for field, place in zip(new, places, strict=True)
+    )
+
+
+def _lent(field: StateField, stored: StateField, calls: Set[Hashable]) -> bool:
+    """Whether one of these calls would take a part of another one's."""
+    return isinstance(field.meaning, CallPart) and field.meaning.call in calls and field.meaning != stored.meaning
 
 
 def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLayout) -> str:
