@@ -1,7 +1,8 @@
 """A redeploy in a process that kills or pauses itself at a chosen point: right before or after a call to the outside.
 
-Calls are the HTTP requests of both REST clients and the moments in which an entry of the ledger gets its name. They are
-counted within a phase, which is the last entry that the run has written, so a point is the same in every run.
+Calls are the HTTP requests of both REST clients and the moments in which an entry of the ledger gets its name, or a
+rewritten savepoint its metadata. They are counted within a phase, which is the last entry that the run has written, so
+a point is the same in every run.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from airflow_flinkcompat.deploy import DeployError, Ledger, Options, SqlGatewayT
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.savepoint.store import METADATA
 from airflow_flinkcompat.state.migration import Kept
 from tests.deploy.jobs import Side
 
 _ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
 # Looks that decide what a run does next; the others change nothing and decide nothing.
 _LOOKS = re.compile(r"GET /jobs/\*/(savepoints/\*|status)|GET /v2/.*/result/.* INSERT")
-_EFFECTS = re.compile(r"ledger |POST /jobs/\*/stop|PATCH /jobs/\*|POST .*/statements INSERT")
+_EFFECTS = re.compile(r"ledger |savepoint is published|POST /jobs/\*/stop|PATCH /jobs/\*|POST .*/statements INSERT")
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,10 @@ class _Faults:
                 return send(transport, request)
 
         def named(source: Any, place: Any, **more: Any) -> None:
+            if Path(place).name == METADATA:  # a savepoint is there from now on
+                with self.call("savepoint is published"):
+                    link(source, place, **more)
+                return
             kind = json.loads(Path(source).read_bytes())["kind"]
             with self.call(f"ledger {kind}"):
                 link(source, place, **more)
