@@ -16,6 +16,7 @@ _HEADLINES = {
     Kept.PARTIAL: "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state",
     Kept.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps state of an operator",
 }
+_REFUSED = "NOT MIGRATABLE: one state cannot be kept, so that no savepoint is written"
 _KINDS = {StateKind.POSITIONS: "source", StateKind.SINK: "sink"}
 SEEN_RULES = frozenset(
     {
@@ -95,7 +96,8 @@ class MigrationReport:
     @property
     def headline(self) -> str:
         """How much is kept, in a sentence that begins with its word in capitals."""
-        return _HEADLINES[self.kept]
+        kept_beside = any(each.keep in (Keep.REWRITTEN, Keep.MOVED) for each in self.operators)
+        return _REFUSED if self.kept is Kept.NONE and kept_beside else _HEADLINES[self.kept]
 
     def lines(self) -> Iterator[str]:
         """What is kept, in words.

@@ -106,7 +106,7 @@ def resolve_operators(sink: Sink) -> Output:
         segment=stream.segment,
         columns=tuple(normalize(column) for column in stream.columns),
         sink=sink.name,
-        insert_columns=sink.columns,
+        insert_columns=_column_list(sink),
         partition=sink.partition,
         overwrite=sink.overwrite,
         hints=sink.hints,
@@ -116,6 +116,13 @@ def resolve_operators(sink: Sink) -> Output:
     for each in OUTPUT_PASSES:
         output = each.apply(output)
     return output
+
+
+def _column_list(sink: Sink) -> tuple[str, ...]:
+    """The INSERT's column list; one that names all columns of the table in their order says nothing."""
+    if sink.table is None or not sink.table.declared or sink.partition:
+        return sink.columns
+    return () if sink.columns == tuple(column.name for column in sink.table.written) else sink.columns
 
 
 class _Resolver:

@@ -114,6 +114,12 @@ class Table:
         """The physical columns with their types, in declared order."""
         return tuple(column for column in self.columns if column.name in self.physical)
 
+    @property
+    def written(self) -> tuple[Column, ...]:
+        """The columns that an INSERT fills, in declared order: all but computed ones and virtual metadata."""
+        apart = {*dict(self.computed), *(name for name, _, virtual in self.metadata if virtual)}
+        return tuple(column for column in self.columns if column.name not in apart)
+
     @cached_property
     def name(self) -> str:
         """The name as a user would write it, without parts left open in front.

@@ -59,6 +59,20 @@ def test_the_way_a_value_takes_does_not_matter(sql: str) -> None:
     assert output(sql) == output(PLAIN)
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [("", ()), (" (a, part, b)", ()), (" (part, a, b)", ("part", "a", "b")), (" (a, part)", ("a", "part"))],
+)
+def test_a_column_list_that_names_all_columns_in_order_says_nothing(columns: str, said: tuple[str, ...]) -> None:
+    """Computed columns and virtual metadata are not written."""
+    sink = (
+        "CREATE TABLE s (a STRING, twice AS b * 2, part BIGINT METADATA, o BIGINT METADATA FROM 'offset' VIRTUAL, b BIGINT)"
+        " WITH ('connector' = 'kafka');\n"
+    )
+    values = "customer, amount" if columns == " (a, part)" else "customer, amount, amount"
+    assert output(f"{sink}INSERT INTO s{columns} SELECT {values} FROM orders;").insert_columns == said
+
+
 def test_an_aggregation_in_all_its_parts() -> None:
     operator = aggregate(
         f"SELECT customer, SUM(amount), COUNT(*), SUM(amount) + 1 FROM {WINDOWED} "

@@ -25,6 +25,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     sections,
     title,
     verdicts,
+    why,
 )
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -145,8 +146,8 @@ def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
         yield ""
     if finding.consequence is not None:
         yield from (f"**{CONSEQUENCES[finding.consequence]}.**", "")
-    reason = f" ({finding.reason.value})" if finding.reason is not None else ""
-    yield from (f"Basis: {_words(basis_label(finding))}{reason}. Page: {_page(finding.rule)}", "")
+    reason = f"Why: {_words(why(finding))}. " if finding.reason is not None else ""
+    yield from (f"{reason}Basis: {_words(basis_label(finding))}. Page: {_page(finding.rule)}", "")
 
 
 def _migration(migration: MigrationReport) -> Iterator[str]:

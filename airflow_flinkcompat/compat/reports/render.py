@@ -25,6 +25,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     sections,
     title,
     verdicts,
+    why,
 )
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -185,7 +186,7 @@ def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]
     if finding.consequence is not None:
         notes.append(("effect", CONSEQUENCES[finding.consequence]))
     if finding.reason is not None:
-        notes.append(("why", finding.reason.value))
+        notes.append(("why", why(finding)))
     notes += [("basis", basis_label(finding)), ("page", page_address(finding.rule))]
     for label, text in notes:
         yield from _wrapped(text, width, f"    {label:<7} ", " " * 12)

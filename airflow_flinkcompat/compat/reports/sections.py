@@ -9,7 +9,7 @@ from itertools import groupby
 
 from airflow_flinkcompat.compat import one_sided
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
-from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -153,7 +153,20 @@ def engine_label(report: Report | str) -> str:
 
 def basis_label(finding: Finding) -> str:
     """What the finding rests on, with its source."""
-    return f"{finding.basis.value}: {finding.source}" if finding.source else finding.basis.value
+    says = finding.source if not _says_why(finding) else ""
+    return f"{finding.basis.value}: {says}" if says else finding.basis.value
+
+
+def why(finding: Finding) -> str:
+    """Why an outcome is unknown, "" where it is not: in its own words where nothing at all covers the change."""
+    if finding.reason is None:
+        return ""
+    return finding.source if _says_why(finding) else finding.reason.value
+
+
+def _says_why(finding: Finding) -> bool:
+    doubted = finding.reason is Reason.NOT_COVERED and finding.basis is Basis.INFERRED
+    return doubted and bool(finding.source) and not finding.evidence
 
 
 def verdicts(reports: Reports) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if "filters" in pair.parts and not pair.others:
         old, new = (side.segment.filters for side in (pair.old, pair.new))
         yield RuleMatch(
-            "a condition above the state changed",
+            f"a condition{' above the state' if pair.operators else ''} changed",
             pair.claim("filters"),
             format_conditions(old),
             format_conditions(new),

@@ -2,6 +2,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
@@ -11,6 +12,7 @@ from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, materialized
+from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import ON_CONFLICT
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
@@ -82,6 +84,11 @@ LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
 """What Flink takes as values of a LOOKUP hint."""
 CONFLICT = "ON CONFLICT"
 DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped", note="rows are deduplicated without the clause")
+ASKED_FOR = inferred(
+    Outcome.UNKNOWN,
+    "Flink asks for the clause where a sink's key is another one than its query's, unless "
+    f"{ON_CONFLICT} = false stands in the script",
+)
 OTHER_STRATEGY = measured(
     Outcome.INCOMPATIBLE,
     "sm-conflict-error-uniq",
@@ -156,7 +163,8 @@ def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
         return _lookup(place, {key for _, text in (*gone, *come) for key in OPTION.findall(text)}, bool(gone))
     if names == {CONFLICT}:
         if not come and {strategy.upper() for _, strategy in gone} == {"DEDUPLICATE"}:
-            return DROPPED
+            given = dict(place.pipeline.new_pipeline.settings)
+            return DROPPED if settings.effective(given, ON_CONFLICT, "flink") == "false" else ASKED_FOR
         return OTHER_STRATEGY if kept_once_more else UNMEASURED
     return UNMEASURED
 

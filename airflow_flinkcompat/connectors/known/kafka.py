@@ -173,6 +173,7 @@ _SINK = SinkFacts(
 _UPSERT_SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
+    outlives_columns=True,
     upserts=Known.YES,
     updates=Known.NO,
     primary_key=KeyDemand.ALWAYS,

@@ -46,7 +46,9 @@ def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
     return ColumnMeanings(tuple(symbols), node.names, node.types, rows)
 
 
-def scanned(node: Node, symbols: Symbols, tables: Mapping[str, str], by_place: Set[str]) -> ColumnMeanings:
+def scanned(
+    node: Node, symbols: Symbols, tables: Mapping[str, str], by_place: Set[str] = frozenset()
+) -> ColumnMeanings:
     """The columns of a table by name, or by place where rows say no names, its rows after what was pushed into it."""
     table = node.config["scanTableSource"]["table"]
     placed = table["identifier"] in by_place

@@ -10,6 +10,7 @@ from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
     JoinOperator,
+    Output,
     Source,
 )
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, window_field
@@ -35,10 +36,8 @@ def cast_by_calc(job: PlannedJob) -> Known:
     if not job.output.sink:
         return Known.NO
     sink = job.table(job.output.sink)
-    virtual = {name for name, _, is_virtual in sink.metadata if is_virtual} | {name for name, _ in sink.computed}
-    columns = [column for column in sink.columns if column.name not in virtual]
-    named = job.output.insert_columns
-    if job.output.partition or (named and named != tuple(column.name for column in columns)):
+    columns = sink.written
+    if job.output.partition or job.output.insert_columns:
         return Known.YES
     if len(columns) != len(job.output.types):
         return Known.NOT_KNOWN
@@ -47,6 +46,32 @@ def cast_by_calc(job: PlannedJob) -> Known:
         return Known.YES
     alike = all(one.with_nullability(True) == other.with_nullability(True) for one, other in pairs)
     return Known.NO if alike else Known.NOT_KNOWN
+
+
+def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
+    """Whether rows replace each other in a sink as they do where they are read, so that none is kept in front of it.
+
+    Flink asks whether the sink's primary key holds a key of the rows, which a Calc hands on only as it is.
+
+    Args:
+        output: A query over one table.
+        read: That table.
+        written: Its sink.
+
+    Returns:
+        False where the table has no primary key.
+    """
+    if not isinstance(output.segment.origin, Source) or output.insert_columns or output.partition:
+        return False
+    types = {column.name: column.type.with_nullability(True) for column in read.columns}
+    held = {
+        put_out.column
+        for column, put_out in zip(written.written, output.columns, strict=False)
+        if column.name in written.primary_key
+        and isinstance(put_out, SourceColumn)
+        and types.get(put_out.column) == column.type.with_nullability(True)
+    }
+    return bool(read.primary_key) and held >= {*read.primary_key}
 
 
 def told_sink(job: PlannedJob) -> tuple[Alternatives, SinkState]:

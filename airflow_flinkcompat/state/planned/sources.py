@@ -27,7 +27,7 @@ from airflow_flinkcompat.state.planned.job import (
     connector_words,
     mentions,
 )
-from airflow_flinkcompat.state.planned.sinks import cast_by_calc
+from airflow_flinkcompat.state.planned.sinks import cast_by_calc, written_by_its_key
 from airflow_flinkcompat.state.simplified import at_least, contradictory, decided
 
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
@@ -64,12 +64,9 @@ def log_at_head(job: PlannedJob, source: Source) -> Table | None:
     """
     table = job.table(source.table)
     facts, options = registry.source(table.option("connector")), dict(table.options)
-    written = job.table(job.output.sink) if job.output.sink else None
-    sink = None if written is None else registry.sink(written.option("connector"))
-    if source.hints or "scan.parallelism" in options or (sink is not None and sink.state is not SinkState.NONE):
+    if source.hints or "scan.parallelism" in options or not _keeps_nothing_behind(job):
         return None
-    by_key = written is not None and bool(written.primary_key)
-    taken = sink is None or (sink.updates is Known.YES and not by_key)
+    taken = _takes_changes(job, table)
     match facts.positions:
         case StoredPositions.LOG:
             return table if taken and not _READS_OTHERWISE & options.keys() else None
@@ -83,6 +80,24 @@ def log_at_head(job: PlannedJob, source: Source) -> Table | None:
             counted = [key for key, value in options.items() if key.endswith(".kind") and value.lower() != "random"]
             return None if counted or table.primary_key else table
     return None
+
+
+def _keeps_nothing_behind(job: PlannedJob) -> bool:
+    sink = job.output.sink
+    return not sink or registry.sink(job.table(sink).option("connector")).state is SinkState.NONE
+
+
+def _takes_changes(job: PlannedJob, read: Table) -> bool:
+    """Whether what becomes of a row reaches the sink as it came, with no row kept in front of it."""
+    if not job.output.sink:
+        return True
+    written = job.table(job.output.sink)
+    sink = registry.sink(written.option("connector"))
+    if not written.primary_key:
+        return sink.updates is Known.YES
+    asked = job.settings.get("table.exec.sink.upsert-materialize", "AUTO").upper()
+    taken = Known.YES in (sink.updates, sink.upserts)
+    return taken and asked == "AUTO" and written_by_its_key(job.output, read, written)
 
 
 def _format_appends(table: Table) -> Known:

@@ -150,6 +150,8 @@ def test_a_topic_that_was_taken_away_is_read_on(query: str) -> None:
     assert report.outcome is Outcome.INCOMPATIBLE
     assert "goes on reading t and reads u from the beginning" in report.findings[0].message
     assert report.findings[0].consequence is not None
+    kept = "`flinkcompat migrate` with --restart-source may keep the rest"
+    assert (kept in report.findings[0].message) is (query != PLAIN)
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ CHANGES = {
         MINUTE_1,
     ),
     "output-changed": ("SUM(amount), COUNT(*)", "SUM(amount) * 100, COUNT(*)", MINUTE_1.replace("12", "1200")),
-    "sink-table-changed": (
-        None,  # one more column of the sink, with the projection that fills it
+    "output-changed (a column more)": (
+        None,  # of the sink, with the projection that fills it
         None,
         MINUTE_1 + ",6",
     ),

@@ -284,6 +284,10 @@ def _materialized(changed: Changed) -> bool:
     return Materialized.YES in changed.materialized
 
 
+def _never_zero(changed: Changed) -> bool:
+    return all(value is None or _number(value) != 0 for value in changed.values)
+
+
 def _switched(key: str, value: str) -> Condition:
     """The switch of this option stands so at every query of both sides."""
 
@@ -337,7 +341,10 @@ TABLE: Mapping[str, Rows] = {
     ),
     "pipeline.name": ((anything, right("x-pipeline-name")),),
     "pipeline.object-reuse": ((anything, right("x-objectreuse")),),
-    "pipeline.auto-watermark-interval": ((anything, right("settings-watermark-interval")),),
+    "pipeline.auto-watermark-interval": (
+        (_never_zero, right("settings-watermark-interval")),
+        (anything, inferred(Outcome.UNKNOWN, "0 turns watermarks off, so that no window of event time would end")),
+    ),
     "execution.checkpointing.unaligned.enabled": ((anything, right("settings-unaligned")),),
     "table.exec.source.idle-timeout": ((anything, right("x-idle-timeout-added")),),
     "execution.checkpointing.mode": ((anything, right("ps-group-checkpoint", "ps-tumble-checkpoint")),),
@@ -411,7 +418,14 @@ TABLE: Mapping[str, Rows] = {
         ),
     ),
     "table.exec.sink.require-on-conflict": (
-        (anything, right("sm-clause-dropped", note="it decides only what is planned")),
+        (lambda changed: changed.new == "false", right("sm-clause-dropped", note="it decides only what is planned")),
+        (
+            anything,
+            inferred(
+                Outcome.UNKNOWN,
+                "Flink refuses a sink whose key is another one than its query's where no ON CONFLICT says what to do",
+            ),
+        ),
     ),
 }
 """What was measured, by key: conditions in order, each with what it means."""

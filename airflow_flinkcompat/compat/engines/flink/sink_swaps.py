@@ -64,7 +64,7 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     # A writer that stores no row under its options is still named in a savepoint, and then finds no operator.
     old, new = connectors.sink(names[0]), _as_declared(names[1], sinks.tables(pair)[1])
     if names[0] is None or old.state is SinkState.NOT_KNOWN:
-        return unmeasured(f"{_only(names[0])}: what it keeps may find no operator in another sink")
+        return unmeasured(f"{sinks.only_the_sink(names[0])}: what it keeps may find no operator in another sink")
     if new.state is SinkState.NONE and names[0] in TAKEN_AWAY:
         return measured(
             Outcome.INCOMPATIBLE,
@@ -77,7 +77,7 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
     if old.state is not SinkState.NONE:
         return _between_stateful(pair, names)
     if new.state is SinkState.NOT_KNOWN:
-        return unmeasured(f"{_only(names[1])}: whether it leaves the operators in front of it alone is not known")
+        return unmeasured(f"{sinks.only_the_sink(names[1])}: whether it leaves what precedes it alone is not known")
     ids: tuple[str, ...] = BETWEEN if new.state is SinkState.NONE else INTO_STATE
     ids = INTO_UPSERTS if new.upserts is Known.YES and not _sinks_append(pair) else ids
     if all(facts.ids for facts in (old, new)):
@@ -89,11 +89,6 @@ def _as_declared(connector: str | None, table: Table | None) -> SinkFacts:
     """What is known of a sink with the options of its table, under which it may keep nothing."""
     facts = connectors.sink(connector)
     return facts if table is None else replace(facts, state=facts.kept(dict(table.options)))
-
-
-def _only(connector: str | None) -> str:
-    named = f"`{connector}`" if connector else "of a table without one"
-    return f"keys, windows and metrics are unchanged by it; only the sink {named} was not measured"
 
 
 def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) -> Verdict:

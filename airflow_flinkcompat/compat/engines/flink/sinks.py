@@ -125,6 +125,12 @@ def _enforced(sink: Table, lengths: str | None) -> Iterator[tuple[str, str]]:
             yield column.name, str(replace(column.type, nullable=True))
 
 
+def only_the_sink(connector: str | None) -> str:
+    """What is to be said where nothing but a sink is in doubt; ``connector`` None: the table is of its catalog's."""
+    named = f"`{connector}`" if connector else "of a catalog's own connector"
+    return f"keys, windows and metrics are unchanged by it; only the sink {named} was not measured"
+
+
 def stays(pair: PipelinePair) -> str:
     """Why open-source Flink may not keep the operators in front of a stateless sink; "" where it does for sure."""
     old, new = fronts(pair)

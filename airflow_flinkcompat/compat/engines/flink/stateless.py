@@ -20,6 +20,7 @@ from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.state.from_plan import job_state
 from airflow_flinkcompat.state.mapping import MappedState, StateMove, diff
 from airflow_flinkcompat.state.model import NotPredicted, StateKind
+from airflow_flinkcompat.state.planned.sinks import written_by_its_key
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
 SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
@@ -164,4 +165,6 @@ def keeps_no_rows(output: Output, program: Program) -> bool:
     if not names or not names <= declared.keys():
         return False
     sink = declared.get(output.sink)
-    return sink is None or not sink.primary_key or sink.option("connector") in STATELESS_SINKS
+    if sink is None or not sink.primary_key or sink.option("connector") in STATELESS_SINKS:
+        return True
+    return len(names) == 2 and any(written_by_its_key(output, declared[name], sink) for name in names - {sink.name})

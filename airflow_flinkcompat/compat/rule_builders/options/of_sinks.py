@@ -44,7 +44,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     facts = connectors.sink(change.connector)
     if facts.state is SinkState.NOT_KNOWN:
         return OptionVerdict(
-            only_the_sink(change.connector), unmeasured(f"what sink {change.connector} keeps is not known")
+            sinks.only_the_sink(change.connector), unmeasured(f"what sink {change.connector} keeps is not known")
         )
     nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
@@ -94,19 +94,6 @@ _SAID_OF_SINKS = {
     Effect.TARGET: "results from now on go to the new place; those written before stay where they are",
     Effect.GUARANTEE: "what the sink has stored can be restored with the new value",
 }
-
-
-def only_the_sink(connector: str | None) -> str:
-    """What is to be said where nothing but a sink is in doubt.
-
-    Args:
-        connector: The sink's, None where its table has none.
-
-    Returns:
-        The sentence, without an end.
-    """
-    named = f"`{connector}`" if connector else "of a table without a connector"
-    return f"keys, windows and metrics are unchanged by it; only the sink {named} was not measured"
 
 
 def _format_of_sink(change: OptionChange, fact: OptionFact) -> OptionVerdict:

@@ -33,7 +33,7 @@ IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "
 IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
 SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
 OTHER_BYTES = ("ks-stateless-format-csv",)
-WAY_OUT = "the way out is to begin this source anew, that is a start without state"
+_ANEW = "the way out is to begin this source anew"
 _STARTUP, _READS_ALL = "scan.startup.mode", "initial"
 _SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
@@ -65,8 +65,15 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
         case Effect.STATE if change.key == "scan.parallelism":
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
         case Effect.STATE if fact.default is not None:
-            return OptionVerdict(f"{fact.says}; {WAY_OUT}", expected(fact.document, None))
+            return OptionVerdict(f"{fact.says}; {_way_out(pair)}", expected(fact.document, None))
     return not_measured(change, fact, fact.says or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
+
+
+def _way_out(pair: PipelinePair) -> str:
+    """How a source comes to begin anew; what else a job keeps by key a rewritten savepoint may keep."""
+    if not (pair.old.segment.origin and pair.operators):
+        return f"{_ANEW}, that is a start without state"
+    return f"{_ANEW}: `flinkcompat migrate` with --restart-source may keep the rest, a start without state keeps none"
 
 
 def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
@@ -82,12 +89,16 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
         says = fact.says or "the source stores nothing: rows from now on come from the new place"
         return harmless(fact, says, IN_NO_POSITION)
     if stored is StoredPositions.ENDED and fact.says:
-        return OptionVerdict(f"{fact.says}; {WAY_OUT}", expected(fact.document, None))
+        return OptionVerdict(f"{fact.says}; {_way_out(pair)}", expected(fact.document, None))
     if fact.ids:
         if doubt := _not_as_measured(change, fact):
             return not_measured(change, fact, doubt)
-        return OptionVerdict(f"{fact.says}; {WAY_OUT}", wrong(*fact.ids))
-    return _tables(change, fact) if fact.expression else not_measured(change, fact, fact.says or _UNSAID[fact.effect])
+        return OptionVerdict(f"{fact.says}; {_way_out(pair)}", wrong(*fact.ids))
+    return (
+        _tables(change, fact, pair)
+        if fact.expression
+        else not_measured(change, fact, fact.says or _UNSAID[fact.effect])
+    )
 
 
 def _of_logs(change: OptionChange) -> tuple[str, ...]:
@@ -106,7 +117,7 @@ def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
     return ""
 
 
-def _tables(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+def _tables(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     """Tables that come are read from the stored position on: their rows of before are not."""
     before, after = (_captured(side, change.key) for side in (change.before, change.after))
     come = [new for new in after if not any(_may_be_one(new, old) for old in before)]
@@ -115,7 +126,7 @@ def _tables(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     if not before or not come or startup != _READS_ALL or added:
         return not_measured(change, fact, fact.says)
     says = f"only changes since the savepoint would be read of {', '.join(come)}, or none, and never its rows of before"
-    return OptionVerdict(f"{says}; {WAY_OUT}", expected(fact.document, None))
+    return OptionVerdict(f"{says}; {_way_out(pair)}", expected(fact.document, None))
 
 
 def _captured(options: Options, key: str) -> tuple[str, ...]:
@@ -206,7 +217,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         )
     startup = listed.from_beginning[0]
     anyhow = f", whatever {startup} says" if come and startup else ""
-    return OptionVerdict(f"{says}{anyhow}: wrong rows without an error; {WAY_OUT}", wrong(*fact.ids))
+    return OptionVerdict(f"{says}{anyhow}: wrong rows without an error; {_way_out(pair)}", wrong(*fact.ids))
 
 
 def _orderly(pair: PipelinePair) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
-from airflow_flinkcompat.compat.engines.flink import stateless
+from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.ranking import unmeasured
 from airflow_flinkcompat.compat.rule import inferred, together
 from airflow_flinkcompat.compat.rule_builders.options.doubts import doubt
 from airflow_flinkcompat.compat.rule_builders.options.of_lookups import LOOKED_UP_OTHERWISE, on_lookup, unlisted
-from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink, only_the_sink
+from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink
 from airflow_flinkcompat.compat.rule_builders.options.of_sources import IN_NO_POSITION, on_source
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
@@ -95,7 +95,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
         says = f"what it does to a restore was not measured with {who}, and no document says that it is harmless"
         return OptionVerdict(
-            only_the_sink(change.connector) if unknown_sink else says,
+            sinks.only_the_sink(change.connector) if unknown_sink else says,
             unmeasured(f"no restore with other such options of {who}"),
         )
     if fact.default is not None and len({value and value.lower() for value in given(change, fact)}) == 1:
