@@ -174,10 +174,10 @@ def _kept(line: OperatorMigration) -> tuple[str, ...]:
             field.words
             for state in line.states
             for field, source in zip(state.new.row, state.fields, strict=True)
-            if source is not None
+            if source is not None and not field.hidden
         )
         return tuple(each for each in dict.fromkeys(found) if each and each not in line.begun)
     if line.keep in (Keep.CARRIED, Keep.MOVED) and line.new is not None and isinstance(line.new.layout, StateLayout):
-        found = (field.words for state in line.new.layout.states for field in state.row)
+        found = (field.words for state in line.new.layout.states for field in state.row if not field.hidden)
         return tuple(each for each in dict.fromkeys(found) if each)
     return ()

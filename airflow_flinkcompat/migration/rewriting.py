@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from upath import UPath
 
 from airflow_flinkcompat.migration.entries import (
+    GroupChange,
     StoredKey,
     Way,
     key_change,
@@ -22,6 +23,7 @@ from airflow_flinkcompat.migration.entries import (
     ways,
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.slices import Slices
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, named, open_keyed
@@ -65,6 +67,7 @@ class OperatorRewriting:
         widths: The numbers of key groups of the old and of the new operator.
         target: Path of the folder to write into.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
+        slices: By which windows its entries go now; None: by the same.
     """
 
     source: str
@@ -74,11 +77,12 @@ class OperatorRewriting:
     widths: tuple[int, int]
     target: str
     now: int
+    slices: Slices | None = None
 
     @property
     def in_place(self) -> bool:
         """Whether every entry stays in its key group, and alone."""
-        alone = key_change(self.made) is None and united(self.made, self.header) is None
+        alone = key_change(self.made) is None and self._united() is None
         return alone and self.widths[0] == self.widths[1]
 
     def copied(self, groups: range) -> WrittenPart:
@@ -151,7 +155,7 @@ class OperatorRewriting:
         Raises:
             NotMigratable: Entries of one key cannot become one.
         """
-        unite = united(self.made, self.header)
+        unite = self._united()
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for number, content in entries:
@@ -161,6 +165,10 @@ class OperatorRewriting:
                     counts[entry.state] += 1
                 writer.group(number, [write_entries(group)])
             return WrittenPart(writer.finish(), self._named(counts))
+
+    def _united(self) -> GroupChange | None:
+        unite = united(self.made, self.header)
+        return unite if self.slices is None else self.slices.united(unite, self.header, prefix_length(self.widths[1]))
 
     def _moved(
         self, group: bytes, change: Sequence[Sequence[Way]], header: KeyedHeader, key: RowChange | None
@@ -176,6 +184,11 @@ class OperatorRewriting:
                 _none_lost(header, state)
                 continue
             parts = StoredKey.read(stored_key[old:], timers[state])
+            if self.slices is not None:
+                in_slice = self.slices.moved(parts, states[state])
+                if in_slice is None:
+                    continue
+                parts = in_slice
             moved = parts if key is None else StoredKey(parts.moment, key(parts.row), parts.rest)
             number = key_group(moved.row, self.widths[1])
             stored = number.to_bytes(new, "big") + moved.to_bytes()

@@ -21,6 +21,7 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.lists import BROADCAST, elements, header_of
+from airflow_flinkcompat.migration.slices import TIMERS, Slices, slices
 from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
@@ -56,7 +57,8 @@ def verify(
     """Compares a written savepoint with the one that it was made of.
 
     Of each operator that was rewritten: every key stands in its own key group, every state and its timers have as many
-    entries as before, and all kept fields of all entries are equal. Of each that was carried: its entries are.
+    entries as before, or as keys and slices that are one now leave of them, and all kept fields of all entries are
+    equal. Of each that was carried: its entries are.
 
     Args:
         source: Path or URI of the old savepoint.
@@ -85,7 +87,7 @@ def verify(
         kept = line if line.keep is Keep.REWRITTEN else None
         in_groups = kept is not None or before.max_parallelism != after.max_parallelism
         sides = (
-            _Side(source, before.max_parallelism, kept, False, in_groups, seed),
+            _Side(source, before.max_parallelism, kept, False, in_groups, seed, slices(line, before, source)),
             _Side(target, after.max_parallelism, kept, True, in_groups, seed),
         )
         found = [_totals(side, operator, workers) for side, operator in zip(sides, (before, after), strict=True)]
@@ -139,6 +141,7 @@ class _Side:
         new: Whether it is the written one.
         in_groups: Whether keys are rows, each of which must stand in its group.
         seed: Of the hashes, the same of both.
+        slices: Of the old one, by which windows its entries go in the written one; None: by the same.
     """
 
     path: str
@@ -147,6 +150,7 @@ class _Side:
     new: bool
     in_groups: bool
     seed: int
+    slices: Slices | None = None
 
 
 def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[str, _Total]:
@@ -198,7 +202,7 @@ def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]
     stored, groups = part
     totals: dict[str, _Total] = {}
     mergers = _mergers(side)
-    merges = side.line is not None and side.line.merges and not side.new
+    merges = side.slices is not None or (side.line is not None and side.line.merges and not side.new)
     with open_keyed(stored, side.path) as file:
         counted = [
             [
@@ -210,7 +214,7 @@ def _of_part(side: _Side, part: tuple[KeyGroups, range]) -> Mapping[str, _Total]
         timers = [state.kind is KeyedStateKind.TIMERS for state in file.header.states]
         for number, group in file.groups(groups):
             with named(file.content.name):
-                _count(side, number, group, counted, timers)
+                _count(side, number, group, counted, timers, totals)
     return totals
 
 
@@ -220,7 +224,9 @@ def _count(
     group: bytes,
     counted: Sequence[Sequence[tuple[_Total, Kept, Merge | None, Counted | None]]],
     timers: Sequence[bool],
+    totals: dict[str, _Total],
 ) -> None:
+    """Count the entries of a key group. Where windows are others, timers are those that slices need."""
     key_of, prefix, hashed = _key(side), prefix_length(side.groups), mmh3.mmh3_x64_128_uintdigest
     head = number.to_bytes(prefix, "big")
     for state, key, value in read_entries(group):
@@ -237,6 +243,12 @@ def _count(
             if key_of is not None:
                 parts = StoredKey.read(told, timers[state])
                 told = replace(parts, row=key_of(parts.row)).to_bytes()
+            if side.slices is not None:
+                found_slice = None if timers[state] else side.slices.slice_of(StoredKey.read(told, False))
+                if found_slice is None:
+                    continue
+                told, timer = (each.to_bytes() for each in found_slice)
+                totals.setdefault(TIMERS, _Total()).add(write_int(len(timer)) + timer, b"", _either)
         named_key = write_int(len(told)) + told
         for total, kept, merge, rows in counted[state]:
             if merge is not None:

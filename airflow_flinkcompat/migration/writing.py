@@ -18,6 +18,7 @@ from upath import UPath
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.lists import put_together
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
+from airflow_flinkcompat.migration.slices import slices
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
@@ -195,7 +196,10 @@ class _Writing:
                 _agree(file.header, made.old and made.old.layout, f"the savepoint's {_name(made)}")
         widths = old.max_parallelism, new.max_parallelism
         header = self._header(new, made)
-        work = OperatorRewriting(self._source, keyed, _in_full(made), header, widths, self.target.path, self._now)
+        made_of = slices(made, old, self._source)
+        work = OperatorRewriting(
+            self._source, keyed, _in_full(made), header, widths, self.target.path, self._now, made_of
+        )
         return self._rewritten(state, work, parallelism)
 
     def _rewritten(

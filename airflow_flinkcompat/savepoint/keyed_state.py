@@ -153,6 +153,8 @@ def read_entries(group: bytes) -> Iterator[Entry]:
         raise SavepointUnreadable("a key group ends early") from None
     if at + 2 != len(group):
         raise SavepointUnreadable("something follows behind a key group")
+    if not at:  # Flink looks for an entry in each group that begins somewhere (measured)
+        raise SavepointUnreadable("a key group that is said to hold something holds nothing")
 
 
 def write_entries(entries: list[Entry]) -> bytes:
@@ -162,8 +164,10 @@ def write_entries(entries: list[Entry]) -> bytes:
         entries: Those of one state side by side.
 
     Returns:
-        Its content, not compressed.
+        Its content, not compressed; nothing of no entries.
     """
+    if not entries:
+        return b""
     out = []
     for place, (state, key, value) in enumerate(entries):
         if place == 0 or entries[place - 1].state != state:

@@ -20,6 +20,7 @@ from airflow_flinkcompat.state.compiled.states import (
 )
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols, joined
+from airflow_flinkcompat.state.compiled.windows import sliced_window, unwindowed
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import call_over
 from airflow_flinkcompat.state.layouts.of_plan import layout
@@ -205,7 +206,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
     told = StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
     if node.kind in AGGREGATIONS:
-        told = _with_rows_before_conditions(told, operator, symbols)
+        told = _with_what_may_change(told, operator, symbols)
     if node.kind in _CALLS:
         return _with_outputs(told, operator, symbols, compiled.plan)
     return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
@@ -214,14 +215,22 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
 _CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})
 
 
-def _with_rows_before_conditions(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
-    """An aggregation with what it would mean without the conditions on its rows."""
-    unfiltered = tuple(
-        (name, symbols.unfiltered(value)) if name == "rows below" and isinstance(value, int) else (name, value)
-        for (of_aspect, name), value in operator.facets.items()
-        if of_aspect is Aspect.MEANING and name not in _IN_LAYOUT
+def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
+    """An aggregation with what it would mean without the conditions on its rows, and with other windows."""
+
+    def meaning(changed: str, change: Callable[[Hashable], Hashable]) -> Hashable:
+        return tuple(
+            (name, change(value) if name == changed else value)
+            for (of_aspect, name), value in operator.facets.items()
+            if of_aspect is Aspect.MEANING and name not in _IN_LAYOUT
+        )
+
+    return replace(
+        told,
+        unfiltered=meaning("rows below", lambda rows: symbols.unfiltered(rows) if isinstance(rows, int) else rows),
+        windows=sliced_window(operator.facets[Aspect.MEANING, "window"]),
+        unwindowed=meaning("window", unwindowed),
     )
-    return replace(told, unfiltered=unfiltered)
 
 
 def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:

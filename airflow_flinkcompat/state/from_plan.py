@@ -15,6 +15,7 @@ from itertools import product
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SinkState, StoredPositions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
+from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -28,6 +29,7 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
 from airflow_flinkcompat.plan.program import Pipeline, Program
+from airflow_flinkcompat.plan.types import TimeAttribute
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.of_aggregation import planned_calls
@@ -52,6 +54,7 @@ from airflow_flinkcompat.state.planned.job import (
 from airflow_flinkcompat.state.planned.lookups import lookup_operators, waiting_rows
 from airflow_flinkcompat.state.planned.sinks import told_sink
 from airflow_flinkcompat.state.planned.sources import log_at_head, stateless_operators, told_source
+from airflow_flinkcompat.state.windows import SlicedWindow
 
 _FAMILIES = {
     AggregateKind.GROUP: GROUP,
@@ -136,7 +139,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         return NotPredicted("a table that is read twice may be one source or two")
     told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
     if isinstance(operator, AggregateOperator):
-        told = _with_outputs(told, operator, output)
+        told = _with_windows(_with_outputs(told, operator, output), operator, read)
     specs = [*(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read), told]
     if sink is not SinkState.NONE:
         written = job.table(output.sink)
@@ -160,6 +163,23 @@ def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Outpu
         unfiltered=(told.name, segment, aggregation.window),
         together=frozenset(read([column]) for column in output.columns),
         deciding=read(output.segment.filters),
+    )
+
+
+def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterable[Table]) -> StateSpec:
+    """An aggregation with its windows, and what it would mean with others."""
+    assigned = aggregation.window
+    if aggregation.kind is not AggregateKind.WINDOW or assigned is None:
+        return told
+    rowtime = TimeAttribute.ROWTIME
+    times = {column.type.name for table in read for column in table.columns if column.time_attribute is rowtime}
+    # A time with a time zone shifts windows by it.
+    by_itself = aggregation.segment.windows == (assigned,) and times == {"TIMESTAMP"}
+    sliced = by_itself and assigned.time_attribute is rowtime and not assigned.partition_by
+    return replace(
+        told,
+        windows=SlicedWindow.of(assigned.window) if sliced else None,
+        unwindowed=(told.name, replace(aggregation.segment, windows=()), assigned.time, assigned.time_attribute),
     )
 
 

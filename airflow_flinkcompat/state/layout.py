@@ -75,6 +75,7 @@ class StateField:
         begins: What stands in it at first; None where that was not measured.
         merges: What is left of two of its values where keys become one; None where they do not say it.
         sources: The columns that it is computed of, where somebody told.
+        hidden: Whether Flink keeps it beside what a script asks for.
     """
 
     type: str
@@ -83,6 +84,7 @@ class StateField:
     begins: Begins | None = field(default=None, compare=False)
     merges: Merges | None = field(default=None, compare=False)
     sources: frozenset[Hashable] = field(default=frozenset(), compare=False)
+    hidden: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from airflow_flinkcompat.state.rewrites.fields import key_places, mixed
 from airflow_flinkcompat.state.rewrites.over import over_states
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, means, stored_fields, taken, words
 from airflow_flinkcompat.state.rewrites.rows import row_states
+from airflow_flinkcompat.state.windows import SlicedWindow
 
 _HOLD_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str]] = {
     **dict.fromkeys(
@@ -103,15 +104,24 @@ class OperatorMigration:
     @property
     def lost(self) -> tuple[str, ...]:
         """The metrics and keys that nothing of the new job keeps, in SQL's words."""
-        return words((*(field for state in self.states for field in state.lost), *self._gone))
+        return words((*(field for state in self.states for field in state.lost), *self.gone))
 
     @property
     def merges(self) -> bool:
-        """Whether several old keys may become one."""
-        return bool(self._gone)
+        """Whether several old keys, or slices of a window, may become one."""
+        old = self.old.windows if self.old is not None else None
+        return bool(self.gone) or (self.windows is not None and old is not None and self.windows.merges(old))
 
     @property
-    def _gone(self) -> tuple[StateField, ...]:
+    def windows(self) -> SlicedWindow | None:
+        """The windows by which what is stored goes now; None where they are the same."""
+        if self.keep is not Keep.REWRITTEN or self.old is None or self.new is None:
+            return None
+        return self.new.windows if self.old.windows != self.new.windows else None
+
+    @property
+    def gone(self) -> tuple[StateField, ...]:
+        """The fields of the old key that the new one lacks."""
         if self.keep is not Keep.REWRITTEN or self.old is None or not isinstance(self.old.layout, StateLayout):
             return ()
         return tuple(field for place, field in enumerate(self.old.layout.key) if place not in self.key)
@@ -207,7 +217,7 @@ def migration(
         partial(_carried, declared=declared),
     )
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
-    steps: tuple[_Step, ...] = (*told, _rewritten, _merged, *on_request, _impossible)
+    steps: tuple[_Step, ...] = (*told, _rewritten, _merged, _windowed, *on_request, _impossible)
     for step in steps:
         for place, spec in enumerate(new.specs):
             if place not in found and (line := next(step(spec, left), None)) is not None:
@@ -346,6 +356,30 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
                 yield replace(made, reason=OTHER_CONDITION, accepted=Accept.FILTER)
 
 
+def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """Aggregations of the same rows and keys whose windows are made of the slices of others."""
+    alike = [old for old in left if _only_windows_differ(old, new)]
+    for old in sorted(alike, key=lambda old: -_shared(old, new)):
+        made = _in_other_windows(old, new)
+        if isinstance(made, OperatorMigration):
+            yield made
+
+
+def _only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
+    alike = _aggregates(new) and _aggregates(old) and _family(old) == _family(new) and _keys(old) == _keys(new)
+    sliced = old.windows is not None and new.windows is not None
+    return alike and sliced and old.meaning != new.meaning and old.unwindowed == new.unwindowed
+
+
+def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
+    """How windows go on from the slices of others, or why they cannot."""
+    assert old.windows is not None
+    assert new.windows is not None
+    if _layout(old).retracting or _layout(new).retracting:
+        return "rows are taken back from its windows, which are others now"
+    return new.windows.unfit(old.windows) or _rewriting(old, new)
+
+
 def _other_condition(old: StateSpec, new: StateSpec) -> bool:
     alike = _aggregates(new) and _aggregates(old) and _family(old) == _family(new) and _keys(old) == _keys(new)
     # A row that never came through would be taken back under the new condition.
@@ -370,6 +404,8 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
             return layout.reason
     if _other_condition(old, new):
         return OTHER_CONDITION
+    if _only_windows_differ(old, new) and isinstance(refused := _in_other_windows(old, new), str):
+        return refused
     if old.meaning != new.meaning:
         return "it is over other rows, windows or conditions"
     if _keys(old) < _keys(new) and _aggregates(new):
@@ -389,7 +425,12 @@ def _alike(
     found = [old for old in left if _family(old) == _family(new) and old.meaning == new.meaning]
     found = [old for old in found if _aggregates(old) or (_holds_rows(old) and old.unmeasured == new.unmeasured)]
     found = [old for old in found if keys(_keys(new), _keys(old))]
-    return sorted(found, key=lambda old: -len(set(stored_fields(_layout(old))) & set(stored_fields(_layout(new)))))
+    return sorted(found, key=lambda old: -_shared(old, new))
+
+
+def _shared(old: StateSpec, new: StateSpec) -> int:
+    """How many of the fields of one operator another one stores too."""
+    return len(set(stored_fields(_layout(old))) & set(stored_fields(_layout(new))))
 
 
 def _keys(spec: StateSpec) -> Counter[object]:
@@ -427,12 +468,14 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     states = _HOLD_ROWS.get(_family(new), accumulator_states)(before, after)
     if isinstance(states, str):
         return states
-    gone = tuple(field for place, field in enumerate(before.key) if place not in key)
-    if gone and (refused := unmerged(states, before) if _aggregates(new) else "its keys are others"):
+    made = OperatorMigration(Keep.REWRITTEN, old, new, _SAME, key, states)
+    what = "slice" if made.windows else "key"
+    if made.merges and (refused := unmerged(states, before, what) if _aggregates(new) else "its keys are others"):
         return refused
     if refused := mixed(taken(states), begun(states), new.together, new.deciding):
         return refused
-    reason = _SAME
-    if gone:
-        reason = f"{', '.join(words(gone))} is no key any more: values of keys that are one now are merged"
-    return OperatorMigration(Keep.REWRITTEN, old, new, reason, key, states)
+    if gone := ", ".join(words(made.gone)):
+        return replace(made, reason=f"{gone} is no key any more: values of keys that are one now are merged")
+    if made.windows:
+        return replace(made, reason="its windows are others, and made of slices that are stored")
+    return made

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.operator_ids import StreamGraph
+from airflow_flinkcompat.state.windows import SlicedWindow
 
 
 class StateKind(StrEnum):
@@ -31,6 +32,8 @@ class StateSpec:
         unmeasured: What may decide it too: the same where it is equal, not known where it differs.
         behind: The ids of further operators of a sink, which commit what its writer hands them.
         unfiltered: Of an aggregation its meaning without the conditions on the rows that come in.
+        windows: Of an aggregation its windows, where they are kept in slices of event time.
+        unwindowed: Of an aggregation its meaning without which windows they are.
         together: Of an aggregation the calls of which one output each is computed.
         deciding: The calls that decide which of its results go on.
     """
@@ -43,6 +46,8 @@ class StateSpec:
     unmeasured: Hashable = None
     behind: tuple[str, ...] = ()
     unfiltered: Hashable = field(default=None, compare=False)
+    windows: SlicedWindow | None = field(default=None, compare=False)
+    unwindowed: Hashable = field(default=None, compare=False)
     together: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
     deciding: frozenset[Hashable] = field(default=frozenset(), compare=False)
 

@@ -78,6 +78,35 @@ def test_a_check_says_what_would_be_kept_and_how() -> None:
     assert "flinkcompat migrate old.sql new.sql" in render_text(report)
 
 
+HOPPING = "HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE)"
+IN_A_ZONE = TABLE.replace("ts TIMESTAMP(3)", "ts TIMESTAMP_LTZ(3)")
+
+
+@pytest.mark.parametrize(
+    ("windows", "table", "kept", "reason"),
+    [
+        (
+            "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
+            TABLE,
+            Kept.WHOLE,
+            "made of slices",
+        ),
+        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '2' MINUTE)", TABLE, Kept.NONE, "windows are longer"),
+        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND)", TABLE, Kept.NONE, "cannot be split"),
+        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)", IN_A_ZONE, Kept.NONE, "other rows, windows or"),
+    ],
+)
+def test_other_windows_go_on_where_they_are_made_of_stored_slices(
+    windows: str, table: str, kept: Kept, reason: str
+) -> None:
+    query = "SELECT customer, window_end, SUM(amount) FROM TABLE({}) GROUP BY customer, window_start, window_end;"
+    report = check(*sides(table + query.format(HOPPING), table + query.format(windows)))
+    assert report.migration is not None
+    assert report.migration.kept is kept
+    (aggregation,) = (each for each in report.migration.operators if each.operator == "window-aggregate")
+    assert reason in aggregation.reason
+
+
 def test_literals_that_are_secrets_are_not_shown() -> None:
     new = f"SELECT customer, SUM(amount), MAX(JSON_VALUE('password=hunter2', '$.a')) {WINDOW};"
     assert "hunter2" not in str(check(*sides(new=TABLE + new)).to_dict())

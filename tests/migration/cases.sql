@@ -577,3 +577,135 @@ SELECT a, b, window_end FROM (
 SELECT a, COUNT(*) AS n FROM orders GROUP BY a;
 --- new
 SELECT n, COUNT(*) AS keys FROM (SELECT a, COUNT(*) AS n FROM orders GROUP BY a) GROUP BY n;
+--- case: hopping windows become tumbling ones
+-- kept: 0 1 2 3 4 5
+-- alone: refused_at_restore
+--- old
+SELECT a, window_start, window_end, SUM(b), MIN(d), AVG(b)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_start, window_end, SUM(b), MIN(d), AVG(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: hopping windows become shorter beside a distinct count
+-- kept: 0 1 2 3
+-- alone: restored_right
+--- old
+SELECT a, window_end, SUM(b), COUNT(DISTINCT c)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '80' SECOND))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), COUNT(DISTINCT c)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '40' SECOND))
+GROUP BY a, window_start, window_end;
+--- case: hopping windows slide further and a metric begins
+-- kept: 0 1 3
+-- alone: refused_at_submit
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '2' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, MAX(d), SUM(b)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '40' SECOND, INTERVAL '80' SECOND))
+GROUP BY a, window_start, window_end;
+--- case: cumulating windows take longer steps
+-- kept: 0 1 2 3
+-- alone: restored_WRONG
+--- old
+SELECT a, window_end, SUM(b), COUNT(*)
+FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '2' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), COUNT(*)
+FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL '40' SECOND, INTERVAL '2' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: hopping windows cumulate
+-- kept: 0 1 2
+-- alone: refused_at_restore
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '2' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b)
+FROM TABLE(CUMULATE(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '2' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: tumbling windows become longer
+-- refused: its windows are longer, and nothing is left of those that ended
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '2' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: hopping windows begin between those that were
+-- refused: its windows begin or end where what is stored cannot be split
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '10' SECOND))
+GROUP BY a, window_start, window_end;
+--- case: distinct counts of several slices would have to be one
+-- refused: several COUNT(DISTINCT c) of one slice each do not say that of all their slices
+--- old
+SELECT a, window_end, COUNT(DISTINCT c)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, COUNT(DISTINCT c)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: hopping windows become tumbling ones by the time of a zone
+-- refused: it is over other rows, windows or conditions
+--- old
+CREATE TABLE zoned (
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP_LTZ(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, window_end, SUM(b)
+FROM TABLE(HOP(TABLE zoned, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+GROUP BY a, window_start, window_end;
+--- new
+CREATE TABLE zoned (
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP_LTZ(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE zoned, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: other windows below the highest of each
+-- refused: it is over other rows, windows or conditions
+--- old
+SELECT a, window_end, s FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY s DESC) AS n FROM (
+    SELECT a, window_start, window_end, SUM(b) AS s
+    FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+    GROUP BY a, window_start, window_end
+  )
+) WHERE n <= 2;
+--- new
+SELECT a, window_end, s FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY s DESC) AS n FROM (
+    SELECT a, window_start, window_end, SUM(b) AS s
+    FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+    GROUP BY a, window_start, window_end
+  )
+) WHERE n <= 2;
+--- case: other windows below sums of their results
+-- refused: it is over other rows, windows or conditions
+--- old
+SELECT s, COUNT(*) FROM (
+  SELECT a, SUM(b) AS s
+  FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '20' SECOND, INTERVAL '1' MINUTE))
+  GROUP BY a, window_start, window_end
+) GROUP BY s;
+--- new
+SELECT s, COUNT(*) FROM (
+  SELECT a, SUM(b) AS s
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end
+) GROUP BY s;

@@ -23,6 +23,7 @@ DAILY = frozenset(
     {
         "a metric is added to a tumbling window",
         "a distinct count is added to hopping windows",
+        "hopping windows become tumbling ones",
         "a key leaves hopping windows and a metric moves",
         "every key leaves cumulating windows",
         "a metric is added to sessions",

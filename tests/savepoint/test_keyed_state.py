@@ -13,7 +13,14 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_file import KeyedFile
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, read_entries, read_header, write_entries
+from airflow_flinkcompat.savepoint.keyed_state import (
+    END_OF_GROUP,
+    Entry,
+    KeyedHeader,
+    read_entries,
+    read_header,
+    write_entries,
+)
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.store import StoredContent
@@ -70,7 +77,14 @@ def test_every_savepoint_with_an_aggregation_is_looked_into() -> None:
 
 @given(_ENTRIES)
 def test_whatever_is_written_is_read(entries: list[Entry]) -> None:
-    assert list(read_entries(write_entries(entries))) == entries
+    assert list(read_entries(write_entries(entries)) if entries else ()) == entries
+
+
+def test_a_key_group_without_entries_is_not_written() -> None:
+    """Flink restored none that is said to begin somewhere and holds nothing: it reads what follows as an entry."""
+    assert write_entries([]) == b""
+    with pytest.raises(SavepointUnreadable, match="holds nothing"):
+        list(read_entries(END_OF_GROUP.to_bytes(2, "big")))
 
 
 @given(st.data())

@@ -116,13 +116,23 @@ def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
     rest = {key: part for key, part in window.items() if key != "offset"}
     if not window.get("offset") or not period:
         return rest
-    length = _seconds(period)
-    offset = (_seconds(window["offset"]) % length + length) % length  # of the divisor's sign
+    length = seconds(period)
+    offset = (seconds(window["offset"]) % length + length) % length  # of the divisor's sign
     return {**rest, "offset": str(offset)} if offset else rest
 
 
-def _seconds(duration: str) -> Decimal:
-    """A duration as Java writes it, ``PT1H-5M0.5S``. Raises ValueError for another text."""
+def seconds(duration: str) -> Decimal:
+    """How long a duration is.
+
+    Args:
+        duration: As Java writes it, ``PT1H-5M0.5S``.
+
+    Returns:
+        Its seconds.
+
+    Raises:
+        ValueError: It is another text.
+    """
     match = _DURATION.fullmatch(duration)
     if not match:
         raise ValueError(f"{duration!r} is no duration")

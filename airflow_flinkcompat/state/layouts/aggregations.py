@@ -125,7 +125,7 @@ def accumulated(
         of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
         sources = frozenset().union(*(symbols.columns_of(read.at(place)) for place in of))
         told = call_fields(made, function, over, words, distinct, result)
-        fields += [replace(field, sources=sources) for field in told]
+        fields += [replace(field, sources=sources, hidden=call is HIDDEN_COUNTER) for field in told]
         beside += [
             view_state(f"agg{number}${view.name}", view, CallPart(function, over, view.name), words)
             for view in made.views

@@ -160,7 +160,8 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
         if isinstance(made, LayoutUnknown):
             raise Untold(made.reason)
         function, over_what = _meaning(each)
-        fields += call_fields(made, function, over_what, each.words, call.distinct, result)
+        told = call_fields(made, function, over_what, each.words, call.distinct, result)
+        fields += [replace(field, hidden=each is _ROWS) for field in told]
         beside += [
             view_state(f"agg{number}${view.name}", view, CallPart(function, over_what, view.name), each.words)
             for view in made.views

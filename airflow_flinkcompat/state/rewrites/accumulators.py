@@ -32,12 +32,13 @@ def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRe
     return _refused(states, before, after) or states
 
 
-def unmerged(states: Sequence[StateRewrite], before: StateLayout) -> str:
-    """Why the values of keys that become one cannot be merged.
+def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> str:
+    """Why values of several keys or slices cannot be merged.
 
     Args:
         states: Where the states of an aggregation come from.
         before: What the old operator stores.
+        what: What becomes one, in a word.
 
     Returns:
         The reason, "" where there is none.
@@ -53,7 +54,7 @@ def unmerged(states: Sequence[StateRewrite], before: StateLayout) -> str:
         if place is not None and (field.merges is None or state.new.value.form not in ROWS)
     )
     told = words(fields)
-    return f"several {told[0]} of one key each do not say that of all their keys" if told else ""
+    return f"several {told[0]} of one {what} each do not say that of all their {what}s" if told else ""
 
 
 def _state(new: NamedState, before: StateLayout) -> StateRewrite:

@@ -32,10 +32,10 @@ class StateRewrite:
 
     @property
     def lost(self) -> Iterator[StateField]:
-        """The fields of the old state that are not taken."""
+        """The fields of the old state that are not taken, but those that no script asked for."""
         fields = self.old.row if self.old is not None else ()
         taken = {fields[place] for place in self.fields if place is not None}
-        return (field for field in fields if field not in taken)
+        return (field for field in fields if field not in taken and not field.hidden)
 
     @property
     def adds_counts(self) -> bool:

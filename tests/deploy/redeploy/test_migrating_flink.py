@@ -120,7 +120,7 @@ def test_other_windows_are_refused_and_the_job_goes_on(
     entry = first(target, ledger, files)
     other = script(files, **OLD)
     other = replace(other, script=other.script.replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"))
-    with pytest.raises(DeployRefused, match="it is over other rows, windows or conditions"):
+    with pytest.raises(DeployRefused, match="its windows are longer"):
         migrated(local_flink, target, ledger, other)
     assert target.running(ledger.deployment) == (entry.job_id,)
     assert ledger.head() == entry

@@ -1,0 +1,143 @@
+"""Entries of a window aggregation as other windows keep them: slices put together, and timers where those fire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.migration.entries import GroupChange, StoredKey
+from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.lists import elements
+from airflow_flinkcompat.savepoint.binary import write_long
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.store import read_handle
+from airflow_flinkcompat.state.migration import OperatorMigration
+from airflow_flinkcompat.state.windows import SlicedWindow
+
+TIMERS = "_timer_state/event_window-timers"
+_WATERMARK = "watermark"
+_END = 8
+"""The length of the end of a slice or window, in front of a map's key."""
+_SIGN = 1 << 63
+
+
+@dataclass(frozen=True)
+class Slices:
+    """By which windows the entries of an operator go now.
+
+    Attributes:
+        windows: The windows.
+        watermark: How far time has come in the old savepoint.
+    """
+
+    windows: SlicedWindow
+    watermark: int
+
+    def moved(self, parts: StoredKey, state: KeyedState) -> StoredKey | None:
+        """A key as the windows have it now.
+
+        Args:
+            parts: Of an entry.
+            state: Whose entry it is.
+
+        Returns:
+            The key, of a timer where the next window fires; None where no window still to fire takes the slice.
+
+        Raises:
+            NotMigratable: A timer is of another time than its window, or due.
+        """
+        if state.kind is not KeyedStateKind.TIMERS:
+            found = self.slice_of(parts)
+            return found and found[0]
+        end = _end(parts)
+        if state.name != TIMERS or parts.moment != _moment(end):
+            raise NotMigratable("a timer of its windows fires at another time than when they end")
+        if end - 1 <= self.watermark:
+            raise NotMigratable("a window has ended that has not fired yet: take the savepoint once more")
+        return _timer(parts, self.windows.next_end(end))
+
+    def slice_of(self, parts: StoredKey) -> tuple[StoredKey, StoredKey] | None:
+        """The slice that an entry comes to.
+
+        Args:
+            parts: The key of an entry that is no timer.
+
+        Returns:
+            The key as the windows have it now, and that of the timer which it needs: they set further ones when they
+            fire. None where no window still to fire takes the slice.
+        """
+        place = self.windows.place(_end(parts), self.watermark)
+        if place is None:
+            return None
+        end, fires = place
+        return replace(parts, rest=write_long(end) + parts.rest[_END:]), _timer(parts, fires)
+
+    def united(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
+        """What is written of all entries that come to one key group: of the timers those that a slice needs.
+
+        Args:
+            unite: How entries become one.
+            header: Of the new operator.
+            prefix: How many bytes of a stored key say its key group.
+
+        Returns:
+            A function over the entries of a key group. It raises NotMigratable where a slice has no timer.
+        """
+        number = next(place for place, state in enumerate(header.states) if state.name == TIMERS)
+
+        def change(entries: list[Entry]) -> list[Entry]:
+            kept = [entry for entry in entries if entry.state != number]
+            in_slices = ((key[:prefix], self.slice_of(StoredKey.read(key[prefix:], timer=False))) for _, key, _ in kept)
+            needed = {group + found[1].to_bytes() for group, found in in_slices if found is not None}
+            if not needed <= {entry.key for entry in entries if entry.state == number}:
+                raise NotMigratable("a slice is stored of which no window is to fire")
+            return [*(unite(kept) if unite is not None else kept), *(Entry(number, key, b"") for key in sorted(needed))]
+
+        return change
+
+
+def slices(made: OperatorMigration, old: OperatorState, path: str) -> Slices | None:
+    """By which windows the entries of an operator go now.
+
+    Args:
+        made: What becomes of it.
+        old: What the old savepoint holds of it.
+        path: Path or URI of the old savepoint.
+
+    Returns:
+        The windows; None where they are the same.
+
+    Raises:
+        NotMigratable: How far time has come is not told, or is not the same in all subtasks.
+        SavepointUnreadable: It cannot be had from here.
+    """
+    if made.windows is None:
+        return None
+    found = set(_watermarks(old, path))
+    if len(found) != 1:
+        told = "have come to several" if found else "tell no"
+        raise NotMigratable(f"its windows are others, and its subtasks {told} watermarks")
+    return Slices(made.windows, found.pop())
+
+
+def _watermarks(operator: OperatorState, path: str) -> Iterator[int]:
+    for each in operator.lists:
+        for state, held in elements(each, read_handle(each.handle, path)):
+            if state.name == _WATERMARK:
+                yield from (int.from_bytes(element, "big", signed=True) for element in held)
+
+
+def _end(parts: StoredKey) -> int:
+    """Of a slice, or of a timer's window."""
+    return int.from_bytes(parts.rest[:_END], "big", signed=True)
+
+
+def _timer(parts: StoredKey, end: int) -> StoredKey:
+    return StoredKey(_moment(end), parts.row, write_long(end))
+
+
+def _moment(end: int) -> bytes:
+    """When the timer of a window fires, as it is stored: in the order of its bytes."""
+    return (end - 1 + _SIGN).to_bytes(_END, "big")

@@ -1,0 +1,125 @@
+"""Windows over event time that Flink keeps in slices, and which of them go on from the slices of others.
+
+Read in Flink 1.20 and 2.3 (``SliceAssigners``, ``AbstractSliceSyncStateWindowAggProcessor``). A slice goes by its
+end, and a window fires when the watermark reaches the millisecond in front of its end. A slice is kept until the last
+window that takes its rows has fired, and rows that come later are dropped. At any watermark the slices of TUMBLE and
+HOP (slide ``s``, size ``S``) that are kept are those whose end ``e`` has ``e - s + S`` still to fire, each with all
+of its rows. CUMULATE keeps all rows of a size until that has fired, those of fired slices as one, under the end of
+the first slice.
+
+So another definition finds every row that one of its windows still to fire takes, where
+
+* its size is no greater: the last window that takes a row ends no later than the last one did before, so no row of it
+  was dropped, neither with its slice nor for coming late;
+* each of its slices is made of whole slices that are told apart (of CUMULATE: of whole sizes): a former slice then
+  lies in the new one whose end is the next from its own on, and accumulators that come together are merged.
+
+Each end of its windows is an end of former ones too, so a window that is still to fire fired under neither
+definition. Rows of new slices of which all windows have fired are left out, as nothing would ever fire or clear them;
+among them is all that came too late for the new definition and early enough for the former. A key needs a timer where
+the first window still to fire of each of its slices ends: when they fire, HOP and CUMULATE set the next one. A timer
+without a slice has TUMBLE put out a row of nothing, so there is none. HOP asks the number of rows whether a window is
+empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_flinkcompat.plan.nodes import Measure, Window, WindowKind
+
+_LONGER = "its windows are longer, and nothing is left of those that ended"
+_SPLIT = "its windows begin or end where what is stored cannot be split"
+_UNCOUNTED = "it hops now, for which the rows of each slice are counted, and they were not"
+
+
+@dataclass(frozen=True)
+class SlicedWindow:
+    """Windows over event time that are kept in slices; all lengths in milliseconds.
+
+    Attributes:
+        kind: TUMBLE, HOP or CUMULATE.
+        size: The length of a window, of CUMULATE the greatest.
+        step: The length of a slice: the slide of HOP, the step of CUMULATE, the size of TUMBLE.
+        offset: By how much windows are shifted.
+    """
+
+    kind: WindowKind
+    size: int
+    step: int
+    offset: int = 0
+
+    @classmethod
+    def of(cls, window: Window) -> SlicedWindow | None:
+        """A window of a script.
+
+        Args:
+            window: Over event time.
+
+        Returns:
+            None of one that is not kept in slices.
+        """
+        step = window.size if window.kind is WindowKind.TUMBLE else window.slide
+        if window.kind is WindowKind.SESSION or window.measure is not Measure.TIME or not window.size or not step:
+            return None
+        return cls(window.kind, window.size, step, window.normalised_offset)
+
+    def unfit(self, old: SlicedWindow) -> str:
+        """Why these windows cannot go on from the slices of others.
+
+        Args:
+            old: The others.
+
+        Returns:
+            The reason, "" where they can.
+        """
+        if self.size > old.size:
+            return _LONGER
+        apart = old.size if old.kind is WindowKind.CUMULATE else old.step
+        if self.step % old.step or self.size % apart or (self.offset - old.offset) % apart:
+            return _SPLIT
+        return _UNCOUNTED if self.kind is WindowKind.HOP is not old.kind else ""
+
+    def merges(self, old: SlicedWindow) -> bool:
+        """Whether several slices of others may become one.
+
+        Args:
+            old: The others.
+
+        Returns:
+            False where each slice stays by itself.
+        """
+        return self != old and (self.step != old.step or WindowKind.CUMULATE in (self.kind, old.kind))
+
+    def next_end(self, moment: int) -> int:
+        """The first end of a slice, and so of a window, from a moment on.
+
+        Args:
+            moment: In milliseconds.
+
+        Returns:
+            The end.
+        """
+        return moment + (self.offset - moment) % self.step
+
+    def place(self, end: int, watermark: int) -> tuple[int, int] | None:
+        """Where the rows of a slice stand under these windows.
+
+        Args:
+            end: Of a slice that lies in one of these.
+            watermark: How far time has come.
+
+        Returns:
+            The end of their slice, and that of the first window still to fire that takes them; None where all have
+            fired.
+        """
+        found = self.next_end(end)
+        last = found - self.step + self.size
+        if self.kind is WindowKind.CUMULATE:
+            last = found + (self.offset - found) % self.size
+        if last - 1 <= watermark:
+            return None
+        fires = max(found, self.next_end(watermark + 2))
+        if self.kind is WindowKind.CUMULATE and found < fires:
+            found = last - self.size + self.step
+        return found, fires
