@@ -12,29 +12,28 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
+from airflow_flinkcompat.state.alike import (
+    HOLD_ROWS,
+    aggregates,
+    alike_operators,
+    family,
+    meant_keys,
+    only_windows_differ,
+    other_condition,
+    shared_fields,
+    told_layout,
+)
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateField, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states, unmerged
 from airflow_flinkcompat.state.rewrites.fields import key_places, mixed
 from airflow_flinkcompat.state.rewrites.over import over_states
-from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, means, stored_fields, taken, words
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, taken, words
 from airflow_flinkcompat.state.rewrites.rows import row_states
 from airflow_flinkcompat.state.windows import SlicedWindow
 
-_HOLD_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str]] = {
-    **dict.fromkeys(
-        (
-            "deduplicate",
-            "rank",
-            "join",
-            "interval-join",
-            "temporal-join",
-            "window-join",
-            "window-rank",
-            "window-deduplicate",
-        ),
-        row_states,
-    ),
+_OF_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str]] = {
+    **dict.fromkeys(HOLD_ROWS, row_states),
     "over-aggregate": over_states,
 }
 """How the states of operators that hold rows are rewritten."""
@@ -274,7 +273,7 @@ def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.below(spec.id)}
     stores = spec.kind is StateKind.OPERATOR or spec.layout is not None
     at_their_end = spec.name in _OF_WINDOWS and _ASSIGNS_WINDOWS not in kinds
-    at_their_end = at_their_end and all(each.new and _family(each.new).endswith("window-aggregate") for each in below)
+    at_their_end = at_their_end and all(each.new and family(each.new).endswith("window-aggregate") for each in below)
     if stores and below and not at_their_end:
         name = below[0].new.name if below[0].new else ""
         reason = f"it would begin empty, and never see what {name} handed on before"
@@ -317,10 +316,10 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declaration
     written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.any_columns
     # Of sources of one table each goes on from its own positions.
     for old in sorted(left, key=lambda old: old.id != new.id) if new.kind is StateKind.POSITIONS else left:
-        if old.kind is not new.kind or _family(old) != _family(new) or isinstance(old.layout, LayoutUnknown):
+        if old.kind is not new.kind or family(old) != family(new) or isinstance(old.layout, LayoutUnknown):
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
-            old.unmeasured == new.unmeasured or _aggregates(new) or new.kind is StateKind.POSITIONS or written
+            old.unmeasured == new.unmeasured or aggregates(new) or new.kind is StateKind.POSITIONS or written
         ):
             moved = old.id != new.id
             yield OperatorMigration(Keep.MOVED if moved else Keep.CARRIED, old, new, _EQUAL)
@@ -328,7 +327,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declaration
 
 def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """Operators of the same rows, windows and keys: accumulators by what they compute, stored rows by their columns."""
-    for old in _alike(new, left, Counter.__eq__):
+    for old in alike_operators(new, left, Counter.__eq__):
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration):
             yield made
@@ -336,7 +335,7 @@ def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMi
 
 def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """Aggregations of which a key is gone: accumulators of keys that are one now become one."""
-    for old in _alike(new, left, Counter.__lt__) if _aggregates(new) else ():
+    for old in alike_operators(new, left, Counter.__lt__) if aggregates(new) else ():
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
             # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
@@ -350,7 +349,7 @@ def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigra
 def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """Aggregations of the same windows and keys over rows that another condition lets through."""
     for old in left:
-        if _other_condition(old, new):
+        if other_condition(old, new):
             made = _rewriting(old, new)
             if isinstance(made, OperatorMigration):
                 yield replace(made, reason=OTHER_CONDITION, accepted=Accept.FILTER)
@@ -358,43 +357,30 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 
 def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """Aggregations of the same rows and keys whose windows are made of the slices of others."""
-    alike = [old for old in left if _only_windows_differ(old, new)]
-    for old in sorted(alike, key=lambda old: -_shared(old, new)):
+    alike = [old for old in left if only_windows_differ(old, new)]
+    for old in sorted(alike, key=lambda old: -shared_fields(old, new)):
         made = _in_other_windows(old, new)
         if isinstance(made, OperatorMigration):
             yield made
-
-
-def _only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
-    alike = _aggregates(new) and _aggregates(old) and _family(old) == _family(new) and _keys(old) == _keys(new)
-    sliced = old.windows is not None and new.windows is not None
-    return alike and sliced and old.meaning != new.meaning and old.unwindowed == new.unwindowed
 
 
 def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     """How windows go on from the slices of others, or why they cannot."""
     assert old.windows is not None
     assert new.windows is not None
-    if _layout(old).retracting or _layout(new).retracting:
+    if told_layout(old).retracting or told_layout(new).retracting:
         return "rows are taken back from its windows, which are others now"
     return new.windows.unfit(old.windows) or _rewriting(old, new)
 
 
-def _other_condition(old: StateSpec, new: StateSpec) -> bool:
-    alike = _aggregates(new) and _aggregates(old) and _family(old) == _family(new) and _keys(old) == _keys(new)
-    # A row that never came through would be taken back under the new condition.
-    appended = alike and not (_layout(old).retracting or _layout(new).retracting)
-    return appended and old.meaning != new.meaning and old.unfiltered == new.unfiltered is not None
-
-
 def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """The same operator that no rewriting keeps, or an operator of that kind that stores or means something else."""
-    for old in _alike(new, left, Counter.__le__):
+    for old in alike_operators(new, left, Counter.__le__):
         made = _rewriting(old, new)
         if isinstance(made, str):
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, made)
     for old in left:
-        if old.kind is StateKind.OPERATOR is new.kind and _family(old) == _family(new):
+        if old.kind is StateKind.OPERATOR is new.kind and family(old) == family(new):
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, _apart(old, new))
 
 
@@ -402,75 +388,32 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
     for layout in (old.layout, new.layout):
         if isinstance(layout, LayoutUnknown):
             return layout.reason
-    if _other_condition(old, new):
+    if other_condition(old, new):
         return OTHER_CONDITION
-    if _only_windows_differ(old, new) and isinstance(refused := _in_other_windows(old, new), str):
+    if only_windows_differ(old, new) and isinstance(refused := _in_other_windows(old, new), str):
         return refused
     if old.meaning != new.meaning:
         return "it is over other rows, windows or conditions"
-    if _keys(old) < _keys(new) and _aggregates(new):
-        added = words(field for field in _layout(new).key if field.meaning not in _keys(old))
+    if meant_keys(old) < meant_keys(new) and aggregates(new):
+        added = words(field for field in told_layout(new).key if field.meaning not in meant_keys(old))
         return f"{', '.join(added)} is a key now, by which nothing that is stored can be told apart"
-    if _keys(old) != _keys(new):
+    if meant_keys(old) != meant_keys(new):
         return "its keys are others"
     return "what it stores is laid out otherwise"
 
 
-def _alike(
-    new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
-) -> list[StateSpec]:
-    """Operators over the same rows and windows whose keys are alike, those that share most first."""
-    if not (_aggregates(new) or _holds_rows(new)):
-        return []
-    found = [old for old in left if _family(old) == _family(new) and old.meaning == new.meaning]
-    found = [old for old in found if _aggregates(old) or (_holds_rows(old) and old.unmeasured == new.unmeasured)]
-    found = [old for old in found if keys(_keys(new), _keys(old))]
-    return sorted(found, key=lambda old: -_shared(old, new))
-
-
-def _shared(old: StateSpec, new: StateSpec) -> int:
-    """How many of the fields of one operator another one stores too."""
-    return len(set(stored_fields(_layout(old))) & set(stored_fields(_layout(new))))
-
-
-def _keys(spec: StateSpec) -> Counter[object]:
-    return Counter(means(_layout(spec).key))
-
-
-def _family(spec: StateSpec) -> str:
-    """What may take the state of each other: operators of one kind, a sink itself."""
-    if spec.kind is StateKind.OPERATOR:
-        return spec.name.removeprefix("global-")
-    return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
-
-
-def _aggregates(spec: StateSpec) -> bool:
-    return (
-        _family(spec).endswith("aggregate") and _family(spec) not in _HOLD_ROWS and isinstance(spec.layout, StateLayout)
-    )
-
-
-def _holds_rows(spec: StateSpec) -> bool:
-    return _family(spec) in _HOLD_ROWS and isinstance(spec.layout, StateLayout)
-
-
-def _layout(spec: StateSpec) -> StateLayout:
-    assert isinstance(spec.layout, StateLayout)
-    return spec.layout
-
-
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     """How the states of one operator become those of the other, or why they cannot."""
-    before, after = _layout(old), _layout(new)
+    before, after = told_layout(old), told_layout(new)
     key = key_places(before.key, after.key)
     if isinstance(key, str):
         return key
-    states = _HOLD_ROWS.get(_family(new), accumulator_states)(before, after)
+    states = _OF_ROWS.get(family(new), accumulator_states)(before, after)
     if isinstance(states, str):
         return states
     made = OperatorMigration(Keep.REWRITTEN, old, new, _SAME, key, states)
     what = "slice" if made.windows else "key"
-    if made.merges and (refused := unmerged(states, before, what) if _aggregates(new) else "its keys are others"):
+    if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys are others"):
         return refused
     if refused := mixed(taken(states), begun(states), new.together, new.deciding):
         return refused

@@ -1,0 +1,157 @@
+"""Which operators of two jobs may take the state of each other, by what they are and what they are over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.model import StateKind, StateSpec
+from airflow_flinkcompat.state.rewrites.parts import means, stored_fields
+
+HOLD_ROWS = frozenset(
+    {
+        "deduplicate",
+        "rank",
+        "join",
+        "interval-join",
+        "temporal-join",
+        "window-join",
+        "window-rank",
+        "window-deduplicate",
+        "over-aggregate",
+    }
+)
+"""Families of operators that store the rows they read."""
+
+
+def family(spec: StateSpec) -> str:
+    """What may take the state of each other: operators of one kind, a sink itself.
+
+    Args:
+        spec: What one operator keeps.
+
+    Returns:
+        The same of those.
+    """
+    if spec.kind is StateKind.OPERATOR:
+        return spec.name.removeprefix("global-")
+    return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
+
+
+def aggregates(spec: StateSpec) -> bool:
+    """Whether an operator keeps accumulators by key, in a layout that is known.
+
+    Args:
+        spec: What it keeps.
+
+    Returns:
+        False of an OVER, which holds the rows of its frame too.
+    """
+    named = family(spec).endswith("aggregate") and family(spec) not in HOLD_ROWS
+    return named and isinstance(spec.layout, StateLayout)
+
+
+def holds_rows(spec: StateSpec) -> bool:
+    """Whether an operator holds rows, in a layout that is known.
+
+    Args:
+        spec: What it keeps.
+
+    Returns:
+        True or False.
+    """
+    return family(spec) in HOLD_ROWS and isinstance(spec.layout, StateLayout)
+
+
+def told_layout(spec: StateSpec) -> StateLayout:
+    """The layout of an operator of which it is known.
+
+    Args:
+        spec: What it keeps.
+
+    Returns:
+        The layout.
+    """
+    assert isinstance(spec.layout, StateLayout)
+    return spec.layout
+
+
+def meant_keys(spec: StateSpec) -> Counter[object]:
+    """What an operator's state goes by.
+
+    Args:
+        spec: What it keeps, in a layout that is known.
+
+    Returns:
+        The meanings of its keys, in no order.
+    """
+    return Counter(means(told_layout(spec).key))
+
+
+def shared_fields(old: StateSpec, new: StateSpec) -> int:
+    """How much of what one operator stores another one stores too.
+
+    Args:
+        old: The one.
+        new: The other.
+
+    Returns:
+        The number of fields.
+    """
+    return len(set(stored_fields(told_layout(old))) & set(stored_fields(told_layout(new))))
+
+
+def alike_operators(
+    new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
+) -> list[StateSpec]:
+    """Operators over the same rows and windows whose keys are alike.
+
+    Args:
+        new: One of the new job.
+        left: Those of the old job.
+        keys: What is asked of the new keys and of the old ones.
+
+    Returns:
+        Those that share most first.
+    """
+    if not (aggregates(new) or holds_rows(new)):
+        return []
+    found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
+    found = [old for old in found if aggregates(old) or (holds_rows(old) and old.unmeasured == new.unmeasured)]
+    found = [old for old in found if keys(meant_keys(new), meant_keys(old))]
+    return sorted(found, key=lambda old: -shared_fields(old, new))
+
+
+def _aggregate_alike(old: StateSpec, new: StateSpec) -> bool:
+    alike = aggregates(new) and aggregates(old) and family(old) == family(new)
+    return alike and meant_keys(old) == meant_keys(new) and old.meaning != new.meaning
+
+
+def other_condition(old: StateSpec, new: StateSpec) -> bool:
+    """Whether two aggregations differ in the condition on their rows, and in nothing else.
+
+    Args:
+        old: The one.
+        new: The other.
+
+    Returns:
+        False where rows are taken back: one that never came through would be, under the new condition.
+    """
+    if not _aggregate_alike(old, new) or told_layout(old).retracting or told_layout(new).retracting:
+        return False
+    return old.unfiltered == new.unfiltered is not None
+
+
+def only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
+    """Whether two aggregations differ in their windows, which are kept in slices, and in nothing else.
+
+    Args:
+        old: The one.
+        new: The other.
+
+    Returns:
+        True or False.
+    """
+    sliced = old.windows is not None and new.windows is not None
+    return _aggregate_alike(old, new) and sliced and old.unwindowed == new.unwindowed
