@@ -54,7 +54,7 @@ def _literal(read: object) -> bool:
     return isinstance(read, tuple) or read == LITERAL_ROWS
 
 
-def _reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
+def other_reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
     """Where another table is read, in operators and outputs alike."""
     for pipeline in change.pipelines:
         below = (difference for pair in pipeline.operators for difference in pair.differences)
@@ -105,7 +105,7 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
 
 def find(change: Change) -> Iterable[RuleMatch]:
     tables = [{table.name: table for table in program.tables} for program in change.programs]
-    for pair, difference in _reads(change):
+    for pair, difference in other_reads(change):
         if all(map(_literal, (difference.before, difference.after))):
             before, after = (shortened(format_value(rows)) for rows in (difference.before, difference.after))
             yield RuleMatch(
