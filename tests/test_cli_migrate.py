@@ -145,6 +145,7 @@ def test_a_program(run: Callable[..., Result]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
+@pytest.mark.nightly
 def test_flinks_own_planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole command, with a Flink that it starts itself for plans and template, over a savepoint of a real one."""
     monkeypatch.chdir(tmp_path)

@@ -23,7 +23,7 @@ from airflow_flinkcompat.migration.entries import (
     ways,
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.slices import Slices
+from airflow_flinkcompat.migration.slices import StoredSlices
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, named, open_keyed
@@ -77,7 +77,7 @@ class OperatorRewriting:
     widths: tuple[int, int]
     target: str
     now: int
-    slices: Slices | None = None
+    slices: StoredSlices | None = None
 
     @property
     def in_place(self) -> bool:

@@ -24,7 +24,7 @@ _SIGN = 1 << 63
 
 
 @dataclass(frozen=True)
-class Slices:
+class StoredSlices:
     """By which windows the entries of an operator go now.
 
     Attributes:
@@ -98,7 +98,7 @@ class Slices:
         return change
 
 
-def slices(made: OperatorMigration, old: OperatorState, path: str) -> Slices | None:
+def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlices | None:
     """By which windows the entries of an operator go now.
 
     Args:
@@ -119,7 +119,7 @@ def slices(made: OperatorMigration, old: OperatorState, path: str) -> Slices | N
     if len(found) != 1:
         told = "have come to several" if found else "tell no"
         raise NotMigratable(f"its windows are others, and its subtasks {told} watermarks")
-    return Slices(made.windows, found.pop())
+    return StoredSlices(made.windows, found.pop())
 
 
 def _watermarks(operator: OperatorState, path: str) -> Iterator[int]:

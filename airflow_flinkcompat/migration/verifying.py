@@ -21,7 +21,7 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.lists import BROADCAST, elements, header_of
-from airflow_flinkcompat.migration.slices import TIMERS, Slices, slices
+from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
 from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
@@ -150,7 +150,7 @@ class _Side:
     new: bool
     in_groups: bool
     seed: int
-    slices: Slices | None = None
+    slices: StoredSlices | None = None
 
 
 def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[str, _Total]:

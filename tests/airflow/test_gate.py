@@ -146,6 +146,7 @@ def succeeded(context):
 """
 
 
+@pytest.mark.nightly
 def test_a_run_by_hand_stops_nothing_unasked(gate: Gate, local_flink: LocalFlink) -> None:
     """Nothing changed, no backfill, nothing that can be deployed: the job that runs is left alone each time."""
     client, dag_id = gate.client, "by_hand"

@@ -42,6 +42,7 @@ def test_a_bad_request_is_one_clear_line(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_it_runs_as_a_file_from_anywhere(tmp_path: Path) -> None:
     import airflow_flinkcompat.backfill.job as job
 

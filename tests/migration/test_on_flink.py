@@ -25,18 +25,14 @@ DAILY = frozenset(
         "a distinct count is added to hopping windows",
         "hopping windows become tumbling ones",
         "a key leaves hopping windows and a metric moves",
-        "every key leaves cumulating windows",
         "a metric is added to sessions",
-        "keys and numbers of a window become longer",
         "a key leaves an aggregation over results that change",
         "values live for a while from now on",
         "another number of key groups",
-        "a condition comes below a window on request",
         "a column leaves the highest two of a key",
         "a column comes to a deduplication",
         "a sum comes to the frame of a minute and another goes",
         "columns come to both sides of a join",
-        "columns come to and leave the sides of an interval join",
         "a column comes to both sides of a temporal join",
     }
 )

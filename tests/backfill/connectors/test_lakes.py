@@ -23,6 +23,7 @@ from airflow_flinkcompat.backfill.spark_sql.windows import to_micros
 from airflow_flinkcompat.backfill.steps import reads_of
 from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import BID_COLUMNS, SUM, SUM_COLUMNS, Run, bids, lines, script, table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +83,7 @@ def test_every_type_comes_back_as_it_was_written(run: Run, tmp_path: Path, kind:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("kind", mostly_nightly(["iceberg", "delta"]))
 def test_a_range_is_replaced_and_the_rest_stays(
     run: Run, spark: SparkSession, history: Path, tmp_path: Path, kind: str
 ) -> None:

@@ -16,6 +16,7 @@ from airflow_flinkcompat.model import JobSpec
 from tests.backfill.connectors.test_lakes import lake
 from tests.backfill.scripts import BID_COLUMNS, BIDS, FIRST, SECOND, SUM, SUM_COLUMNS, lines, script, table
 from tests.backfill.topics import topic_table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +83,7 @@ def test_records_that_come_while_a_run_lasts(spark: SparkSession, broker: Broker
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("kind", mostly_nightly(["iceberg", "delta"]))
 def test_commits_that_come_while_a_run_lasts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     place = tmp_path / "bid.csv"
     place.write_text(BIDS, encoding="utf-8")

@@ -59,7 +59,12 @@ def kinds(format: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("format", "options"), [("parquet", PARQUET), ("parquet", INT64), ("orc", {})], ids=["int96", "int64", "orc"]
+    ("format", "options"),
+    [
+        pytest.param("parquet", PARQUET, id="int96", marks=pytest.mark.nightly),
+        pytest.param("parquet", INT64, id="int64"),
+        pytest.param("orc", {}, id="orc"),
+    ],
 )
 def test_both_engines_read_what_both_write(
     flink: FlinkBatch, run: Run, tmp_path: Path, format: str, options: dict[str, str]

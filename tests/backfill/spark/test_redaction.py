@@ -56,6 +56,7 @@ def test_what_is_hidden(setting: str, hidden: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_secrets_of_a_catalog_are_in_no_event_log(tmp_path: Path) -> None:
     from tests.services.kafka import ivy_directory
 

@@ -272,6 +272,7 @@ def test_no_example_is_safe_on_a_version_that_is_only_named(rule: Any, claimed: 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_nothing_changed_is_safe_on_a_version_that_is_only_named(claimed: int) -> None:
     seen = 0
     for name, engine, old, new in golden.pairs():

@@ -80,6 +80,7 @@ def test_what_is_not_known_is_not_spoken_of(function: str, types: list[DataType]
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.nightly
 def test_flink_says_the_same() -> None:
     from airflow_flinkcompat.local_flink.jars import fetch
     from tests.backfill.flink_batch import flink_batch
