@@ -265,9 +265,11 @@ _COLUMN = re.compile(r"[(,]\s*(\w+)\s+(?:STRING|BIGINT|INT|DOUBLE|DECIMAL|BOOLEA
 
 
 _CONSTANT = re.compile(
-    r"\b(?:WHERE|AND|OR|NOT|ON|HAVING)\s*\(*\s*(?:'[^']*'|\d+)\s*[<>=]|\b(?:TRUE|FALSE)\b", re.IGNORECASE
+    r"\b(?:WHERE|AND|OR|NOT|ON|HAVING)\s*\(*\s*(?:'[^']*'|\d+)\s*[<>=]|\b(?:TRUE|FALSE)\b"
+    r"|\bPARTITION\s+BY\s+(?:'[^']*'|\d+)\s*,",
+    re.IGNORECASE,
 )
-"""A condition that is always true or never, whatever stands beside it."""
+"""A condition that is always true or never, whatever stands beside it; a part of a key that is one for every row."""
 
 
 def reworded(chance: random.Random, text: str) -> str:

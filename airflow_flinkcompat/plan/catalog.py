@@ -130,8 +130,7 @@ class Namespace:
         own = functions.lookup(written.upper()) is not None or written.upper() in _OWN_TABLE_FUNCTIONS
         if qualified is None and not own:
             call.set("this", dotted((self.catalog, self.database, written)))
-        elif qualified is not None and not own:
-            name = exp.Dot.build([*(part.copy() for part in name_parts(qualified.this)), exp.to_identifier(written)])
+        elif qualified is not None and not own and (name := qualified_name(qualified.this, written)) is not None:
             call.set("this", dotted(self.path(name)))
             qualified.replace(call)
 
@@ -193,6 +192,13 @@ class Environment:
                 self.table(self.path(node), None)
             elif isinstance(node, exp.Anonymous):
                 self.function(node.name)
+
+
+def qualified_name(qualifier: exp.Expression, name: str) -> exp.Expression | None:
+    """A function's name behind its database, or catalog and database; None behind anything that is no name."""
+    if not all(isinstance(part, exp.Dot | exp.Column | exp.Identifier) for part in qualifier.walk()):
+        return None
+    return exp.Dot.build([*(part.copy() for part in name_parts(qualifier)), exp.to_identifier(name)])
 
 
 def name_parts(name: exp.Expression) -> list[exp.Identifier]:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, name_parts
+from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, qualified_name
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, placed
 from airflow_flinkcompat.plan.intervals import interval
 from airflow_flinkcompat.plan.nodes import dotted
@@ -299,8 +299,9 @@ class ScalarBinder:
     def _qualified_function(self, tree: exp.Dot) -> Expression:
         """A call of a function with its database, or catalog and database: never one of Flink's own."""
         call = tree.expression
-        qualifier = tree.this
-        name = exp.Dot.build([*(part.copy() for part in name_parts(qualifier)), exp.to_identifier(call.name)])
+        name = qualified_name(tree.this, call.name)
+        if name is None:
+            raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))
         path = dotted(self.environment.path(name)).lower()
         if self.environment.functions.get(path) is None or functions.lookup(path.upper()) is not None:
             raise BindError("construct", f"{_title(tree)} is not understood here", self.span(tree))

@@ -7,6 +7,7 @@ import pytest
 
 from airflow_flinkcompat.plan import build_program
 from airflow_flinkcompat.plan.lineage import resolve_operators
+from airflow_flinkcompat.plan.nodes import Opaque
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
@@ -57,6 +58,13 @@ PLAIN = f"SELECT customer, SUM(amount * 2) FROM {WINDOWED} WHERE amount > 1 {KEY
 )
 def test_the_way_a_value_takes_does_not_matter(sql: str) -> None:
     assert output(sql) == output(PLAIN)
+
+
+@pytest.mark.parametrize("qualifier", ["'x'", "(amount + 1)", "ABS(amount)", "1"])
+def test_a_call_behind_what_is_no_name_is_not_understood(qualifier: str) -> None:
+    program = build_program(parse_script(f"{TABLE}SELECT {qualifier}.f(amount) FROM orders;"))
+    assert program.pipelines or program.problems
+    assert all(isinstance(pipeline.sink.input, Opaque) for pipeline in program.pipelines)
 
 
 @pytest.mark.parametrize(
