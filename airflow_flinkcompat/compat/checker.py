@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -33,6 +33,7 @@ from airflow_flinkcompat.compat.startup_offsets import startup_positions
 from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.state.migration import Accept
 
 _ELSEWHERE = {
     True: "use a placeholder such as ${conn.my_connection.password}",
@@ -59,6 +60,7 @@ def check(
     *,
     with_other_engine: bool = False,
     plans: Plans | None = None,
+    accepted: Collection[Accept] = (),
 ) -> Report:
     """What the change from ``old`` to ``new`` does to stored state.
 
@@ -68,6 +70,7 @@ def check(
         engine: ``flink`` or ``vvr``, in place of the sides' own engine. None: the sides' own, ``vvr`` for strings.
         with_other_engine: Whether the report also says what the outcome would be on the other engine.
         plans: What Flink compiled of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
+        accepted: What a migration may do beside, of which the report tells what it would keep then.
 
     Returns:
         The report: the outcome, the findings and what becomes of each operator and sink.
@@ -83,13 +86,13 @@ def check(
     )
     if plans is None and any(side.language == "python" for side in sides):
         return _in_each_environment(sides[0], sides[1], with_other_engine)
-    return _check(sides[0], sides[1], with_other_engine, plans)
+    return _check(sides[0], sides[1], with_other_engine, plans, accepted)
 
 
 def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Report:
     """The worst report on a program, over all ways that conditions on its environment may turn out."""
     found = environments(old, new)
-    reports = [(_check(each.old, each.new, with_other_engine, None), each) for each in found]
+    reports = [(_check(each.old, each.new, with_other_engine), each) for each in found]
     report, where = max(reports, key=lambda pair: pair[0].outcome.rank)
     if len(reports) > 1 and report.outcome is not Outcome.COMPATIBLE:
         said = f"judged for {len(reports)} ways in which conditions on the environment may turn out; told of: {where}"
@@ -97,14 +100,16 @@ def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Repor
     return report
 
 
-def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -> Report:
+def _check(
+    old: Side, new: Side, with_other_engine: bool, plans: Plans | None = None, accepted: Collection[Accept] = ()
+) -> Report:
     sides = (old, replace(new, beside=old))
     change = Change(*sides)
     if plans is not None and not ENGINE_FACTS[change.engine].compiles_plans:
         raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
     if plans is not None and any(side.language != "sql" for side in sides):
         raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
-    explained = None if plans is None else Explained(change, plans)
+    explained = None if plans is None else Explained(change, plans, accepted=accepted)
     try:
         for side in sides:
             side.require_query()
@@ -142,14 +147,16 @@ def _check(old: Side, new: Side, with_other_engine: bool, plans: Plans | None) -
         operators=entries,
         sources=startup_positions(change.programs[1]),
     )
-    return _with_migration(report, change, explained)
+    return _with_migration(report, change, explained, accepted)
 
 
-def _with_migration(report: Report, change: Change, explained: Explained | None) -> Report:
+def _with_migration(
+    report: Report, change: Change, explained: Explained | None, accepted: Collection[Accept]
+) -> Report:
     """The report with what a rewritten savepoint would keep, where Flink takes the script but not its savepoint."""
     if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
         return report
-    told = (script_migration(change),) if explained is None else explained.migrations
+    told = (script_migration(change, accepted),) if explained is None else explained.migrations
     match [MigrationReport.of(each) for each in told if each is not None]:
         case [one]:
             return replace(report, migration=one)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.planner import EQUAL
@@ -9,15 +11,16 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_plan import query_state
-from airflow_flinkcompat.state.migration import Migration, migration
+from airflow_flinkcompat.state.migration import Accept, Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 
-def script_migration(change: Change) -> Migration | None:
+def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migration | None:
     """What of a job's state a rewritten savepoint could keep, where the scripts alone tell all that is kept.
 
     Args:
         change: Two scripts of one query each.
+        accepted: What is done on request alone.
 
     Returns:
         What the compiled plans of both scripts would tell too, but for the names of operators in one phase or two; None
@@ -32,7 +35,7 @@ def script_migration(change: Change) -> Migration | None:
     old, new = _kept(change.old, symbols), _kept(change.new, symbols)
     if old is None or new is None or _positions(old) != _positions(new):
         return None
-    return migration(old, new)
+    return migration(old, new, accepted=accepted)
 
 
 def _same_settings(change: Change) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migra
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.state.migration import Keep, Kept, Migration
+from airflow_flinkcompat.state.migration import Accept, Keep, Kept, Migration
 
 _ORDER = (Kept.NONE, Kept.PARTIAL, Kept.WHOLE)
 
@@ -45,6 +45,7 @@ class SavepointMigration:
             one machine.
         rehearsed: Whether the new job is restored beside everything before it is started.
         restarted: Sources that are to begin anew, by the names of their tables.
+        accepted: What is done on request alone.
         workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
         log: Is told what happens, a line each.
     """
@@ -61,11 +62,12 @@ class SavepointMigration:
         rehearsed: bool,
         log: Callable[[str], None],
         restarted: Sequence[str] = (),
+        accepted: Collection[Accept] = (),
         workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
-        self._restarted = restarted
+        self._restarted, self._accepted = restarted, accepted
         self._workers = workers
 
     def prepare(self) -> None:
@@ -164,7 +166,7 @@ class SavepointMigration:
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
         try:
-            (made,) = migrations(self._old, self._new, plans, SourcesAsked(self._restarted))
+            (made,) = migrations(self._old, self._new, plans, SourcesAsked(self._restarted), self._accepted)
         except InputError as error:
             raise DeployRefused(str(error)) from None
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is Kept.NONE:

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.model.engine import ENGINES
     from airflow_flinkcompat.model.job import FunctionDeclaration, InputError, JobSpec
     from airflow_flinkcompat.model.options import (
+        ACCEPTED,
         FUNCTION_KINDS,
         FUNCTION_LANGUAGES,
         LANGUAGES,
         LATE,
         NATIVE,
         PROGRAM_SUFFIXES,
+        AcceptName,
         EngineName,
         Language,
         Late,
@@ -38,12 +40,14 @@ _HOMES = {
     ".engine": ("ENGINES",),
     ".job": ("FunctionDeclaration", "InputError", "JobSpec"),
     ".options": (
+        "ACCEPTED",
         "FUNCTION_KINDS",
         "FUNCTION_LANGUAGES",
         "LANGUAGES",
         "LATE",
         "NATIVE",
         "PROGRAM_SUFFIXES",
+        "AcceptName",
         "EngineName",
         "Language",
         "Late",
@@ -60,6 +64,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ACCEPTED",
     "BRANCHES",
     "ENGINES",
     "FUNCTION_KINDS",
@@ -68,6 +73,7 @@ __all__ = [
     "LATE",
     "NATIVE",
     "PROGRAM_SUFFIXES",
+    "AcceptName",
     "Basis",
     "Branch",
     "Consequence",

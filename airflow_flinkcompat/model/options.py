@@ -55,6 +55,10 @@ class RehearsalFinding(StrEnum):
 
 RehearsalFindingName = Literal["refused", "restored", "could not tell"]
 
+AcceptName = Literal["filter"]
+"""What a migration in a DAG does on request alone; that state is dropped is for the person who approves."""
+ACCEPTED: tuple[AcceptName, ...] = get_args(AcceptName)
+
 Late = Literal["include", "drop"]
 """What a backfill does with rows that a live job's watermark would have found too late for their window."""
 LATE: tuple[Late, ...] = get_args(Late)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
-from airflow_flinkcompat.model import ENGINES, Policy
+from airflow_flinkcompat.model import ACCEPTED, ENGINES, Policy
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.summary import Summary
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.compat.planner import Plans
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+    from airflow_flinkcompat.model import AcceptName
     from airflow_flinkcompat.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
@@ -67,6 +68,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             where that cannot be done.
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
             both run on one machine. (templated)
+        accept: What a migration does on request alone: ``filter``, for aggregations to go on over rows of another
+            condition, with what is stored of rows by the former one. It keeps only a part then, so that a person is
+            asked. It belongs to a branch ``migrate``.
         deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
             retried as ``retries`` says.
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
@@ -90,6 +94,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         redeploy_unchanged: bool | str = False,
         explain_plan: bool = False,
         plan_dir: str | None = None,
+        accept: Sequence[AcceptName] = (),
         deferrable: bool = True,
         gateway_timeout: float = 86_400,
         **kwargs: Unpack[ScriptArguments],
@@ -102,6 +107,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             raise ValueError(f"engine {engine!r} is not one of {', '.join(_ENGINES)}")
         if explain_plan and not _may_compile(engine):
             raise ValueError("explain_plan compares plans of open-source Flink: engine must be flink or auto")
+        if unknown := [each for each in accept if each not in ACCEPTED]:
+            raise ValueError(f"accept: {unknown[0]!r} is not one of {', '.join(ACCEPTED)}")
+        if accept and not branches.get("migrate"):
+            raise ValueError("accept is said to a migration: give branches a 'migrate', or leave accept out")
         self.branches = {key: task_ids(value) for key, value in branches.items()}
         self.engine = engine
         self.engine_version = engine_version
@@ -109,6 +118,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.redeploy_unchanged = redeploy_unchanged
         self.explain_plan = explain_plan
         self.plan_dir = plan_dir
+        self.accept = tuple(accept)
         self.deferrable = deferrable
         self.gateway_timeout = gateway_timeout
         self.job_url = ""
@@ -202,11 +212,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
         from airflow_flinkcompat.compat import check, render_markdown
+        from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = job_url(self.hook.ui_url, head.job_id) if self.hook.exists else ""
         old = side_of(head).on(new.engine)
         plans = self._plans(old, new) if self.explain_plan else None
-        report = check(old, new, plans=plans)
+        report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))
         branch = self._branch(ledger, head, report)
         known = self._circumstances(head, new, branch)
         pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report, known)))
@@ -225,6 +236,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             findings=summaries.brief(report.findings),
             findings_total=len(report.findings),
             migration=_kept(report),
+            accepted=self.accept,
         )
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> Circumstances:

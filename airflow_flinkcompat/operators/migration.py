@@ -23,9 +23,10 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
 
     For incompatible changes on open-source Flink of which a migration keeps state. The target's planner compiles both
     scripts, and a template of the new job is taken, before the running job is touched; a migration that keeps less than
-    the check, or whoever approved, was told is refused then. The rewritten savepoint is read back, and rehearsed with
-    stand-ins for the sinks, before the job is started from it and verified as any start is. When anything of that
-    fails the former script goes on from its own savepoint. A retry after a kill goes on where the ledger stops.
+    the check, or whoever approved, was told is refused then. What the check was told to accept is accepted here too.
+    The rewritten savepoint is read back, and rehearsed with stand-ins for the sinks, before the job is started from it
+    and verified as any start is. When anything of that fails the former script goes on from its own savepoint. A retry
+    after a kill goes on where the ledger stops.
 
     Args:
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
@@ -65,7 +66,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.spark_migration import migration_workers
-        from airflow_flinkcompat.state.migration import Kept
+        from airflow_flinkcompat.state.migration import Accept, Kept
 
         head = ledger.head()
         if head is None or summary.migration is None:
@@ -81,6 +82,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             at_least=Kept(summary.migration),
             plan_dir=self.plan_dir or None,
             rehearsed=self.rehearse,
+            accepted=tuple(map(Accept, summary.accepted)),
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
             log=self._note,
         )

@@ -30,6 +30,7 @@ class Summary:
     ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
     that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
     ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
+    ``accepted``: what it does on request alone, and was asked for.
     """
 
     deployment: str
@@ -44,10 +45,11 @@ class Summary:
     findings: Sequence[Mapping[str, str]] = ()
     findings_total: int = 0
     migration: str | None = None
+    accepted: Sequence[str] = ()
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "findings": [dict(row) for row in self.findings]}
+        return {**asdict(self), "findings": [dict(row) for row in self.findings], "accepted": [*self.accepted]}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Summary:

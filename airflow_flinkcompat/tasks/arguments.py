@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NewType, Required
 
 from typing_extensions import TypedDict
 
-from airflow_flinkcompat.model import Branch, EngineName, Language, Late, Native, RehearsalFindingName
+from airflow_flinkcompat.model import AcceptName, Branch, EngineName, Language, Late, Native, RehearsalFindingName
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.model import Policy
@@ -155,6 +155,7 @@ class CheckTable(AnyTask, total=False):
     redeploy_unchanged: bool | str
     explain_plan: bool
     plan_dir: str | None
+    accept: Sequence[AcceptName]
     deferrable: bool
     gateway_timeout: float
 
@@ -185,6 +186,8 @@ class MigrateTable(StartTable, total=False):
 
     plan_dir: str | None
     rehearse: bool
+    spark: bool | None
+    spark_master: str | None
 
 
 class RehearseTable(AnyTask, total=False):

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from airflow_flinkcompat import model
+from airflow_flinkcompat.state.migration import Accept
 from airflow_flinkcompat.tasks.arguments import PolicyTable
 
 
@@ -18,8 +19,9 @@ from airflow_flinkcompat.tasks.arguments import PolicyTable
         (model.EngineName, model.ENGINES),
         (model.StartModeName, model.StartMode),
         (model.RehearsalFindingName, model.RehearsalFinding),
+        (model.AcceptName, [Accept.FILTER]),
     ],
-    ids=["engines", "start modes", "findings of a rehearsal"],
+    ids=["engines", "start modes", "findings of a rehearsal", "what a migration accepts"],
 )
 def test_literals_are_the_words_of_the_code(literal: Any, words: Iterable[str]) -> None:
     assert get_args(literal) == tuple(map(str, words))

@@ -14,9 +14,14 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_flinkcompat.deploy import migration
 from airflow_flinkcompat.hooks.flink import FlinkHook
-from airflow_flinkcompat.operators import Deployment, FlinkStateMigrationOperator, redeploy_dag
+from airflow_flinkcompat.operators import (
+    Deployment,
+    FlinkSqlCompatibilityOperator,
+    FlinkStateMigrationOperator,
+    redeploy_dag,
+)
 from airflow_flinkcompat.operators.approval import MIGRATE, REJECT, RESTART, RESUME
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.state.migration import Accept, Kept
 from tests.migration.cases import CASES, FOLDER
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
@@ -142,6 +147,45 @@ def test_a_person_is_offered_no_migration_that_keeps_nothing(site: Site, monkeyp
     with pytest.raises(TaskAwaitingInput):
         run.execute(dag.get_task("approve"))
     assert asked[0]["options"] == [RESUME, RESTART, REJECT]
+
+
+@pytest.mark.parametrize(("accept", "kept"), [((), "none"), (("filter",), "partial")])
+def test_rows_of_another_condition_go_on_only_where_it_was_asked_for(
+    site: Site, accept: tuple[str, ...], kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: asked.append(arguments))
+    site.deploy(BOTH)
+    site.propose(BOTH.replace("GROUP BY", "WHERE price > 1 GROUP BY"))
+    dag, run = gate(site, check={"accept": accept}), Run()
+    run.execute(dag.get_task("check"))
+    summary = run.pushed["check", "summary"]
+    assert (summary["branch"], summary["migration"], summary["accepted"]) == ("approve", kept, [*accept])
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(dag.get_task("approve"))
+    assert (MIGRATE in asked[0]["options"]) is bool(accept)
+    assert "what is stored is of rows by the former one" in asked[0]["body"]
+    if accept:
+        run.complete(dag.get_task("approve"), event(MIGRATE, {"id": "7", "name": "ada"}))
+        run.execute(dag.get_task("migrate"))
+        assert Migration.given["accepted"] == (Accept.FILTER,)
+
+
+@pytest.mark.parametrize(
+    ("accept", "message"),
+    [(("filtre",), "accept: 'filtre' is not one of filter"), (("dropped",), "accept: 'dropped' is not one of filter")],
+)
+def test_what_cannot_be_accepted(accept: Any, message: str) -> None:
+    branches = dict.fromkeys(("first", "resume", "restart", "approve", "migrate"), "next")
+    with pytest.raises(ValueError, match=message):
+        FlinkSqlCompatibilityOperator(
+            task_id="check", deployment="orders", script="orders.sql", branches=branches, accept=accept
+        )
+
+
+def test_nothing_is_accepted_without_a_migration(site: Site) -> None:
+    with pytest.raises(ValueError, match="give branches a 'migrate', or leave accept out"):
+        gate(site, migrate=False, check={"accept": ["filter"]})
 
 
 def test_a_decision_for_something_else_is_not_migrated(site: Site) -> None:

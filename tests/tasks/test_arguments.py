@@ -77,6 +77,7 @@ TABLES = {
     "check": arguments.CheckTable,
     "approve": arguments.ApproveTable,
     "deploy": arguments.DeployTable,
+    "migrate": arguments.MigrateTable,
     "rehearse": arguments.RehearseTable,
     "backfill": arguments.BackfillTable,
 }
