@@ -210,18 +210,25 @@ def migration(
     declared, left = declared or Declarations(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
-    told = (
+    told: tuple[_Step, ...] = (
         partial(_read_twice, jobs=(old, new)),
         partial(_moved, declared=declared),
         partial(_carried, declared=declared),
     )
+    to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
-    steps: tuple[_Step, ...] = (*told, _rewritten, _merged, _windowed, *on_request, _impossible)
-    for step in steps:
+    every = [spec for spec in old.specs if spec.kind is StateKind.OPERATOR]
+    steps: tuple[tuple[_Step, Sequence[StateSpec]], ...] = (
+        *((step, left) for step in (*told, *to_rewrite)),
+        # What one operator kept for several queries goes on in each of them, where they part.
+        *((partial(_shared, step=step), every) for step in (told[-1], *to_rewrite)),
+        *((step, left) for step in (*on_request, _impossible)),
+    )
+    for step, pool in steps:
         for place, spec in enumerate(new.specs):
-            if place not in found and (line := next(step(spec, left), None)) is not None:
+            if place not in found and (line := next(step(spec, pool), None)) is not None:
                 found[place] = line
-                if line.old is not None:
+                if line.old in left:
                     left.remove(line.old)
     empty = {spec.id for place, spec in enumerate(new.specs) if place not in found and spec.kind is StateKind.OPERATOR}
     found = {place: _above_begun(line, found.values(), new, empty) for place, line in found.items()}
@@ -353,6 +360,14 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
             made = _rewriting(old, new)
             if isinstance(made, OperatorMigration):
                 yield replace(made, reason=OTHER_CONDITION, accepted=Accept.FILTER)
+
+
+def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterator[OperatorMigration]:
+    """What a step finds in an operator whose state another one takes too, where a metric or a row goes on."""
+    for line in step(new, left):
+        fields = (pair for state in line.states for pair in zip(state.new.row, state.fields, strict=True))
+        if line.keep is not Keep.REWRITTEN or any(source is not None and not field.hidden for field, source in fields):
+            yield line
 
 
 def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:

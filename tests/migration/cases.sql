@@ -709,3 +709,41 @@ SELECT s, COUNT(*) FROM (
   SELECT a, SUM(b) AS s
   FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end
 ) GROUP BY s;
+--- case: two queries of one aggregation part
+-- kept: 0 1 2
+-- alone: refused_at_submit
+--- old
+CREATE TABLE s1 (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+CREATE TABLE s2 (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO s1 SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+INSERT INTO s2 SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+END;
+--- new
+CREATE TABLE s1 (a STRING, w TIMESTAMP(3), total BIGINT) WITH ('connector' = 'print');
+CREATE TABLE s2 (a STRING, w TIMESTAMP(3), total BIGINT, most BIGINT) WITH ('connector' = 'print');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO s1 SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+INSERT INTO s2 SELECT a, window_end, SUM(b), MAX(d)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+END;
+--- case: two queries of one aggregation that changes part
+-- kept: 0 1
+-- alone: refused_at_submit
+--- old
+CREATE TABLE s1 (a STRING, total BIGINT) WITH ('connector' = 'print');
+CREATE TABLE s2 (a STRING, total BIGINT) WITH ('connector' = 'print');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO s1 SELECT a, SUM(b) FROM orders GROUP BY a;
+INSERT INTO s2 SELECT a, SUM(b) FROM orders GROUP BY a;
+END;
+--- new
+CREATE TABLE s1 (a STRING, total BIGINT, most BIGINT) WITH ('connector' = 'print');
+CREATE TABLE s2 (a STRING, total BIGINT, n BIGINT) WITH ('connector' = 'print');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO s1 SELECT a, SUM(b), MAX(d) FROM orders GROUP BY a;
+INSERT INTO s2 SELECT a, SUM(b), COUNT(*) FROM orders GROUP BY a;
+END;

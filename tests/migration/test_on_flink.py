@@ -11,11 +11,14 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.migration import verify, write_migrated
+from airflow_flinkcompat.migration import migrate_savepoint
+from airflow_flinkcompat.migration.workers import ThisProcess, Workers
+from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
 from airflow_flinkcompat.state.migration import Keep
 from measure.bench import CLUSTER, Bench
 from measure.pairs import Pair
-from tests.migration.cases import Case, load_cases, migration_of
+from tests.migration.cases import CASES as FIXTURES
+from tests.migration.cases import FOLDER, Case, load_cases, migration_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 NOW = 1_800_000_000_000
@@ -52,6 +55,13 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkWorkers]:
+    with migration_workers(str(FOLDER / FIXTURES[0] / "old"), True, "local[2]", print) as workers:
+        assert isinstance(workers, SparkWorkers)
+        yield workers
+
+
 def shown(rows: Iterable[str], kept: Sequence[int]) -> dict[tuple[str, ...], int]:
     """How often each row stands in the end, of its kept columns; what cancels out is left out."""
     counts: Counter[tuple[str, ...]] = Counter()
@@ -75,15 +85,26 @@ def test_each_kind_is_run_every_day() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_what_is_kept_goes_on(case: Case, bench: Bench) -> None:
-    old, new = bench.complete(case.old), bench.complete(case.new)
     alone = bench.run(Pair(case.title, "migration", case.title, case.old, case.new))
     assert alone.outcome == case.alone
+    _goes_on(case, bench, ThisProcess())
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("title", sorted(DAILY))
+def test_what_several_tasks_of_spark_wrote_goes_on(title: str, bench: Bench, spark: SparkWorkers) -> None:
+    """Each task writes a state file of its own, of which Flink reads several for one subtask."""
+    (case,) = (case for case in load_cases() if case.title == title)
+    _goes_on(case, bench, spark)
+
+
+def _goes_on(case: Case, bench: Bench, workers: Workers) -> None:
+    old, new = bench.complete(case.old), bench.complete(case.new)
     savepoint = bench.savepoint(old)
     target = f"{savepoint.folder}/migrated"
     change = migration_of(bench.compiled(old), bench.compiled(new), case.accepted)
-    written = write_migrated(savepoint.path, bench.template(new), target, change, NOW)
+    written = migrate_savepoint(savepoint.path, bench.template(new), target, change, NOW, workers)
     assert any(each.entries for each in written)
-    verify(savepoint.path, target, change)
     restored = bench.restored(new, replace(savepoint, path=f"file:{target}"))
     _, expected = bench.from_scratch(new)
     assert shown(restored, case.kept) == shown(expected, case.kept)

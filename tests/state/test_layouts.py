@@ -14,7 +14,7 @@ from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.of_plan import layout
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
-SINKS = frozenset(f"`default_catalog`.`default_database`.`{name}`" for name in ("Printed", "keyed"))
+SINKS = frozenset(f"`default_catalog`.`default_database`.`{name}`" for name in ("Printed", "keyed", "s1", "s2"))
 
 
 @cache

@@ -49,8 +49,8 @@ REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",
 """Another primary key that holds the key of the results, in another place."""
 STALE = inferred(
     Outcome.UNKNOWN,
-    "where it makes other keys of results, those under the former ones are never replaced or deleted: write into another "
-    "place",
+    "where it makes other keys of results, those under the former ones are never replaced or deleted: "
+    "write into another place",
 )
 VVR: Mapping[str, Verdict] = {
     **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
