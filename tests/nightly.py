@@ -30,7 +30,7 @@ def mostly_nightly(cases: Sequence[Any], few: int = 1) -> list[Any]:
 
     Args:
         cases: one value, or a tuple of values, for each case.
-        few: how many of them every run takes.
+        few: how many of them every run takes; none where another test is their shorter sibling.
 
     Returns:
         What ``pytest.mark.parametrize`` takes.

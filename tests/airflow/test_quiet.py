@@ -108,6 +108,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield Fleet(root, airflow, port)
 
 
+@pytest.mark.nightly
 def test_a_missing_script_begins_one_run_which_goes_on_when_it_appears(fleet: Fleet) -> None:
     dag_id = fleet.add("missing")
     run = fleet.first_run(dag_id)

@@ -107,7 +107,7 @@ def _started(request: BackfillRequest, folder: Path) -> subprocess.Popen[str]:
     return driver
 
 
-@pytest.mark.parametrize("ask", mostly_nightly([own_folder, declared_folder, in_chunks], 1))
+@pytest.mark.parametrize("ask", mostly_nightly([own_folder, declared_folder, in_chunks], 0))
 def test_a_driver_killed_at_any_moment(spark: SparkSession, long_history: Path, tmp_path: Path, ask: Ask) -> None:
     assert spark.getActiveSession() is spark
     results, clean = tmp_path / "results", tmp_path / "clean" / "results"

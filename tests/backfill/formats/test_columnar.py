@@ -62,7 +62,7 @@ def kinds(format: str) -> tuple[str, list[str]]:
     ("format", "options"),
     [
         pytest.param("parquet", PARQUET, id="int96", marks=pytest.mark.nightly),
-        pytest.param("parquet", INT64, id="int64"),
+        pytest.param("parquet", INT64, id="int64", marks=pytest.mark.nightly),
         pytest.param("orc", {}, id="orc"),
     ],
 )
