@@ -136,6 +136,11 @@ def example_plans(code: str) -> Plans | None:
     return (old,), (new,)
 
 
+def _identified(names: Set[str], every: Iterable[str]) -> frozenset[str]:
+    """Those of a plan's names of tables that end with one of these."""
+    return frozenset(identifier for identifier in every if _last(identifier) in names)
+
+
 def _positions(state: JobState) -> list[StateSpec]:
     return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]
 
@@ -228,7 +233,7 @@ class Explained:
                 judged = options_judged(new.name, new.option("connector"), dict(old.options), dict(new.options), uses)
                 if judged is not None and judged.verdict.outcome is not Outcome.COMPATIBLE:
                     found.add(name)
-        return self._identified(found)
+        return self._sinks_named(found)
 
     def _moved(self, stored: str, read: str) -> str:
         """Why positions that were stored of one table may not be those of another, "" where they are."""
@@ -274,7 +279,7 @@ class Explained:
                 name = _last(table.name)
                 told[name] = told.get(name, True) and by_place(dict(table.options))
         every = (identifier for side in self.plans for identifier in sources_of(side))
-        return frozenset(identifier for identifier in every if told.get(_last(identifier), False))
+        return _identified({name for name, found in told.items() if found}, every)
 
     def _sinks(self, wanted: Callable[[Set[str | None]], bool]) -> frozenset[str]:
         """Sinks with such connectors on both sides together, by the names the plans have for them."""
@@ -282,12 +287,11 @@ class Explained:
         for program in self.change.programs:
             for table in program.tables:
                 connectors.setdefault(_last(table.name), set()).add(table.option("connector"))
-        return self._identified({name for name, found in connectors.items() if wanted(found)})
+        return self._sinks_named({name for name, found in connectors.items() if wanted(found)})
 
-    def _identified(self, names: Set[str]) -> frozenset[str]:
+    def _sinks_named(self, names: Set[str]) -> frozenset[str]:
         """The names that the plans have for these sinks."""
-        every = (identifier for side in self.plans for plan in side for identifier in sinks_of(plan))
-        return frozenset(identifier for identifier in every if _last(identifier) in names)
+        return _identified(names, (identifier for side in self.plans for plan in side for identifier in sinks_of(plan)))
 
     @property
     def findings(self) -> tuple[tuple[Rule, Finding], ...]:
