@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,9 +16,11 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli import cli, migrate
+from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
+from tests.deploy.fake_cluster import FakeCluster
 
 FOLDER = Path(__file__).parent / "fixtures" / "migrations"
 ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"
@@ -112,8 +115,10 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name --savepoint and --to; or ask with --dry-run what would be kept"),
-        (("--savepoint", "s"), "name --savepoint and --to"),
+        ((), "name --savepoint, or --job-id, and --to; or ask with --dry-run what would be kept"),
+        (("--savepoint", "s"), "name --savepoint, or --job-id, and --to"),
+        (("--savepoint", "s", "--job-id", "j"), "--job-id stands in place of --savepoint"),
+        (("--job-id", "j"), "name --jobmanager too, which knows by what savepoint the job ended"),
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--dry-run", "--master", "local[2]"), "--master belongs to --spark: add it"),
@@ -128,6 +133,41 @@ def test_bad_input(arguments: tuple[str, ...], says: str, run: Callable[..., Res
     result = run(ADDED, *arguments)
     assert isinstance(result.exception, InputError)
     assert says in str(result.exception)
+
+
+class Stopped(FakeCluster):
+    """A cluster that shows by which savepoints its jobs ended."""
+
+    savepoints: ClassVar[dict[str, str]] = {}
+
+    def final_savepoint(self, job_id: str) -> str | None:
+        return self.savepoints.get(job_id)
+
+
+@pytest.mark.parametrize(
+    ("state", "ended_by", "says"),
+    [
+        ("FINISHED", str(ADDED / "old"), ""),
+        ("RUNNING", "", "job j is RUNNING: stop it first, STOP JOB 'j' WITH SAVEPOINT"),
+        ("FAILED", "", "job j ended (FAILED) without a savepoint: name one with --savepoint"),
+        ("", "", "pretended knows no job j: name the savepoint with --savepoint"),
+    ],
+)
+def test_the_savepoint_by_which_a_job_ended(
+    state: str, ended_by: str, says: str, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Stopped()
+    monkeypatch.setattr(TargetLocation, "open", lambda _where: cluster)
+    monkeypatch.setattr(Stopped, "savepoints", {"j": ended_by} if ended_by else {})
+    if state:
+        cluster.end(cluster.run("j"), state)
+    arguments = ("--job-id", "j", "--jobmanager", "http://h:8081", "--template", str(ADDED / "template"))
+    result = run(ADDED, *arguments, "--to", "migrated")
+    if says:
+        assert isinstance(result.exception, InputError)
+        assert str(result.exception) == says
+    else:
+        assert (result.exit_code, Path("migrated/_metadata").exists()) == (0, True)
 
 
 def test_several_jobs(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import master_option, parse_function, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
-from airflow_flinkcompat.cli.targets import compiled_plans, target_option
+from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import MigrationReport
@@ -33,6 +33,9 @@ _ACCEPTED = {
 @click.argument("old")
 @click.argument("new")
 @click.option("--savepoint", metavar="URI", help="Canonical savepoint of the job of OLD; it is only read.")
+@click.option(
+    "--job-id", metavar="ID", help="The stopped job of OLD, in place of --savepoint: the one by which it ended."
+)
 @click.option(
     "--template",
     metavar="URI",
@@ -74,6 +77,7 @@ def migrate_command(
     old: str,
     new: str,
     savepoint: str | None,
+    job_id: str | None,
     template: str | None,
     to: str | None,
     dry_run: bool,
@@ -112,10 +116,10 @@ def migrate_command(
     """
     if master and not spark:
         raise InputError("--master belongs to --spark: add it")
-    if not dry_run and not (savepoint and to):
-        raise InputError("name --savepoint and --to; or ask with --dry-run what would be kept")
-    if savepoint and to and (into := _parts(savepoint)) == _parts(to)[: len(into)]:
-        raise InputError(f"--to {to} lies within --savepoint {savepoint}, which is only read: name a folder beside it")
+    if job_id:
+        savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
+    if not dry_run:
+        _require_places(savepoint, to)
     if programs := [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]:
         raise InputError(f"{programs[0]}: migrate compiles SQL scripts, not programs")
     shared = parse_settings(settings)
@@ -150,6 +154,25 @@ def migrate_command(
     if savepoint and to and not dry_run:
         place = place_of(target, gateway, jobmanager)
         _write(savepoint, template or template_of(after, savepoint, place), to, made, spark, master)
+
+
+def _by_which_it_ended(
+    job_id: str, savepoint: str | None, target: str | None, gateway: str | None, jobmanager: str | None
+) -> str:
+    """Raises InputError: two savepoints are named, or it is not known by which one the job ended."""
+    if savepoint:
+        raise InputError("--job-id stands in place of --savepoint: leave one of them out")
+    if not (target or jobmanager):
+        raise InputError("name --jobmanager too, which knows by what savepoint the job ended")
+    return final_savepoint(job_id, target, gateway, jobmanager)
+
+
+def _require_places(savepoint: str | None, to: str | None) -> None:
+    """Raises InputError: one is not named, or the one lies within the other."""
+    if not (savepoint and to):
+        raise InputError("name --savepoint, or --job-id, and --to; or ask with --dry-run what would be kept")
+    if (into := _parts(savepoint)) == _parts(to)[: len(into)]:
+        raise InputError(f"--to {to} lies within --savepoint {savepoint}, which is only read: name a folder beside it")
 
 
 def _parts(place: str) -> tuple[str, ...]:

@@ -35,6 +35,46 @@ def location(target: str, gateway: str | None, jobmanager: str | None) -> Target
     return TargetLocation(target, {which: url for which, url in given.items() if url})
 
 
+def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
+    """Where the savepoint lies by which a job ended.
+
+    Args:
+        job_id: The job.
+        target: The name of the target that ran it; None: a JobManager alone.
+        gateway: The URL of its SQL Gateway.
+        jobmanager: The URL of its JobManager.
+
+    Returns:
+        Path or URI of its folder.
+
+    Raises:
+        InputError: The job still runs, is not known, or ended without one; or the target cannot be asked.
+    """
+    try:
+        from airflow_flinkcompat.deploy import DeployError, JobRef
+        from airflow_flinkcompat.deploy.target import SavepointStore
+    except ImportError as error:
+        raise InputError(
+            f"--job-id needs more than the bare install ({error.name} is missing): "
+            "pip install 'airflow-flinkcompat[deploy]'"
+        ) from None
+    try:
+        with location(target or "jobmanager", gateway if target else None, jobmanager).open() as opened:
+            if not isinstance(opened, SavepointStore):
+                raise InputError(f"{opened} does not say where savepoints lie: name it with --savepoint")
+            job = opened.status(JobRef(job_id))
+            if job is None:
+                raise InputError(f"{opened} knows no job {job_id}: name the savepoint with --savepoint")
+            if not job.terminal:
+                raise InputError(f"job {job_id} is {job.state}: stop it first, STOP JOB '{job_id}' WITH SAVEPOINT")
+            found = opened.final_savepoint(job.job_id)
+            if found is None:
+                raise InputError(f"job {job_id} ended ({job.state}) without a savepoint: name one with --savepoint")
+            return opened.location(found)
+    except DeployError as error:
+        raise InputError(str(error)) from None
+
+
 def compiled_plans(
     what: str,
     old: Side,
