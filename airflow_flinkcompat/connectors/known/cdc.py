@@ -63,8 +63,8 @@ _POSTGRES = (
     OptionFact("debezium.poll.interval.ms", Effect.TUNES, _ENGINE),
 )
 _NOT_CAPTURED = (
-    "without scan.newly-added-table.enabled, a restored source is documented to leave the rows of before of another "
-    "table out; what it does with those it read was not measured"
+    "a restored source is documented to read another table's rows of before with scan.newly-added-table.enabled alone; "
+    "neither that, nor what it does with the tables it read, was measured"
 )
 _TABLES = ("table-name", "database-name", "schema-name", "collection", "database")
 _TUNING = (
