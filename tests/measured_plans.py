@@ -9,6 +9,7 @@ import gzip
 import json
 import re
 import tempfile
+from copy import deepcopy
 from functools import cache
 from typing import Any
 from unittest.mock import patch
@@ -44,6 +45,11 @@ def planned() -> dict[str, Plans]:
         name: tuple(tuple(read_plan(json.dumps(texts[i])) for i in side) for side in sides)  # type: ignore[misc]
         for name, sides in every.items()
     }
+
+
+def written(name: str) -> list[list[dict[str, Any]]]:
+    """The plans of both sides of a pair as Flink wrote them."""
+    return [[deepcopy(_stored()["texts"][i]) for i in side] for side in _stored()["pairs"][name]]
 
 
 def unplanned() -> dict[str, str]:

@@ -149,7 +149,8 @@ class Stopped(FakeCluster):
     [
         ("FINISHED", str(ADDED / "old"), ""),
         ("RUNNING", "", "job j is RUNNING: stop it first, STOP JOB 'j' WITH SAVEPOINT"),
-        ("FAILED", "", "job j ended (FAILED) without a savepoint: name one with --savepoint"),
+        ("FINISHED", "", "job j ended (FINISHED) without a savepoint: name one with --savepoint"),
+        ("FAILED", "of an earlier stop", "job j ended (FAILED) without a savepoint: name one with --savepoint"),
         ("", "", "pretended knows no job j: name the savepoint with --savepoint"),
     ],
 )
@@ -205,3 +206,13 @@ def test_flinks_own_planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert {each.id: each.max_parallelism for each in read_metadata(str(kept)).operators} == by_hand
     again = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *SAVEPOINT, "--to", "again"])
     assert (again.exit_code, "starting" in again.stderr) == (0, False)
+
+
+def test_what_is_not_seen_is_written_on_request_alone(run: Callable[..., Result]) -> None:
+    asked = ("--set", "table.exec.unheard-of=2", "--old-set", "table.exec.unheard-of=1")
+    refused = run(ADDED, *FILES, "--to", "migrated", *asked)
+    assert refused.exit_code == 1
+    assert "a migration does not see this, judge it yourself: [unknown] setting-changed" in refused.stderr
+    assert "with --accept unseen it is written all the same" in refused.stderr
+    assert not Path("migrated").exists()
+    assert run(ADDED, *FILES, "--to", "migrated", *asked, "--accept", "unseen").exit_code == 0

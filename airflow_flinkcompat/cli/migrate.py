@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import click
@@ -16,7 +16,7 @@ from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one
 from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
-from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MigrationReport
 from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.secrets import mask_secrets
@@ -26,6 +26,7 @@ from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Keep, K
 _ACCEPTED = {
     Accept.DROPPED: "state that nothing takes is dropped",
     Accept.FILTER: "aggregations go on over rows of another condition, what is stored being of rows by the former one",
+    Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
 }
 
 
@@ -141,19 +142,33 @@ def migrate_command(
     asked = SourcesAsked(restarted, dict(map(_renamed, renamed)))
     (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
     _show(made, before, after, style)
-    for each in check(before, after, plans=plans).unseen:
+    unseen = [
+        each
+        for each in check(before, after, plans=plans).unseen
+        if each.rule != CONDITION_RULE or Accept.FILTER not in accepted
+    ]
+    for each in unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
         click.echo(f"flinkcompat: a migration does not see this, judge it yourself: {told}", err=True)
-    dropped = any(each.keep is Keep.DROPPED for each in made.operators)
-    if dropped and made.kept is not Kept.NONE and Accept.DROPPED not in accepted:
-        click.echo("flinkcompat: state is dropped; with --accept dropped it is written all the same", err=True)
-    if Accept.FILTER not in accepted and any(each.reason == OTHER_CONDITION for each in made.operators):
-        click.echo("flinkcompat: with --accept filter what is stored goes on under the new condition", err=True)
-    if made.kept is Kept.NONE or (dropped and Accept.DROPPED not in accepted):
+    if made.kept is Kept.NONE or not _accepted(made, bool(unseen), accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
         place = place_of(target, gateway, jobmanager)
         _write(savepoint, template or template_of(after, savepoint, place), to, made, spark, master)
+
+
+def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
+    """Whether all was accepted that is done on request alone; says what is to be said where something was not."""
+    if Accept.FILTER not in accepted and any(each.reason == OTHER_CONDITION for each in made.operators):
+        click.echo("flinkcompat: with --accept filter what is stored goes on under the new condition", err=True)
+    asked = {
+        Accept.DROPPED: (any(each.keep is Keep.DROPPED for each in made.operators), "state is dropped"),
+        Accept.UNSEEN: (unseen, "what is not seen may mean something to the state"),
+    }
+    missing = {kind: words for kind, (there, words) in asked.items() if there and kind not in accepted}
+    for kind, words in missing.items() if made.kept is not Kept.NONE else ():
+        click.echo(f"flinkcompat: {words}; with --accept {kind} it is written all the same", err=True)
+    return not missing
 
 
 def _by_which_it_ended(

@@ -68,7 +68,7 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
             if not job.terminal:
                 raise InputError(f"job {job_id} is {job.state}: stop it first, STOP JOB '{job_id}' WITH SAVEPOINT")
             found = opened.final_savepoint(job.job_id)
-            if found is None:
+            if job.state != "FINISHED" or found is None:  # one that went on after a stop and failed has an older one
                 raise InputError(f"job {job_id} ended ({job.state}) without a savepoint: name one with --savepoint")
             return opened.location(found)
     except DeployError as error:

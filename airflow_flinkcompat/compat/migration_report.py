@@ -23,15 +23,19 @@ SEEN_RULES = frozenset(
         "aggregate-added", "aggregate-added-and-deleted", "aggregate-deleted", "aggregate-input-changed",
         "aggregate-modified", "aggregate-reordered", "aggregates-replaced", "all-aggregates-deleted",
         "distinct-aggregate-changed", "first-aggregate-added", "group-key-changed", "group-key-reordered",
-        "insert-added-or-removed", "insert-columns-changed", "insert-order-changed", "metric-written-twice",
+        "insert-added-or-removed", "insert-columns-changed", "insert-order-changed", "interval-join-changed",
+        "metric-written-twice",
         "no-aggregates", "only-aggregate-changed", "operators-added-or-removed", "output-changed", "over-changed",
         "plan-differs", "rank-order-changed", "rank-range-changed", "ranked-row-changed", "ranked-window-key-reordered",
+        "regular-join-changed", "temporal-join-changed", "window-join-changed",
         "shared-operator-changed", "sink-table-changed", "source-renamed", "source-table-changed", "union-changed",
         "unread-metric-changed", "view-rewritten", "window-changed", "window-key-reordered",
     }
 )  # fmt: skip
 """Rules about what a migration sees by itself, in plans or declarations. It knows nothing of functions, settings and
 whatever nobody read."""
+CONDITION_RULE = "filter-below-state"
+"""The rule about a condition on the rows of an aggregation, of which a migration sees whether it was accepted."""
 _DEFAULT = "`default_catalog`.`default_database`."
 
 

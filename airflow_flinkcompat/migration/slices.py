@@ -115,14 +115,26 @@ def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlic
     """
     if made.windows is None:
         return None
-    found = set(_watermarks(old, path))
+    found = set(watermarks(old, path))
     if len(found) != 1:
         told = "have come to several" if found else "tell no"
         raise NotMigratable(f"its windows are others, and its subtasks {told} watermarks")
     return StoredSlices(made.windows, found.pop())
 
 
-def _watermarks(operator: OperatorState, path: str) -> Iterator[int]:
+def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
+    """How far time has come in the subtasks of an operator of windows.
+
+    Args:
+        operator: What a savepoint holds of it.
+        path: Path or URI of the savepoint.
+
+    Yields:
+        Milliseconds since 1970; nothing of an operator that stores none.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here.
+    """
     for each in operator.lists:
         for state, held in elements(each, read_handle(each.handle, path)):
             if state.name == _WATERMARK:

@@ -18,7 +18,7 @@ from upath import UPath
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.lists import put_together
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
-from airflow_flinkcompat.migration.slices import slices
+from airflow_flinkcompat.migration.slices import slices, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
@@ -107,6 +107,10 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
     return written
 
 
+_END_OF_TIME = (1 << 63) - 1
+"""The watermark behind all rows."""
+
+
 class _Writing:
     def __init__(self, source: str, template: str, target: str, now: int, workers: Workers | None = None) -> None:
         self._source, self._template, self._now = source, template, now
@@ -119,6 +123,12 @@ class _Writing:
 
     def write(self, migration: Migration) -> tuple[SavepointMetadata, tuple[WrittenState, ...]]:
         taken = self._matched(migration)
+        for each in self._old.values():
+            if _END_OF_TIME in watermarks(each, self._source):
+                raise NotMigratable(
+                    f"{each.name or each.id} had come to the end of time, as a stop with drain has it: nothing of open "
+                    "windows is stored, and rows that come later would be late. Take a savepoint without drain"
+                )
         self.target.begin()
         written: list[WrittenState] = []
         operators = []

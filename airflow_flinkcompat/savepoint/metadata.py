@@ -351,7 +351,8 @@ def _key_groups(reader: DataReader) -> KeyGroups | None:
         form = KeyedForm(kind)
     except ValueError:
         raise SavepointUnreadable(
-            f"a keyed state of kind {kind} is not known here: only a canonical savepoint is read"
+            f"a keyed state of kind {kind} is not known here: only a canonical savepoint is read, which "
+            "`flink stop --type canonical <job id>` takes"
         ) from None
     first, begins, handle = reader.int32(), reader.int64s(reader.count()), _handle(reader)
     return KeyGroups(form, first, begins, handle, reader.text() if form is KeyedForm.KEY_GROUPS_WITH_ID else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -205,11 +206,30 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     name = _NAMES[kind](node)
     behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
     told = StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
+    fed = _fed(node, compiled)
+    told = replace(told, sinks=frozenset(sink_identifier(each.node) for each in fed if each.node.kind == "sink"))
+    if kind is StateKind.POSITIONS:
+        options = node.config["scanTableSource"]["table"].get("resolvedTable", {}).get("options", {})
+        above = Counter((_named(each.node), each.facets.get((Aspect.MEANING, "rows below"))) for each in fed)
+        told = replace(told, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
     if node.kind in AGGREGATIONS:
         told = _with_what_may_change(told, operator, symbols)
     if node.kind in _CALLS:
         return _with_outputs(told, operator, symbols, compiled.plan)
     return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
+
+
+def _fed(node: Node, compiled: CompiledState) -> list[CompiledOperator]:
+    """The operators that keep something, and the sinks, to which rows of a node come."""
+    reached = {node.place}
+    for each in compiled.plan.nodes:  # each stands behind its inputs
+        if not reached.isdisjoint(each.inputs):
+            reached.add(each.place)
+    return [operator for _, operator in compiled.operators if operator.node.place in reached - {node.place}]
+
+
+def _named(node: Node) -> str:
+    return sink_identifier(node) if node.kind == "sink" else node.kind
 
 
 _CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})

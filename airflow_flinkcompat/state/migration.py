@@ -57,6 +57,8 @@ class Accept(StrEnum):
     """State is dropped."""
     FILTER = "filter"
     """What was stored goes on although other rows come in from now on."""
+    UNSEEN = "unseen"
+    """Something changed that neither plans nor declarations show, so that nobody knows what it means to the state."""
 
 
 _EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
@@ -217,11 +219,11 @@ def migration(
     )
     to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
-    every = [spec for spec in old.specs if spec.kind is StateKind.OPERATOR]
+    aggregations = list(filter(aggregates, old.specs))
     steps: tuple[tuple[_Step, Sequence[StateSpec]], ...] = (
         *((step, left) for step in (*told, *to_rewrite)),
         # What one operator kept for several queries goes on in each of them, where they part.
-        *((partial(_shared, step=step), every) for step in (told[-1], *to_rewrite)),
+        *((partial(_shared, step=step), aggregations) for step in (told[-1], *to_rewrite)),
         *((step, left) for step in (*on_request, _impossible)),
     )
     for step, pool in steps:
@@ -312,7 +314,8 @@ def _read_twice(
     alike = [
         [spec for spec in job.specs if spec.kind is StateKind.POSITIONS and spec.meaning == new.meaning] for job in jobs
     ]
-    if max(map(len, alike)) > 1 and (ids := [{spec.id for spec in specs} for specs in alike])[0] != ids[1]:
+    old_readers, new_readers = ({spec.id: spec.reads for spec in specs} for specs in alike)
+    if max(map(len, alike)) > 1 and old_readers != new_readers:
         reason = "its table is read several times, and which positions are whose is not told"
         yield OperatorMigration(Keep.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason)
 
@@ -363,8 +366,11 @@ def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 
 
 def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterator[OperatorMigration]:
-    """What a step finds in an operator whose state another one takes too, where a metric or a row goes on."""
-    for line in step(new, left):
+    """What a step finds in an aggregation whose state another one takes too, where a metric goes on.
+
+    Its sinks have had the former results. A sink that comes would never see those of keys that do not come again.
+    """
+    for line in step(new, [old for old in left if new.sinks <= old.sinks]):
         fields = (pair for state in line.states for pair in zip(state.new.row, state.fields, strict=True))
         if line.keep is not Keep.REWRITTEN or any(source is not None and not field.hidden for field, source in fields):
             yield line

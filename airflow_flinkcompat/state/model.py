@@ -36,6 +36,8 @@ class StateSpec:
         unwindowed: Of an aggregation its meaning without which windows they are.
         together: Of an aggregation the calls of which one output each is computed.
         deciding: The calls that decide which of its results go on.
+        reads: Of a source the rows it reads, with all options, and what it feeds.
+        sinks: The names of the tables that rows of it come to, as far as a compiled plan tells them.
     """
 
     kind: StateKind
@@ -50,6 +52,8 @@ class StateSpec:
     unwindowed: Hashable = field(default=None, compare=False)
     together: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
     deciding: frozenset[Hashable] = field(default=frozenset(), compare=False)
+    reads: Hashable = field(default=None, compare=False)
+    sinks: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,7 @@ SHORTER = replace(HOP, size=6)
         ({9}, (4,), "no window is to fire"),
         ({6}, (4, 4), ""),
         ({6}, (4, 3), "have come to several watermarks"),
+        ({6}, (2**63 - 1,), "had come to the end of time, as a stop with drain has it"),
     ],
 )
 def test_what_is_not_understood_is_refused(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
 import pytest
 
 from airflow_flinkcompat.state.compiled import CompiledPlan, read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.layout import LayoutUnknown
 from airflow_flinkcompat.state.migration import Keep, Kept, OperatorMigration, migration
-from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.model import JobState, StateKind
+from tests.measured_plans import written
 from tests.savepoint.savepoints import FOLDER, TAKEN
 from tests.state.test_layouts import SINKS
 from tests.state.test_mapping import kept
@@ -96,6 +103,74 @@ def test_another_table_is_another_source() -> None:
         for each in found.operators
         if StateKind.POSITIONS in {each.old and each.old.kind, each.new and each.new.kind}
     }
+
+
+def job(told: Mapping[str, Any], symbols: Symbols) -> JobState:
+    return job_state(compiled_state(read_plan(json.dumps(told)), symbols, {}, SINKS), symbols)
+
+
+def test_calls_that_share_a_distinct_keep_their_order() -> None:
+    """Of each value a bit says of the first, the second … call whether it has counted it."""
+    old = json.loads((FOLDER / "2.3/group-distinct/plan.json").read_text("utf-8"))
+    new, symbols = deepcopy(old), Symbols()
+    (aggregation,) = (node for node in new["nodes"] if "aggCalls" in node)
+    aggregation["aggCalls"].reverse()
+    (line,) = (
+        each for each in migration(job(old, symbols), job(new, symbols)).operators if each.keep is Keep.IMPOSSIBLE
+    )
+    assert line.reason == "other metrics share the distinct values of c"
+
+
+def test_what_several_distinct_calls_share_over_rows_that_are_taken_back_is_not_known() -> None:
+    told = json.loads((FOLDER / "2.3/group-distinct/plan.json").read_text("utf-8"))
+    (aggregation,) = (node for node in told["nodes"] if "aggCalls" in node)
+    aggregation |= {"needRetraction": True, "aggCallNeedRetractions": [True] * len(aggregation["aggCalls"])}
+    (spec,) = (each for each in job(told, Symbols()).specs if each.kind is StateKind.OPERATOR)
+    assert isinstance(spec.layout, LayoutUnknown)
+
+
+def of_one_table(told: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan as if its sources were one table, of which each reads other rows."""
+    made = deepcopy(dict(told))
+    for node in made["nodes"]:
+        if "scanTableSource" in node:
+            scan = node["scanTableSource"]
+            which = {"kind": "LITERAL", "value": scan["table"]["identifier"], "type": "VARCHAR(99) NOT NULL"}
+            scan["table"]["identifier"] = "`default_catalog`.`default_database`.`orders`"
+            scan["abilities"] = [{"type": "FilterPushDown", "predicates": [which]}, *(scan.get("abilities") or ())]
+    return made
+
+
+def test_readers_of_one_table_do_not_take_each_others_positions() -> None:
+    (old,), (new,) = (map(of_one_table, side) for side in written("ms-two-sources-reorder"))
+    symbols = Symbols()
+    found = migration(job(old, symbols), job(new, symbols))
+    reasons = {each.reason for each in found.operators if each.keep is Keep.IMPOSSIBLE}
+    assert reasons == {"its table is read several times, and which positions are whose is not told"}
+    assert migration(job(old, symbols), job(old, symbols)).kept is Kept.WHOLE
+
+
+def test_a_query_that_comes_does_not_take_what_another_one_has_kept() -> None:
+    """Its sink never saw the results of before, and would not, of keys that do not come again."""
+    old = json.loads((FOLDER / "2.3/group/plan.json").read_text("utf-8"))
+    new, symbols = deepcopy(old), Symbols()
+    shift = max(node["id"] for node in old["nodes"])
+    branch = {node["id"]: deepcopy(node) for node in old["nodes"] if "scanTableSource" not in node}
+    for number, node in branch.items():
+        node["id"] = number + shift
+        if "aggCalls" in node:
+            node["aggCalls"].append({**node["aggCalls"][0], "internalName": "$MAX$1", "name": "most", "type": "BIGINT"})
+            node["aggCallNeedRetractions"].append(False)
+        if "dynamicTableSink" in node:
+            node["dynamicTableSink"]["table"]["identifier"] = "`default_catalog`.`default_database`.`s2`"
+    new["nodes"] += branch.values()
+    new["edges"] += [
+        {**edge, "target": edge["target"] + shift, "source": edge["source"] + shift * (edge["source"] in branch)}
+        for edge in old["edges"]
+    ]
+    found = migration(job(old, symbols), job(new, symbols))
+    keeps = [each.keep for each in found.operators if each.new is not None and each.new.name == "group-aggregate"]
+    assert (keeps, found.kept) == ([Keep.MOVED, Keep.BEGINS], Kept.PARTIAL)
 
 
 def test_metrics_over_rows_that_are_taken_back_cannot_begin_later() -> None:

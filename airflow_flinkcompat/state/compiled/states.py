@@ -37,13 +37,14 @@ Facets = dict[tuple[Aspect, str], Hashable]
 class CompiledOperator:
     """A stateful operator, or a sink that keeps nothing.
 
-    Its node, the facets of its state by aspect and name, and the columns of what it reads.
+    Its node, the facets of its state by aspect and name, and the columns of what it reads; of a source its rows.
     """
 
     node: Node
     facets: Facets
     keeps: bool = True
     inputs: tuple[ColumnMeanings, ...] = ()
+    rows: Symbol | None = None
 
 
 def operators(
@@ -64,7 +65,7 @@ def operators(
         inputs = [columns[place] for place in node.inputs]
         if node.kind == "table-source-scan":
             columns.append(scanned(node, symbols, tables, by_place))
-            found.append(CompiledOperator(node, _source(node, tables)))
+            found.append(CompiledOperator(node, _source(node, tables), rows=columns[-1].rows))
         elif not inputs:  # rows written in the query, or a source of another kind
             written = frozen({"kind": node.kind, **own(node)})
             rows = symbols.of("source", written)

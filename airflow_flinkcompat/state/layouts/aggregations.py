@@ -133,9 +133,11 @@ def accumulated(
     for number, places in enumerate(_distinct(calls)):
         if len(places) != 1:
             return LayoutUnknown("what DISTINCT over several columns keeps was not measured")
-        users = frozenset(
-            (call_function(call), call_over(call, read, symbols)) for call in calls if _is_over(call, places)
-        )
+        over_values = [number for number, call in enumerate(calls) if _is_over(call, places)]
+        if len(over_values) > 1 and any(retracting[number] for number in over_values):
+            return LayoutUnknown("what several DISTINCT calls share where rows are taken back was not measured")
+        # In order: of each value a bit says of the first, second … call whether it has counted it.
+        users = tuple((call_function(calls[at]), call_over(calls[at], read, symbols)) for at in over_values)
         meaning, words = ("distinct", users), f"distinct values of {read.names[places[0]]}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
         beside += distinct_states(number, stored_type(read.types[places[0]]), (meaning, "values"), words)

@@ -171,7 +171,7 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
         if len(values) != 1:
             raise Untold("what DISTINCT over several columns keeps was not measured")
         over = [each for each in calls if each.call.distinct and each.over_values == values]
-        meaning, words = ("distinct", frozenset(map(_meaning, over))), f"distinct values of {describe(values[0])}"
+        meaning, words = ("distinct", tuple(map(_meaning, over))), f"distinct values of {describe(values[0])}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
         beside += distinct_states(number, stored_as(over[0].arguments[0]), (meaning, "values"), words)
     return tuple(fields), tuple(beside)

@@ -110,6 +110,6 @@ def _refused(states: Sequence[StateRewrite], before: StateLayout, after: StateLa
 def _users(field: StateField) -> frozenset[object]:
     """The calls that count the values of a DISTINCT; none of any other field."""
     match field.meaning:
-        case (("distinct", frozenset() as users), _):
-            return users
+        case (("distinct", tuple() as users), _):
+            return frozenset(users)
     return frozenset()
