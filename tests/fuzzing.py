@@ -266,7 +266,7 @@ _COLUMN = re.compile(r"[(,]\s*(\w+)\s+(?:STRING|BIGINT|INT|DOUBLE|DECIMAL|BOOLEA
 
 _CONSTANT = re.compile(
     r"\b(?:WHERE|AND|OR|NOT|ON|HAVING)\s*\(*\s*(?:'[^']*'|\d+)\s*[<>=]|\b(?:TRUE|FALSE)\b"
-    r"|\bPARTITION\s+BY\s+(?:'[^']*'|\d+)\s*,",
+    r"|\bPARTITION\s+BY\s+(?:[\w.`]+\s*,\s*)*(?:'[^']*'|\d+)\s*(?:,|\)|\bORDER\b)",
     re.IGNORECASE,
 )
 """A condition that is always true or never, whatever stands beside it; a part of a key that is one for every row."""

@@ -22,7 +22,7 @@ from airflow_flinkcompat.state.compiled.states import (
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols, joined
 from airflow_flinkcompat.state.compiled.windows import sliced_window, unwindowed
-from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import call_over
 from airflow_flinkcompat.state.layouts.of_plan import layout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
@@ -195,17 +195,18 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     kinds = {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}
     kind = kinds.get(node.kind, StateKind.OPERATOR)
     stored = layout(node, operator.inputs, symbols)
-    # A sink that is known to hold rows says of each column what it is.
+    # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
     said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
-    facets = {
-        aspect: tuple(
-            (name, value) for (of, name), value in operator.facets.items() if of is aspect and name not in said
-        )
-        for aspect in (Aspect.MEANING, Aspect.OTHER)
-    }
+    means = {Aspect.MEANING}
+    if isinstance(stored, LayoutUnknown):
+        said, means = frozenset(), {Aspect.MEANING, Aspect.LAYOUT}
+    meaning, unmeasured = (
+        tuple((name, value) for (aspect, name), value in operator.facets.items() if aspect in of and name not in said)
+        for of in (means, {Aspect.OTHER})
+    )
     name = _NAMES[kind](node)
     behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
-    told = StateSpec(kind, name, number, stored, facets[Aspect.MEANING], facets[Aspect.OTHER], behind)
+    told = StateSpec(kind, name, number, stored, meaning, unmeasured, behind)
     fed = _fed(node, compiled)
     told = replace(told, sinks=frozenset(sink_identifier(each.node) for each in fed if each.node.kind == "sink"))
     if kind is StateKind.POSITIONS:

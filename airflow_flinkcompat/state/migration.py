@@ -326,7 +326,7 @@ def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declaration
     written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.any_columns
     # Of sources of one table each goes on from its own positions.
     for old in sorted(left, key=lambda old: old.id != new.id) if new.kind is StateKind.POSITIONS else left:
-        if old.kind is not new.kind or family(old) != family(new) or isinstance(old.layout, LayoutUnknown):
+        if old.kind is not new.kind or family(old) != family(new):
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
             old.unmeasured == new.unmeasured or aggregates(new) or new.kind is StateKind.POSITIONS or written
