@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BY_ITEM = SUM.replace("window_end, SUM", "window_end, item, SUM") + ", item"
 ITEM_COLUMNS = SUM_COLUMNS.replace("total", "item STRING, total")
 # How often the kill test kills.
-KILLS = 12
+KILLS = 4
 TYPES = {
     "a": "TINYINT", "b": "SMALLINT", "c": "INT", "d": "BIGINT", "e": "FLOAT", "f": "DOUBLE", "g": "DECIMAL(10, 2)",
     "h": "STRING", "i": "BOOLEAN", "j": "DATE", "k": "TIMESTAMP(6)", "l": "TIMESTAMP_LTZ(6)", "m": "TIMESTAMP(3)",
