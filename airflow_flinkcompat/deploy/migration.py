@@ -94,7 +94,7 @@ class SavepointMigration:
             folder: Path or URI of the folder to write.
 
         Returns:
-            The report of the migration, and under ``entries`` the number of entries by operator and state.
+            The report, and under ``entries`` the number of entries by operator, with its id, and by state.
 
         Raises:
             DeployError: It cannot be rewritten, or what was written is not what was read; there is no savepoint then.
@@ -112,7 +112,11 @@ class SavepointMigration:
             raise
         except Exception as error:  # a store raises whatever its own library does
             raise DeployError(f"{folder} cannot be written from here ({type(error).__name__}: {error})") from None
-        entries = {each.made.new.name: dict(each.entries) for each in written if each.made.new and each.entries}
+        entries = {
+            f"{each.made.new.name} {each.made.new.id}": dict(each.entries)
+            for each in written
+            if each.made.new and each.entries
+        }
         self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
         return {**MigrationReport.of(self._migration).to_dict(), "entries": entries}
 
