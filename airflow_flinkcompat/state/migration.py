@@ -186,13 +186,19 @@ class Migration:
 
     @property
     def kept(self) -> Kept:
-        """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept."""
+        """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept.
+
+        Where the old job has no operator that keeps something the positions of its sources count in their place.
+        """
         if self.refused:
             return Kept.NONE
         if all(each.keeps and not (each.begun or each.lost or each.accepted) for each in self.operators):
             return Kept.WHOLE
-        stateful = [each for each in self.operators if each.old and each.old.kind is StateKind.OPERATOR]
-        return Kept.PARTIAL if any(each.keeps for each in stateful) else Kept.NONE
+        kept: dict[StateKind, list[bool]] = {kind: [] for kind in StateKind}
+        for each in self.operators:
+            if each.old is not None:
+                kept[each.old.kind].append(each.keeps)
+        return Kept.PARTIAL if any(kept[StateKind.OPERATOR] or kept[StateKind.POSITIONS]) else Kept.NONE
 
 
 def migration(

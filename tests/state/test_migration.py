@@ -188,3 +188,9 @@ def test_an_operator_that_comes_above_one_that_goes_on_would_lack_its_rows_of_be
     assert line.old is None
     assert line.reason == "it would begin empty, and never see what join handed on before"
     assert kept("rj-third-add").kept is Kept.NONE
+
+
+def test_positions_are_kept_of_a_job_that_keeps_nothing_else() -> None:
+    found = kept("ua-stateless-remove")
+    assert [each.keep for each in found.operators] == [Keep.CARRIED, Keep.CARRIED, Keep.DROPPED]
+    assert found.kept is Kept.PARTIAL
