@@ -28,7 +28,7 @@ from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states, unmerged
 from airflow_flinkcompat.state.rewrites.fields import key_places, mixed
 from airflow_flinkcompat.state.rewrites.over import over_states
-from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, taken, words
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite, begun, stored_fields, taken, words
 from airflow_flinkcompat.state.rewrites.rows import row_states
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -80,6 +80,7 @@ class OperatorMigration:
         key: For each field of the new key the place of the old one, where the operator is rewritten.
         states: Where its states come from, where the operator is rewritten.
         accepted: What had to be asked for so that it goes on.
+        elsewhere: The fields of the old state that another new operator takes, where several go on from it.
     """
 
     keep: Keep
@@ -89,6 +90,7 @@ class OperatorMigration:
     key: tuple[int, ...] = ()
     states: tuple[StateRewrite, ...] = ()
     accepted: Accept | None = None
+    elsewhere: Set[StateField] = frozenset()
 
     @property
     def keeps(self) -> bool:
@@ -105,7 +107,8 @@ class OperatorMigration:
     @property
     def lost(self) -> tuple[str, ...]:
         """The metrics and keys that nothing of the new job keeps, in SQL's words."""
-        return words((*(field for state in self.states for field in state.lost), *self.gone))
+        lost = (field for state in self.states for field in state.lost if field not in self.elsewhere)
+        return words((*lost, *self.gone))
 
     @property
     def merges(self) -> bool:
@@ -240,9 +243,28 @@ def migration(
                     left.remove(line.old)
     empty = {spec.id for place, spec in enumerate(new.specs) if place not in found and spec.kind is StateKind.OPERATOR}
     found = {place: _above_begun(line, found.values(), new, empty) for place, line in found.items()}
-    begun = (found.get(place) or _begun(spec, new, found.values()) for place, spec in enumerate(new.specs))
+    begun = [found.get(place) or _begun(spec, new, found.values()) for place, spec in enumerate(new.specs)]
+    shared = Counter(line.old for line in begun if line.old is not None and line.old.kind is StateKind.OPERATOR)
+    begun = [
+        replace(line, elsewhere=_taken_by(each for each in begun if each is not line and each.old == line.old))
+        if line.old is not None and shared[line.old] > 1
+        else line
+        for line in begun
+    ]
     dropped = (OperatorMigration(Keep.DROPPED, spec, None, "nothing of the new job means the same") for spec in left)
     return Migration((*begun, *dropped))
+
+
+def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
+    """The fields of old states with which operators go on."""
+    found: set[StateField] = set()
+    for line in lines:
+        if line.keep is Keep.REWRITTEN:
+            parts = ((state.old.row, state.fields) for state in line.states if state.old is not None)
+            found.update(row[place] for row, fields in parts for place in fields if place is not None)
+        elif line.keeps and line.old is not None and isinstance(line.old.layout, StateLayout):
+            found.update(stored_fields(line.old.layout))
+    return frozenset(found)
 
 
 _GOES_ON = frozenset({Keep.CARRIED, Keep.MOVED, Keep.REWRITTEN})

@@ -747,3 +747,20 @@ EXECUTE STATEMENT SET BEGIN
 INSERT INTO s1 SELECT a, SUM(b), MAX(d) FROM orders GROUP BY a;
 INSERT INTO s2 SELECT a, SUM(b), COUNT(*) FROM orders GROUP BY a;
 END;
+--- case: two queries of one aggregation take a metric each
+-- kept: 0 1
+-- alone: refused_at_submit
+--- old
+CREATE TABLE s1 (a STRING, total BIGINT, n BIGINT) WITH ('connector' = 'print');
+CREATE TABLE s2 (a STRING, n BIGINT, total BIGINT) WITH ('connector' = 'print');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO s1 SELECT a, SUM(b), COUNT(d) FROM orders GROUP BY a;
+INSERT INTO s2 SELECT a, COUNT(d), SUM(b) FROM orders GROUP BY a;
+END;
+--- new
+CREATE TABLE s1 (a STRING, total BIGINT) WITH ('connector' = 'print');
+CREATE TABLE s2 (a STRING, n BIGINT) WITH ('connector' = 'print');
+EXECUTE STATEMENT SET BEGIN
+INSERT INTO s1 SELECT a, SUM(b) FROM orders GROUP BY a;
+INSERT INTO s2 SELECT a, COUNT(d) FROM orders GROUP BY a;
+END;
