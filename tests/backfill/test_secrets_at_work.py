@@ -45,6 +45,7 @@ def watched() -> Iterator[set[str]]:
         thread.join()
 
 
+@pytest.mark.nightly
 def test_a_password_shows_nowhere(
     postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],

@@ -83,7 +83,7 @@ def test_every_type_comes_back_as_it_was_written(run: Run, tmp_path: Path, kind:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", mostly_nightly(["delta", "iceberg"]))
+@pytest.mark.parametrize("kind", mostly_nightly(["iceberg", "delta"]))
 def test_a_range_is_replaced_and_the_rest_stays(
     run: Run, spark: SparkSession, history: Path, tmp_path: Path, kind: str
 ) -> None:

@@ -83,7 +83,7 @@ def test_records_that_come_while_a_run_lasts(spark: SparkSession, broker: Broker
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", mostly_nightly(["delta", "iceberg"]))
+@pytest.mark.parametrize("kind", mostly_nightly(["iceberg", "delta"], 0))
 def test_commits_that_come_while_a_run_lasts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     place = tmp_path / "bid.csv"
     place.write_text(BIDS, encoding="utf-8")

@@ -63,7 +63,7 @@ def kinds(format: str) -> tuple[str, list[str]]:
     [
         pytest.param("parquet", PARQUET, id="int96", marks=pytest.mark.nightly),
         pytest.param("parquet", INT64, id="int64", marks=pytest.mark.nightly),
-        pytest.param("orc", {}, id="orc"),
+        pytest.param("orc", {}, id="orc", marks=pytest.mark.nightly),
     ],
 )
 def test_both_engines_read_what_both_write(
