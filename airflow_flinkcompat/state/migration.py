@@ -191,7 +191,7 @@ class Migration:
     def kept(self) -> Kept:
         """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept.
 
-        Where the old job has no operator that keeps something the positions of its sources count in their place.
+        Where no operator of either job keeps something the positions of sources count in their place.
         """
         if self.refused:
             return Kept.NONE
@@ -199,8 +199,8 @@ class Migration:
             return Kept.WHOLE
         kept: dict[StateKind, list[bool]] = {kind: [] for kind in StateKind}
         for each in self.operators:
-            if each.old is not None:
-                kept[each.old.kind].append(each.keeps)
+            if (spec := each.old or each.new) is not None:
+                kept[spec.kind].append(each.keeps)
         return Kept.PARTIAL if any(kept[StateKind.OPERATOR] or kept[StateKind.POSITIONS]) else Kept.NONE
 
 
