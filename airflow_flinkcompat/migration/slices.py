@@ -136,6 +136,8 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
         SavepointUnreadable: It cannot be had from here.
     """
     for each in operator.lists:
+        if all(state.name != _WATERMARK for state in each.lists):
+            continue
         for state, held in elements(each, read_handle(each.handle, path)):
             if state.name == _WATERMARK:
                 yield from (int.from_bytes(element, "big", signed=True) for element in held)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError, call_function
@@ -134,6 +135,17 @@ class CompiledState:
     graph: StreamGraph
     operators: tuple[tuple[str, CompiledOperator], ...]
 
+    @cached_property
+    def fed(self) -> tuple[frozenset[CompiledOperator], ...]:
+        """For every node of the plan the operators that keep something, and the sinks, to which rows of it come."""
+        of_nodes = {operator.node.place: operator for _, operator in self.operators}
+        fed: list[set[CompiledOperator]] = [set() for _ in self.plan.nodes]
+        for node in reversed(self.plan.nodes):  # each stands behind its inputs
+            of_node = {of_nodes[node.place]} if node.place in of_nodes else set()
+            for place in node.inputs:
+                fed[place] |= fed[node.place] | of_node
+        return tuple(map(frozenset, fed))
+
 
 def compiled_state(
     plan: CompiledPlan,
@@ -190,10 +202,13 @@ def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
     return JobState((compiled.graph,), specs)
 
 
+def _kind(node: Node) -> StateKind:
+    return {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}.get(node.kind, StateKind.OPERATOR)
+
+
 def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: CompiledState) -> StateSpec:
     node = operator.node
-    kinds = {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}
-    kind = kinds.get(node.kind, StateKind.OPERATOR)
+    kind = _kind(node)
     stored = layout(node, operator.inputs, symbols)
     # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
     said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
@@ -207,30 +222,19 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     name = _NAMES[kind](node)
     behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
     told = StateSpec(kind, name, number, stored, meaning, unmeasured, behind)
-    fed = _fed(node, compiled)
+    fed = compiled.fed[node.place]
     told = replace(told, sinks=frozenset(sink_identifier(each.node) for each in fed if each.node.kind == "sink"))
     if kind is StateKind.POSITIONS:
         options = node.config["scanTableSource"]["table"].get("resolvedTable", {}).get("options", {})
-        above = Counter((_named(each.node), each.facets.get((Aspect.MEANING, "rows below"))) for each in fed)
+        above = Counter(
+            (_NAMES[_kind(each.node)](each.node), each.facets.get((Aspect.MEANING, "rows below"))) for each in fed
+        )
         told = replace(told, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
     if node.kind in AGGREGATIONS:
         told = _with_what_may_change(told, operator, symbols)
     if node.kind in _CALLS:
         return _with_outputs(told, operator, symbols, compiled.plan)
     return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
-
-
-def _fed(node: Node, compiled: CompiledState) -> list[CompiledOperator]:
-    """The operators that keep something, and the sinks, to which rows of a node come."""
-    reached = {node.place}
-    for each in compiled.plan.nodes:  # each stands behind its inputs
-        if not reached.isdisjoint(each.inputs):
-            reached.add(each.place)
-    return [operator for _, operator in compiled.operators if operator.node.place in reached - {node.place}]
-
-
-def _named(node: Node) -> str:
-    return sink_identifier(node) if node.kind == "sink" else node.kind
 
 
 _CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})

@@ -221,18 +221,15 @@ def migration(
     declared, left = declared or Declarations(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
-    told: tuple[_Step, ...] = (
-        partial(_read_twice, jobs=(old, new)),
-        partial(_moved, declared=declared),
-        partial(_carried, declared=declared),
-    )
+    carried: _Step = partial(_carried, declared=declared)
+    told: tuple[_Step, ...] = (partial(_read_twice, jobs=(old, new)), partial(_moved, declared=declared), carried)
     to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
     aggregations = list(filter(aggregates, old.specs))
     steps: tuple[tuple[_Step, Sequence[StateSpec]], ...] = (
         *((step, left) for step in (*told, *to_rewrite)),
         # What one operator kept for several queries goes on in each of them, where they part.
-        *((partial(_shared, step=step), aggregations) for step in (told[-1], *to_rewrite)),
+        *((partial(_shared, step=step), aggregations) for step in (carried, *to_rewrite)),
         *((step, left) for step in (*on_request, _impossible)),
     )
     for step, pool in steps:
@@ -260,8 +257,7 @@ def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
     found: set[StateField] = set()
     for line in lines:
         if line.keep is Keep.REWRITTEN:
-            parts = ((state.old.row, state.fields) for state in line.states if state.old is not None)
-            found.update(row[place] for row, fields in parts for place in fields if place is not None)
+            found.update(field for state in line.states for field in state.used)
         elif line.keeps and line.old is not None and isinstance(line.old.layout, StateLayout):
             found.update(stored_fields(line.old.layout))
     return frozenset(found)
@@ -399,8 +395,7 @@ def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterat
     Its sinks have had the former results. A sink that comes would never see those of keys that do not come again.
     """
     for line in step(new, [old for old in left if new.sinks <= old.sinks]):
-        fields = (pair for state in line.states for pair in zip(state.new.row, state.fields, strict=True))
-        if line.keep is not Keep.REWRITTEN or any(source is not None and not field.hidden for field, source in fields):
+        if line.keep is not Keep.REWRITTEN or not all(field.hidden for field in taken(line.states)):
             yield line
 
 

@@ -31,11 +31,17 @@ class StateRewrite:
         return (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
 
     @property
+    def used(self) -> frozenset[StateField]:
+        """The fields of the old state that are taken."""
+        fields = self.old.row if self.old is not None else ()
+        return frozenset(fields[place] for place in self.fields if place is not None)
+
+    @property
     def lost(self) -> Iterator[StateField]:
         """The fields of the old state that are not taken, but those that no script asked for."""
         fields = self.old.row if self.old is not None else ()
-        taken = {fields[place] for place in self.fields if place is not None}
-        return (field for field in fields if field not in taken and not field.hidden)
+        used = self.used
+        return (field for field in fields if field not in used and not field.hidden)
 
     @property
     def adds_counts(self) -> bool:
