@@ -96,3 +96,19 @@ def parse_function(text: str) -> FunctionDeclaration:
             f"and LANGUAGE one of {', '.join(FUNCTION_LANGUAGES)}"
         )
     return FunctionDeclaration(name.strip(), kind, language or "java")
+
+
+def bare_install(what: str, error: ImportError, extra: str = "deploy") -> InputError:
+    """What to say where a command lacks a package that the bare install leaves out.
+
+    Args:
+        what: The command or option that needs it.
+        error: Names the package.
+        extra: The extra that brings it.
+
+    Returns:
+        The error, with the remedy.
+    """
+    return InputError(
+        f"{what} needs more than the bare install ({error.name} is missing): pip install 'airflow-flinkcompat[{extra}]'"
+    )

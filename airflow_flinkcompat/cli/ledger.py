@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function, parse_settings, parse_variables
+from airflow_flinkcompat.cli.arguments import bare_install, parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
@@ -250,19 +250,13 @@ def _readable_errors() -> Iterator[None]:
     try:
         from airflow_flinkcompat.deploy import DeployError
     except ImportError as error:
-        raise _missing(error) from None
+        raise bare_install("ledger", error) from None
     try:
         yield
     except ImportError as error:
-        raise _missing(error) from None
+        raise bare_install("ledger", error) from None
     except DeployError as error:
         raise InputError(str(error)) from None
-
-
-def _missing(error: ImportError) -> InputError:
-    return InputError(
-        f"ledger needs more than the bare install ({error.name} is missing): pip install 'airflow-flinkcompat[deploy]'"
-    )
 
 
 def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import master_option, parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_function, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
@@ -221,10 +221,7 @@ def _write(
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
-        raise InputError(
-            f"migrate needs more than the bare install ({error.name} is missing): "
-            "pip install 'airflow-flinkcompat[deploy]'"
-        ) from None
+        raise bare_install("migrate", error) from None
     try:
         with migration_workers(savepoint, spark, master, lambda line: click.echo(line, err=True)) as workers:
             written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers)

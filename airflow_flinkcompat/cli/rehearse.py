@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
@@ -58,10 +58,7 @@ def rehearse_command(
         from airflow_flinkcompat.deploy.restore_test import Cluster, RehearsalOptions, Timeouts, rehearse
         from airflow_flinkcompat.model import RehearsalFinding
     except ImportError as error:
-        raise InputError(
-            f"rehearse needs more than the bare install ({error.name} is missing): "
-            "pip install 'airflow-flinkcompat[deploy]'"
-        ) from None
+        raise bare_install("rehearse", error) from None
     shared = parse_settings(settings)
 
     def side(script: NamedScript, own: Mapping[str, str]) -> Side:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from airflow_flinkcompat.cli.arguments import bare_install
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.planner import Plans
 from airflow_flinkcompat.model import InputError
@@ -54,10 +55,7 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
         from airflow_flinkcompat.deploy import DeployError, JobRef
         from airflow_flinkcompat.deploy.target import SavepointStore
     except ImportError as error:
-        raise InputError(
-            f"--job-id needs more than the bare install ({error.name} is missing): "
-            "pip install 'airflow-flinkcompat[deploy]'"
-        ) from None
+        raise bare_install("--job-id", error) from None
     try:
         with location(target or "jobmanager", gateway if target else None, jobmanager).open() as opened:
             if not isinstance(opened, SavepointStore):
@@ -94,10 +92,7 @@ def compiled_plans(
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
         from airflow_flinkcompat.local_flink import local_gateway
     except ImportError as error:
-        raise InputError(
-            f"{what} needs more than the bare install ({error.name} is missing): "
-            "pip install 'airflow-flinkcompat[local-flink]'"
-        ) from None
+        raise bare_install(what, error, "local-flink") from None
     for each in (old, new):
         each.require_query()
     try:
