@@ -26,6 +26,7 @@ from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Keep, K
 _ACCEPTED = {
     Accept.DROPPED: "state that nothing takes is dropped",
     Accept.FILTER: "aggregations go on over rows of another condition, what is stored being of rows by the former one",
+    Accept.SOURCE_MOVED: "every source that may read another place now begins anew",
     Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
 }
 

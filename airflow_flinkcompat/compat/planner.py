@@ -243,7 +243,7 @@ class Explained:
             [each for each in side.tables if _last(each.name) == name]
             for side, name in zip(self.change.programs, names, strict=True)
         )
-        ways = f"begin it anew with --restart-source {after}"
+        ways = f"begin it anew with --restart-source {after}, in a DAG with source-moved in check.accept"
         if stored != read and not (old and new) and self.asked.renamed.get(after) != before:
             same = f"where it is the same, say --source-renamed {before}={after}"
             return f"it is another table than {before if before != after else stored}; {same}, or {ways}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
+from airflow_flinkcompat.compat.planner import migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
@@ -44,7 +44,6 @@ class SavepointMigration:
         plan_dir: Path or URI of a folder that the target writes plans to and this process sees too; None: both are on
             one machine.
         rehearsed: Whether the new job is restored beside everything before it is started.
-        restarted: Sources that are to begin anew, by the names of their tables.
         accepted: What is done on request alone.
         workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
         log: Is told what happens, a line each.
@@ -61,14 +60,12 @@ class SavepointMigration:
         plan_dir: str | None,
         rehearsed: bool,
         log: Callable[[str], None],
-        restarted: Sequence[str] = (),
         accepted: Collection[Accept] = (),
         workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
-        self._restarted, self._accepted = restarted, accepted
-        self._workers = workers
+        self._accepted, self._workers = accepted, workers
 
     def prepare(self) -> None:
         """See that enough is kept, and take the template where slots are free for it beside the live job.
@@ -170,7 +167,7 @@ class SavepointMigration:
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
         try:
-            (made,) = migrations(self._old, self._new, plans, SourcesAsked(self._restarted), self._accepted)
+            (made,) = migrations(self._old, self._new, plans, accepted=self._accepted)
         except InputError as error:
             raise DeployRefused(str(error)) from None
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is Kept.NONE:

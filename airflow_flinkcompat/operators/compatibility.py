@@ -69,8 +69,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
             both run on one machine. (templated)
         accept: What a migration does on request alone: ``filter``, for aggregations to go on over rows of another
-            condition, with what is stored of rows by the former one. It keeps only a part then, so that a person is
-            asked. It belongs to a branch ``migrate``.
+            condition, with what is stored of rows by the former one; ``source-moved``, for a source that may read
+            another place now (topic, path, …) to begin anew by its own options. It keeps only a part then, so that a
+            person is asked. It belongs to a branch ``migrate``.
         deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
             retried as ``retries`` says.
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.

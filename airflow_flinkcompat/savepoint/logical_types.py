@@ -79,7 +79,9 @@ def _shape(word: str, type: Any) -> str:
             return f"ROW<{', '.join(f'`{field.name}` {type_text(field.type)}' for field in _items(type.fields))}>"
         case "STRUCTURED_TYPE":
             fields = ", ".join(f"`{field.name}` {type_text(field.type)}" for field in _items(type.attributes))
-            return f"{type.className}<{fields}>"
+            # Lines of Flink before 2.1 name the class by itself alone.
+            name = getattr(type, "className", None) or type.implementationClass.name
+            return f"{name}<{fields}>"
         case "ARRAY" | "MULTISET":
             return f"{word}<{type_text(type.elementType)}>"
         case "MAP":

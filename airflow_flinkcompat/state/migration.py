@@ -57,6 +57,8 @@ class Accept(StrEnum):
     """State is dropped."""
     FILTER = "filter"
     """What was stored goes on although other rows come in from now on."""
+    SOURCE_MOVED = "source-moved"
+    """A source that may read another place now begins anew: stored positions are those of the old place."""
     UNSEEN = "unseen"
     """Something changed that neither plans nor declarations show, so that nobody knows what it means to the state."""
 
@@ -222,7 +224,9 @@ def migration(
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
     carried: _Step = partial(_carried, declared=declared)
-    told: tuple[_Step, ...] = (partial(_read_twice, jobs=(old, new)), partial(_moved, declared=declared), carried)
+    begin_anew = declared.restarted | (declared.moved.keys() if Accept.SOURCE_MOVED in accepted else set())
+    moved: _Step = partial(_moved, declared=declared, begin_anew=begin_anew)
+    told: tuple[_Step, ...] = (partial(_read_twice, jobs=(old, new)), moved, carried)
     to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
     aggregations = list(filter(aggregates, old.specs))
@@ -318,13 +322,15 @@ _ANEW = "it begins where its options say: rows that it reads once more count twi
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
-def _moved(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations) -> Iterator[OperatorMigration]:
+def _moved(
+    new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations, begin_anew: Set[str]
+) -> Iterator[OperatorMigration]:
     """A source that begins anew, or would go on from positions of another place."""
-    if new.kind is not StateKind.POSITIONS or new.name not in {*declared.moved, *declared.restarted}:
+    if new.kind is not StateKind.POSITIONS or new.name not in begin_anew | declared.moved.keys():
         return
     for old in left:
         if old.kind is StateKind.POSITIONS and old.meaning == new.meaning:
-            if new.name in declared.restarted:
+            if new.name in begin_anew:
                 yield OperatorMigration(Keep.BEGINS, old, new, _ANEW)
             yield OperatorMigration(Keep.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
 

@@ -229,12 +229,12 @@ SELECT a, FIRST_VALUE(b), LAST_VALUE(d), SUM(b) FROM orders GROUP BY a;
 --- new
 SELECT a, LAST_VALUE(d), SUM(b) FROM orders GROUP BY a;
 --- case: dedup-below
--- about: a metric is added over a deduplication
+-- about: a metric is added over a deduplication, one that rows which it drops do not decide
 --- old
 SELECT a, SUM(b)
 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a, c ORDER BY p ASC) AS place FROM orders) WHERE place = 1 GROUP BY a;
 --- new
-SELECT a, SUM(b), MAX(b)
+SELECT a, SUM(b), MIN(b)
 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a, c ORDER BY p ASC) AS place FROM orders) WHERE place = 1 GROUP BY a;
 --- case: filter-below-kept
 -- about: a metric is added behind a filter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
 from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import Keep, Kept, Migration, OperatorMigration
+from airflow_flinkcompat.state.migration import Accept, Keep, Kept, Migration, OperatorMigration
 from airflow_flinkcompat.state.model import StateKind
 
 CASE = Path(__file__).parents[1] / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
@@ -32,6 +32,7 @@ def migrated(
     name: str = "orders",
     renamed: Mapping[str, str] | None = None,
     sinks: tuple[str, str] = ("print", "print"),
+    accepted: Collection[Accept] = (),
 ) -> Migration:
     """The fixture's change, its source declared with these options, or nowhere, and named so by the new script."""
     sides, plans = [], []
@@ -46,7 +47,7 @@ def migrated(
             script, plan = script.replace("orders", name), plan.replace("`orders`", f"`{name}`")
         sides.append(Side(script, engine="flink"))
         plans.append((read_plan(plan),))
-    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), SourcesAsked(restarted, renamed or {}))
+    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), SourcesAsked(restarted, renamed or {}), accepted)
     return made
 
 
@@ -89,9 +90,14 @@ def test_positions_of_another_place_are_no_start(old: Mapping[str, str], other: 
     line = source(made)
     assert (line.keep, made.kept, made.refused) == (Keep.IMPOSSIBLE, Kept.NONE, True)
     assert line.reason.startswith(says)
-    assert line.reason.endswith("begin it anew with --restart-source orders")
-    anew = migrated(old, new, "orders")
-    assert (source(anew).keep, anew.kept, anew.refused) == (Keep.BEGINS, Kept.PARTIAL, False)
+    assert "begin it anew with --restart-source orders, in a DAG with source-moved in check.accept" in line.reason
+    for anew in (migrated(old, new, "orders"), migrated(old, new, accepted=(Accept.SOURCE_MOVED,))):
+        assert (source(anew).keep, anew.kept, anew.refused) == (Keep.BEGINS, Kept.PARTIAL, False)
+
+
+def test_only_what_moved_begins_anew_by_itself() -> None:
+    made = migrated(KAFKA, {**KAFKA, "scan.startup.mode": "latest-offset"}, accepted=(Accept.SOURCE_MOVED,))
+    assert source(made).keep is Keep.CARRIED
 
 
 def test_a_source_that_is_not_there() -> None:
@@ -113,7 +119,7 @@ def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
     assert line.keep is Keep.IMPOSSIBLE
     assert line.reason == (
         "it is another table than orders; where it is the same, say --source-renamed orders=purchases, or begin it "
-        "anew with --restart-source purchases"
+        "anew with --restart-source purchases, in a DAG with source-moved in check.accept"
     )
     told = migrated(None, None, name="purchases", renamed={"purchases": "orders"})
     assert source(told).keep is Keep.CARRIED

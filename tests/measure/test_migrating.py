@@ -118,6 +118,21 @@ def test_columns_that_come_to_stored_rows_are_null_in_them_alone() -> None:
     assert "come to x" in fault(Runs([], ["s +I[x, q]", "s +I[y, q]"], [], expected, alone), rows)
 
 
+def test_a_key_may_come_of_stored_rows_and_of_later_ones() -> None:
+    rows = Columns(kept=((0, 0),), keys=(0,), metrics=(), values=(1,))
+    expected, alone = ["s +I[x, p]", "s +I[x, q]"], ["s +I[x, q]"]
+    assert fault(Runs([], ["s +I[x, null]", "s +I[x, q]"], [], expected, alone), rows) == ""
+    assert "come to x" in fault(Runs([], ["s +I[x, null]", "s +I[x, null]"], [], expected, alone), rows)
+
+
+def test_where_no_metric_goes_on_an_aggregation_may_begin_anew() -> None:
+    begun = Columns(kept=((0, 0),), keys=(0,), metrics=(1,), values=())
+    expected, alone = ["s +I[x, 9]", "s +I[y, 5]"], ["s +I[y, 5]"]
+    assert fault(Runs([], alone, [], expected, alone), begun) == ""
+    assert fault(Runs([], ["s +I[x, null]", "s +I[y, 5]"], [], expected, alone), begun) == ""
+    assert "goes on differs" in fault(Runs([], [], [], expected, alone), begun)
+
+
 def test_a_new_sink_holds_later_rows_alone_where_its_source_is_read_already() -> None:
     found = Runs([], ["s +I[x]"], ["s +I[y]"], ["s +I[x]"], ["s +I[x]"])
     assert fault(found, None) == ""

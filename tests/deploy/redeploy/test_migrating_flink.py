@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.state.migration import Accept, Kept
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -137,7 +137,7 @@ def test_a_source_begins_anew_elsewhere_and_the_open_window_keeps_its_sum(
     moved = replace(moved, script=moved.script.replace(files.source.as_uri(), other.as_uri()))
     with pytest.raises(DeployRefused, match="path changed, so that it may read another place"):
         migrated(local_flink, target, ledger, moved)
-    migrated(local_flink, target, ledger, moved, at_least=Kept.PARTIAL, restarted=("orders",))
+    migrated(local_flink, target, ledger, moved, at_least=Kept.PARTIAL, accepted=(Accept.SOURCE_MOVED,))
     files.arrive("2.csv", [("ann", 1000, "01:20")])  # where nobody reads any more
     wait_for(lambda: len(files.rows()) >= 2, "minute 1 is written")
     assert files.rows() == [MINUTE_0, MINUTE_1_NEW]
