@@ -6,7 +6,7 @@
 set -euo pipefail
 
 folders=(
-    tests/compat tests/frontends tests/plan tests/sql tests/test_cli.py
+    tests/compat tests/frontends tests/plan tests/sql tests/cli
     tests/migration tests/savepoint tests/triggers tests/demo tests/secrets tests/hooks
 )
 export HYPOTHESIS_PROFILE=quick

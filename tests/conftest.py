@@ -82,7 +82,6 @@ REAL = {
 
 
 LONG = (
-    "tests/test_cli.py",
     "tests/sql/test_properties.py",
     "tests/state/test_from_plan.py",
     "tests/test_fuzz.py",

@@ -22,7 +22,7 @@ from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from tests.deploy.fake_cluster import FakeCluster
 
-FOLDER = Path(__file__).parent / "fixtures" / "migrations"
+FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
 ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"
 SWAPPED = FOLDER / "the-keys-of-a-group-aggregation-change-places"
 SAVEPOINT = ("--savepoint", str(ADDED / "old"))

@@ -26,13 +26,12 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 from airflow_flinkcompat.deploy.ledger.store import this_process
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.model import FunctionDeclaration, JobSpec
+from tests.cli.command import Run
 from tests.deploy.jobmanager_stand_in import JobManagerStandIn
 from tests.deploy.object_stores import S3StandIn, serving
 from tests.deploy.redeploy.test_adopt import JOB, SCRIPT, TASKS
 from tests.deploy.redeploy.test_programs import PROGRAM
-from tests.test_cli import Run, run
 
-__all__ = ["run"]
 SECRET = "hunter2hunter2"
 FIRST = DeployedEntry(
     job=JobSpec(

@@ -1,0 +1,48 @@
+"""The command in a folder of its own, and in a Git repository."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.cli import main
+from tests.cli.command import INCOMPATIBLE, PROGRAM, V1, Result, Run
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Runs the command in a folder of its own, as the installed entry point does."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*args: str, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["flinkcompat", *args])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exited:
+            main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Result(int(exited.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def repository(run: Run, tmp_path: Path) -> Path:
+    """A repository whose only commit holds ``jobs/orders.sql``; in the working tree its window is another one."""
+    Path("jobs").mkdir()
+    Path("jobs/orders.sql").write_text(V1, encoding="utf-8")
+    Path("jobs/job.py").write_text(PROGRAM, encoding="utf-8")
+    for command in (
+        ("init", "--quiet"),
+        ("add", "--all"),
+        ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "--quiet", "--message", "first"),
+    ):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    Path("jobs/orders.sql").write_text(INCOMPATIBLE, encoding="utf-8")
+    return tmp_path

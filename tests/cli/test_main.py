@@ -1,0 +1,76 @@
+"""The command line as a whole: bad usage, help, and the installed module."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import ENVIRONMENT, INCOMPATIBLE, V1, Run, lines, save
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("old.sql",),
+        ("old.sql", "new.sql", "more.sql"),
+        ("old.sql", "new.sql", "--engine", "spark"),
+        ("old.sql", "new.sql", "--format", "xml"),
+        ("old.sql", "new.sql", "--fail-on", "compatible"),
+        ("old.sql", "new.sql", "--set", "novalue"),
+        ("old.sql", "new.sql", "--set", "=value"),
+        ("old.sql", "new.sql", "--old-set", "novalue"),
+        ("old.sql", "new.sql", "--function", "f"),
+        ("old.sql", "new.sql", "--function", "f=window"),
+        ("old.sql", "new.sql", "--function", "f=scalar:cobol"),
+        ("old.sql", "new.sql", "--function", "=scalar"),
+        ("old.sql", "new.sql", "--catalog", "missing.sql"),
+        ("old.sql", "new.sql", "--nonsense"),
+        (".", "new.sql"),
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_is_exit_2(run: Run, args: tuple[str, ...]) -> None:
+    save(old=V1, new=V1)
+    result = run("check", *args)
+    assert result.code == 2
+    assert not result.out
+    assert result.err.strip()
+
+
+def test_help_and_version(run: Run) -> None:
+    for args in (("--help",), ("check", "--help"), ("batch", "-h"), ("rules", "--help"), ("backfill", "--help")):
+        result = run(*args)
+        assert (result.code, result.err) == (0, "")
+        assert "Usage: flinkcompat" in result.out
+    assert run("--version").out.startswith("flinkcompat")
+    assert run("nonsense").code == 2
+
+
+@pytest.mark.slow
+def test_the_installed_module_runs(tmp_path: Path) -> None:
+    """Through a real process: the exit code and nothing on standard error."""
+    for name, text in (("old", V1), ("new", INCOMPATIBLE)):
+        (tmp_path / f"{name}.sql").write_text(text, encoding="utf-8")
+    args = [sys.executable, "-m", "airflow_flinkcompat.cli", "check", "old.sql", "new.sql"]
+    done = subprocess.run(args, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+    assert done.returncode == 1
+    assert done.stdout.startswith("INCOMPATIBLE")
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("args", [("check", "old.sql", "old.sql"), ("batch", "pairs.jsonl"), ("rules",)], ids=" ".join)
+def test_a_full_disk_is_exit_2(tmp_path: Path, args: tuple[str, ...]) -> None:
+    (tmp_path / "old.sql").write_text(V1, encoding="utf-8")
+    (tmp_path / "pairs.jsonl").write_bytes(lines({"id": 1, "old": V1, "new": V1}))
+    command = [sys.executable, "-m", "airflow_flinkcompat.cli", *args]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, env=ENVIRONMENT
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["flinkcompat: input or output failed: No space left on device"]

@@ -1,0 +1,97 @@
+"""Programs of the Table API on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import PROGRAM, V1, Run, report_of
+
+
+def test_a_program_is_checked_with_what_its_environment_knows(run: Run) -> None:
+    Path("job.py").write_text(PROGRAM, encoding="utf-8")
+    assert run("check", "job.py", "job.py", "--var", "SINK=print").code == 0
+    left_open = run("check", "job.py", "job.py", "--format", "json")
+    assert left_open.code == 0
+    (warning,) = report_of(left_open)["warnings"]
+    assert "only the environment knows" in warning
+    assert "SINK; give them with --var" in warning
+    Path("other.py").write_text(PROGRAM.replace("os.environ['SINK']", "os.environ['TARGET']"), encoding="utf-8")
+    assert run("check", "job.py", "other.py", "--engine", "flink").code == 1
+
+
+def test_modules_and_files_beside_a_program_are_read_and_nothing_outside(run: Run, tmp_path: Path) -> None:
+    """From the program's folder and the root of its repository; a link out of these is none."""
+    outside = tmp_path.parent / f"{tmp_path.name}_outside.sql"
+    outside.write_text("INSERT INTO s SELECT a FROM o", encoding="utf-8")
+    repository = Path("repository")
+    (repository / ".git").mkdir(parents=True)
+    for name in ("old", "new"):
+        (repository / name).mkdir()
+        (repository / name / "tables.py").write_text("DDL = \"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\"")
+        (repository / name / "job.py").write_text(
+            PROGRAM.replace("import os", "import os\nfrom shared.sinks import NAME\nfrom tables import DDL").replace(
+                "t_env.execute_sql(\"CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')\")",
+                "t_env.execute_sql(DDL)",
+            )
+            + "t_env.execute_sql(open('link.sql').read() if NAME == 't' else 'SHOW TABLES')\n"
+        )
+        (repository / name / "link.sql").symlink_to(outside)
+    (repository / "shared").mkdir()
+    (repository / "shared" / "sinks.py").write_text("NAME = 's'")
+    check = ("check", "repository/old/job.py", "repository/new/job.py", "--var", "SINK=print")
+    assert run(*check).code == 0
+    (repository / "new" / "tables.py").write_text("DDL = \"CREATE TABLE o (a BIGINT) WITH ('connector' = 'kafka')\"")
+    assert run(*check).code == 1
+    (repository / "new" / "tables.py").write_text((repository / "old" / "tables.py").read_text())
+    (repository / "shared" / "sinks.py").write_text("NAME = 't'")
+    findings = report_of(run(*check, "--format", "json"))["findings"]
+    unread = [finding["message"] for finding in findings if finding["rule"] == "statement-not-read"]
+    assert ["link.sql does not lie beside" in message for message in unread] == [True, True]
+
+
+TABLE = """\
+CREATE TABLE o (a STRING) WITH ('connector' = 'kafka');
+CREATE TABLE s (a STRING) WITH ('connector' = 'print');
+
+o.distinct().insertInto("s")
+"""
+
+
+def test_a_program_in_the_notation_of_flip_11_is_checked_beside_the_others(run: Run) -> None:
+    Path("job.py").write_text(PROGRAM, encoding="utf-8")
+    Path("job.table").write_text(TABLE, encoding="utf-8")
+    assert run("check", "job.py", "job.table", "--var", "SINK=print").code == 0
+    Path("old.sql").write_text(TABLE.replace('o.distinct().insertInto("s")', "INSERT INTO s SELECT a FROM o;"))
+    moved = report_of(run("check", "old.sql", "job.table", "--format", "json"))
+    assert "table-api-changed" in {finding["rule"] for finding in moved["findings"]}
+    Path("job.table").write_text(TABLE + "#", encoding="utf-8")
+    unread = report_of(run("check", "old.sql", "job.table", "--format", "json"))["findings"][0]
+    assert (unread["rule"], unread["after_span"]["line"]) == ("statement-not-read", 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check", "a.sql", "a.sql", "--var", "A=1"), "--var belongs to programs: no file ends in .py or .table"),
+        (("check", "a.sql", "job.py", "--engine", "flink", "--explain-plan"), "--explain-plan compiles SQL scripts"),
+        (("check", "broken.py", "job.py"), "broken.py:1: is not Python"),
+        (
+            ("check", "a.sql", "job.py", "--catalog", "job.py"),
+            "job.py: is a program of the Table API, and this takes an SQL script",
+        ),
+        (("backfill", "job.py"), "only the environment of the program knows SINK: give it with --var NAME=…"),
+        (("backfill", "a.sql", "--var", "A=1"), "--var belongs to programs"),
+        (("backfill", "a.sql", "--order-by", "t="), "names no column"),
+    ],
+)
+def test_a_program_where_a_script_is_asked_for_is_a_clear_error(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    Path("job.py").write_text(PROGRAM, encoding="utf-8")
+    Path("broken.py").write_text("x = (", encoding="utf-8")
+    Path("a.sql").write_text(V1, encoding="utf-8")
+    refused = run(*arguments)
+    assert refused.code == 2
+    assert message in refused.err
