@@ -185,8 +185,8 @@ def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]
     notes = [("metric", f"{format_excerpt(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
     if finding.consequence is not None:
         notes.append(("effect", CONSEQUENCES[finding.consequence]))
-    if finding.reason is not None:
-        notes.append(("why", why(finding)))
+    if (reason := why(finding)) and reason not in finding.message:
+        notes.append(("why", reason))
     notes += [("basis", basis_label(finding)), ("page", page_address(finding.rule))]
     for label, text in notes:
         yield from _wrapped(text, width, f"    {label:<7} ", " " * 12)

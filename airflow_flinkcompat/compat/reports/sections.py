@@ -98,7 +98,7 @@ _FIT = {
 }
 
 
-_UNCHANGED = "unchanged itself, the doubt is elsewhere"
+_UNCHANGED = "its state is unchanged, the doubt is about something else"
 
 
 def _kind(operator: OperatorReport) -> str:

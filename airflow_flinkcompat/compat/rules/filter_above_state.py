@@ -36,4 +36,5 @@ RULE = Rule(
     find=find,
     case_dependent=("vvr", "flink"),
     plan_cover=PlanCover.ALWAYS,
+    beside_operators=True,
 )

@@ -209,4 +209,5 @@ RULE = Rule(
     find=find,
     case_dependent=("vvr", "flink"),
     plan_cover=PlanCover.ALWAYS,
+    beside_operators=True,
 )

@@ -54,4 +54,5 @@ RULE = Rule(
     find=find,
     level=Level.REST,
     case_dependent=("flink", "vvr"),
+    beside_operators=True,
 )

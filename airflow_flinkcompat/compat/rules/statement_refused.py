@@ -41,4 +41,5 @@ RULE = Rule(
     ),
     find=find,
     case_dependent=("flink", "vvr"),
+    beside_operators=True,
 )

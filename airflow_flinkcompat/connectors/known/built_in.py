@@ -20,6 +20,7 @@ from airflow_flinkcompat.connectors.startup import Startup
 _MADE = Startup(itself="anew: it makes its rows")
 _FAKER = "FlinkFakerTableSource (0.5): a NumberSequenceSource before a function that stores nothing"
 _DATAGEN = "RandomGenerator, which stores nothing; a sequence has other options"
+_SEQUENCE = "SequenceGenerator, which stores where each sequence stands"
 _RANDOM = tuple(f"fields.*.{name}" for name in ("min", "max", "max-past", "length", "var-len", "null-rate"))
 _MADE_ANEW = "the savepoint holds at most how many rows were made: those from now on are made in the new way"
 
@@ -63,6 +64,14 @@ CONNECTORS = (
             options=(
                 OptionFact("rows-per-second", Effect.TUNES, document=_DATAGEN),
                 *facts(Effect.READ, _DATAGEN, *_RANDOM, says=_MADE_ANEW),
+                OptionFact(
+                    "fields.*.end",
+                    Effect.READ,
+                    ("generated-stateless-sequence-end", "generated-group-sequence-end"),
+                    says="the sequence goes on where it stood, to its new end",
+                ),
+                *facts(Effect.STATE, _SEQUENCE, "fields.*.kind", "fields.*.start"),
+                *facts(Effect.END, _SEQUENCE, "number-of-rows"),
             ),
             startup=_MADE,
             document="DataGenTableSource: SupportsLimitPushDown",

@@ -77,6 +77,8 @@ _OTHERS = (
     *facts(Effect.READ, _PAGE, *_TABLES, says=_NOT_CAPTURED),
     *facts(Effect.ADDRESS, _PAGE, "hostname", "hosts", "port"),
     *facts(Effect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
+    *facts(Effect.CREDENTIALS, _PAGE, "jdbc.properties.useSSL", "jdbc.properties.requireSSL"),
+    *facts(Effect.CREDENTIALS, _PAGE, "jdbc.properties.sslMode", "jdbc.properties.*CertificateKeyStore*"),
     # MySQL's reader drops events before the moment of a startup by timestamp after a restore as well.
     OptionFact("scan.startup.*", Effect.BEGINNING, document="BinlogSplitReader: a timestamp filters them too"),
     *facts(Effect.TUNES, _PAGE, *_TUNING),

@@ -28,6 +28,11 @@ CONNECTORS = (
             appends=Known.YES,
             options=(
                 OptionFact("source.monitor-interval", Effect.TUNES, ("declarations-monitor-interval",)),
+                OptionFact(
+                    "csv.ignore-parse-errors",
+                    Effect.DECODING,
+                    ("files-stateless-tolerance", "files-tumble-tolerance", "files-group-tolerance"),
+                ),
                 OptionFact("path", Effect.READ, document="FileSystem connector page; no restore was run"),
             ),
             startup=Startup(choices={EARLIEST: {}}, itself="with all its files, those read before included"),
@@ -42,6 +47,11 @@ CONNECTORS = (
             options=(
                 OptionFact("path", Effect.TARGET, ("sk-stateless-filesystem-path", "sk-tumble-filesystem-path")),
                 OptionFact("sink.rolling-policy.*", Effect.TUNES, ("sk-stateless-filesystem-rolling",)),
+                OptionFact(
+                    "sink.partition-commit.delay",
+                    Effect.TUNES,
+                    document="PartitionTimeCommitTrigger, ProcTimeCommitTrigger: they store pending partitions alone",
+                ),
                 OptionFact("auto-compaction", Effect.STATE, document="FileSystemTableSink", says=_MORE_OPERATORS),
                 OptionFact(
                     "sink.partition-commit.policy.kind",

@@ -25,6 +25,25 @@ _PENDING = (
 _VERSION_OF_OLD = "the savepoint holds a version of the old table, which means nothing in another one"
 _BEGINNING = "a start without state begins where it says; a restored source goes on from the version that it has stored"
 
+_PLANNED = "it decides which operators are planned for the sink, or how many subtasks they have"
+_OF_THE_TABLE = "a property of the table, which is taken when the table is created"
+_HUDI_TUNING = (
+    "compaction.delta_commits", "compaction.delta_seconds", "compaction.trigger.strategy", "compaction.max_memory",
+    "compaction.target_io", "compaction.timeout.seconds", "write.batch.size", "write.task.max.size",
+    "write.rate.limit", "write.log_block.size", "write.log.max.size", "write.merge.max_memory", "write.parquet.*",
+    "write.retry.*", "write.commit.ack.timeout", "clean.policy", "clean.retain_*", "archive.*", "hive_sync.*",
+)  # fmt: skip
+_HUDI_PLANNED = (
+    "write.tasks", "write.bucket_assign.tasks", "compaction.tasks", "compaction.async.enabled",
+    "compaction.schedule.enabled", "clean.async.enabled", "clustering.*", "index.*", "table.type", "write.operation",
+    "changelog.enabled",
+)  # fmt: skip
+_PAIMON_TUNING = (
+    "snapshot.time-retained", "snapshot.num-retained.*", "snapshot.expire.*", "write-buffer-size",
+    "write-buffer-spillable", "num-sorted-run.*", "target-file-size", "compaction.*", "page-size",
+    "sort-spill-threshold", "file.compression*",
+)  # fmt: skip
+
 _ICEBERG_TABLE = (
     "catalog-name", "catalog-type", "catalog-impl", "catalog-database", "catalog-table", "uri", "warehouse",
 )  # fmt: skip
@@ -64,7 +83,11 @@ CONNECTORS = (
             options=(
                 *facts(Effect.TARGET, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_PENDING),
                 *facts(Effect.TUNES, _ICEBERG, "target-file-size-bytes", "compression-*", "table-refresh-interval"),
-                *facts(Effect.STATE, _ICEBERG, "write-parallelism", says="it decides what is chained to the writer"),
+                *facts(Effect.TUNES, _ICEBERG, "write.target-file-size-bytes", "commit.*", says=_OF_THE_TABLE),
+                *facts(Effect.TUNES, _ICEBERG, "write.metadata.*", "history.expire.*", says=_OF_THE_TABLE),
+                *facts(Effect.TUNES, _ICEBERG, "write.parquet.*", "write.orc.*", "write.avro.*", says=_OF_THE_TABLE),
+                *facts(Effect.STATE, _ICEBERG, "write-parallelism", "distribution-mode", says=_PLANNED),
+                *facts(Effect.STATE, _ICEBERG, "write.distribution-mode", says=_PLANNED),
             ),
             document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet",
         ),
@@ -95,7 +118,12 @@ CONNECTORS = (
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
-            options=facts(Effect.TARGET, _PAIMON, "path", "branch", says=_PENDING),
+            options=(
+                *facts(Effect.TARGET, _PAIMON, "path", "branch", says=_PENDING),
+                *facts(Effect.TUNES, _PAIMON, *_PAIMON_TUNING),
+                *facts(Effect.STATE, _PAIMON, "bucket", "bucket-key", "write-only", "changelog-producer*"),
+                *facts(Effect.STATE, _PAIMON, "sink.parallelism", says=_PLANNED),
+            ),
             document="FlinkSink (1.3): a writer that stores the commit's user, and a committer that stores manifests",
         ),
         LookupFacts(document="lookup.async may stand in the schema that Paimon stores, which no script shows"),
@@ -109,7 +137,7 @@ CONNECTORS = (
             watermark=Known.NO,
             options=(
                 *facts(Effect.READ, _HUDI, "path", says=_VERSION_OF_OLD),
-                *facts(Effect.BEGINNING, _HUDI, "read.start-commit", says=_BEGINNING),
+                *facts(Effect.BEGINNING, _HUDI, "read.start-commit", "read.streaming.start-commit", says=_BEGINNING),
                 *facts(Effect.TUNES, _HUDI, "read.streaming.check-interval"),
                 *facts(Effect.END, _HUDI, "read.end-commit"),
             ),
@@ -119,7 +147,12 @@ CONNECTORS = (
             state=SinkState.TRANSACTIONS,
             upserts=Known.YES,
             by_table_name=True,
-            options=facts(Effect.TARGET, _HUDI, "path", says=_PENDING),
+            options=(
+                *facts(Effect.TARGET, _HUDI, "path", says=_PENDING),
+                *facts(Effect.TUNES, _HUDI, *_HUDI_TUNING),
+                *facts(Effect.STATE, _HUDI, *_HUDI_PLANNED, says=_PLANNED),
+                *facts(Effect.KEY, _HUDI, "hoodie.datasource.write.recordkey.field"),
+            ),
             document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with what they have not committed, operators "
             "whose ids are made of the table's name (opUID)",
         ),

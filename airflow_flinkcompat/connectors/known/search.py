@@ -15,7 +15,8 @@ _OPTIONS = (
     ),
     *facts(Effect.CREDENTIALS, _PAGE, "username", "password"),
     *facts(Effect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
-    *facts(Effect.GUARANTEE, _PAGE, "sink.delivery-guarantee"),
+    *facts(Effect.GUARANTEE, _PAGE, "sink.delivery-guarantee", "sink.flush-on-checkpoint", "failure-handler"),
+    *facts(Effect.DECODING, _PAGE, "format"),
 )
 
 CONNECTORS = (

@@ -20,6 +20,7 @@ WINDOWED = (
 KAFKA = "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'k:9092', 'format' = 'json'"
 PRINT = "'connector' = 'print'"
 HUDI = "'connector' = 'hudi', 'path' = 'p'"
+ICEBERG = "'connector' = 'iceberg', 'catalog-name' = 'c', 'catalog-table' = 't'"
 SEARCH = "'connector' = 'elasticsearch-7', 'hosts' = 'http://e:9200', 'index' = 'i'"
 WAREHOUSE = "'connector' = 'doris', 'table.identifier' = 't'"
 UPSERTS = KAFKA.replace("kafka", "upsert-kafka").replace("'format'", "'key.format' = 'json', 'value.format'")
@@ -210,6 +211,11 @@ def test_changes_in_place_of_rows_are_another_matter() -> None:
         (HUDI, HUDI.replace("'p'", "'q'"), Outcome.UNKNOWN),
         (SEARCH, SEARCH.replace("'i'", "'j'"), Outcome.COMPATIBLE),
         (SEARCH, SEARCH + ", 'sink.parallelism' = '1'", Outcome.UNKNOWN),
+        (SEARCH, SEARCH + ", 'failure-handler' = 'ignore'", Outcome.COMPATIBLE),
+        (HUDI, HUDI + ", 'compaction.delta_commits' = '3'", Outcome.COMPATIBLE),
+        (HUDI, HUDI + ", 'compaction.async.enabled' = 'false'", Outcome.UNKNOWN),
+        (ICEBERG, ICEBERG + ", 'write.target-file-size-bytes' = '9'", Outcome.COMPATIBLE),
+        (ICEBERG, ICEBERG + ", 'distribution-mode' = 'hash'", Outcome.UNKNOWN),
         (WAREHOUSE, WAREHOUSE.replace("'t'", "'u'"), Outcome.UNKNOWN),
         ("'connector' = 'filesystem', 'path' = 'p', 'format' = 'json'", KAFKA, Outcome.UNKNOWN),
     ],
@@ -648,6 +654,7 @@ def test_options_that_a_sink_refuses_are_never_compatible(old: str, new: str) ->
 
 KAFKA_SOURCE = KAFKA_SINK.replace("'s'", "'t'")
 FILES = "'connector' = 'filesystem', 'path' = '/a', 'format' = 'csv'"
+SEQUENCE = "'connector' = 'datagen', 'fields.a.kind' = 'sequence', 'fields.a.start' = '1', 'fields.a.end' = '{}'"
 REFUSED_OF_SOURCES = [
     (KAFKA_SOURCE, KAFKA_SOURCE + ", 'scan.startup.mode' = 'specific-offsets'"),
     (KAFKA_SOURCE, KAFKA_SOURCE + ", 'scan.startup.mode' = 'timestamp'"),
@@ -660,6 +667,11 @@ REFUSED_OF_SOURCES = [
     ),
     (FILES + ", 'source.monitor-interval' = '1 s'", FILES),
     (FILES, FILES + ", 'source.monitor-interval' = '1 s'"),
+    (FILES + ", 'csv.ignore-parse-errors' = 'true'", FILES),
+    (FILES.replace("csv", "json"), FILES.replace("csv", "json") + ", 'json.ignore-parse-errors' = 'true'"),
+    (SEQUENCE.format(9), SEQUENCE.format(8)),
+    (SEQUENCE.format(9), SEQUENCE.format(9).replace("'1'", "'2'")),
+    (SEQUENCE.format(9), SEQUENCE.format("x")),
 ]
 
 

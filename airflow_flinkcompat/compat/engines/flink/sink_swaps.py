@@ -121,7 +121,8 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
         return "operators that compact files read at a restore what they stored, and there is nothing"
     projected = all(map(surely_projected, (pair.old, pair.new)))
     if new.state is not SinkState.NOT_KNOWN and new.operators is None and not projected:
-        return "the sink may plan operators of its own: whether what stands in front is chained to it is not known"
+        only = sinks.only_the_sink(sinks.connectors(pair)[1])
+        return f"{only}: it may plan operators of its own, and then it is not known what is chained to them"
     if sinks.shares_its_job(pair) and old.operators != new.operators:
         return "another number of operators of the sink numbers those of the statement set's other queries anew"
     if pair.operators and sinks.shares_its_job(pair) and not projected:

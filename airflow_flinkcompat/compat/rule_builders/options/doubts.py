@@ -36,6 +36,7 @@ _DRAWN: Mapping[str, frozenset[str]] = {
     "null-rate": frozenset(),
 }
 """Options of datagen for values that are drawn, and the types of column that take them; any where none is listed."""
+_TOLERANT = "csv.ignore-parse-errors"
 _POSITIVE = re.compile("[1-9][0-9]*")
 _PLACES = (Effect.TARGET, Effect.ADDRESS, Effect.READ)
 _COMES_OR_GOES: Mapping[str, str] = {
@@ -56,6 +57,10 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
     key, after = change.key, change.after
     if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
         return "files that are being written were begun in another file system, which may not take them over"
+    if change.connector == "filesystem" and key == _TOLERANT and after.get(key, "").lower() != "true":
+        return "lines that were passed over may count in how far a file was read"
+    if change.connector == "datagen" and key.endswith(".end") and not _longer(change.values):
+        return "the sequence may have gone further already"
     if None in change.values and key in _COMES_OR_GOES:
         return _COMES_OR_GOES[key]
     if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(change):
@@ -91,6 +96,12 @@ def _of_generator(change: OptionChange, after: Options) -> str:
         if (types and column.type.name not in types) or (option == "null-rate" and not column.type.nullable):
             return f"column {field} may take no '{option}' by its type"
     return ""
+
+
+def _longer(ends: tuple[str | None, str | None]) -> bool:
+    """Whether a sequence of numbers ends later than it did."""
+    old, new = (int(end) if end and _POSITIVE.fullmatch(end) else 0 for end in ends)
+    return 0 < old < new
 
 
 def _file_system(path: str | None) -> tuple[str, str]:

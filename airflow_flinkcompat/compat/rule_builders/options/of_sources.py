@@ -25,7 +25,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     nothing_stored,
     parallelism,
 )
-from airflow_flinkcompat.connectors import Effect, OptionFact, StoredPositions
+from airflow_flinkcompat.connectors import Effect, OptionFact, StoredPositions, format_option
 from airflow_flinkcompat.plan.operators import AggregateKind
 
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
@@ -172,6 +172,8 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
 
 def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
+    if fact.ids and fact != format_option(change.key):  # restores with this very connector
+        return harmless(fact, f"{decides(fact)}; no stored position holds that", ())
     if connectors.source(change.connector).positions not in (StoredPositions.PARTITIONS, StoredPositions.NOTHING):
         return not_measured(change, fact, not_with_this_connector(fact))
     if nothing := stateless.keeps_nothing(pair):

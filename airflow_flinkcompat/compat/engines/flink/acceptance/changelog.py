@@ -54,16 +54,16 @@ def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) ->
     if change is Known.NO or takes is Known.YES:
         return
     certain = change is Known.YES and takes is Known.NO
-    results = "the results of the query change" if change is Known.YES else "the results of the query may change"
+    results = "the query updates its results" if change is Known.YES else "the query may update its results"
     if certain:
-        taken = f"and sink {sink.name} ({sink.option('connector')}) takes such by a primary key alone"
+        taken = f"and sink {sink.name} ({sink.option('connector')}) takes updates by a primary key alone"
         if connectors.sink(sink.option("connector")).upserts is Known.NO:
             taken = f"and sink {sink.name} ({sink.option('connector')}) takes rows that are only added"
             yield Fault("changing results", f"{results}, {taken}; write them into a sink that takes updates")
             return
         yield Fault("changing results", f"{results}, {taken}; declare PRIMARY KEY (…) NOT ENFORCED")
         return
-    yield Fault("changing results", f"{results}, and sink {sink.name} may not take such", certain=False)
+    yield Fault("changing results", f"{results}, and sink {sink.name} may not take updates", certain=False)
 
 
 def takes_changes(sink: Table) -> Known:
