@@ -30,7 +30,7 @@ from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state
 from airflow_flinkcompat.state.from_plan import sole_layout
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.of_plan import layout
+from airflow_flinkcompat.state.layouts.compiled_node import layout
 from measure.drawn_rows import DrawnRows, drawn_pairs, row_pairs
 
 ROOT = Path(__file__).parents[1]

@@ -25,13 +25,13 @@ from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy import DeployError
-from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import Keep, Kept, Migration
+from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
 from airflow_flinkcompat.state.model import StateKind
 from measure import results
 from measure.bench import Bench, Restored, Savepoint, has_fillers
@@ -77,8 +77,8 @@ class Ending:
     pair: Pair
     alone: str
     outcome: str
-    kept: Kept
-    states: Mapping[str, Keep]
+    kept: MigrationExtent
+    states: Mapping[str, StateAction]
     fault: str = ""
     runs: Runs = field(default_factory=lambda: Runs((), (), (), (), ()))
     entries: int = 0
@@ -123,8 +123,12 @@ def migrated(bench: Bench, change: Migrated, taken: Callable[[Pair], Savepoint])
     states = {name: line.keep for line, name in zip(made.operators, _names(made), strict=True)}
     alone = change.alone
     ending = Ending(pair, alone, NOT_MIGRATABLE, made.kept, states)
-    if made.kept is Kept.NONE:
-        refused = (each for each in MigrationReport.of(made).operators if each.keep in (Keep.IMPOSSIBLE, Keep.DROPPED))
+    if made.kept is MigrationExtent.NONE:
+        refused = (
+            each
+            for each in MigrationReport.of(made).operators
+            if each.keep in (StateAction.IMPOSSIBLE, StateAction.DROPPED)
+        )
         return replace(ending, fault="; ".join(f"{each.operator} {each.state}" for each in refused))
     if not alone:
         ending = replace(ending, alone=bench.restore(pair, taken(pair)).outcome)
@@ -133,7 +137,7 @@ def migrated(bench: Bench, change: Migrated, taken: Callable[[Pair], Savepoint])
     try:
         now = int(time.time() * 1000)
         written = migrate_savepoint(savepoint.path, bench.template(new), target, made, now)
-    except (NotMigratable, MigrationUnsound, SavepointUnreadable) as error:
+    except (NotMigratable, MigrationVerificationFailed, SavepointUnreadable) as error:
         return replace(ending, outcome=NOT_WRITTEN, fault=f"{type(error).__name__}: {error}")
     entries = sum(count for each in written for count in each.entries.values())
     restored = bench.attempt(new, replace(savepoint, path=f"file:{target}"))

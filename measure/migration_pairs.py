@@ -18,8 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.compat.planner import migrations
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.compat.plan_comparison import migrations
+from airflow_flinkcompat.state.migration import MigrationExtent
 from measure import results
 from measure.connector_pairs import load_connector_pairs
 from measure.migratable import ENDINGS
@@ -109,7 +109,7 @@ def migratable() -> frozenset[str]:
         restore = measured_pairs()[name]
         if restore.outcome in ENDINGS:
             kept = [each.kept for each in migrations(*restore.sides(), plans)]
-            if len(kept) == 1 and Kept.NONE not in kept:
+            if len(kept) == 1 and MigrationExtent.NONE not in kept:
                 found.add(name)
     return frozenset(found)
 

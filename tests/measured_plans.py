@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.state.compiled import CompiledPlan, read_plan

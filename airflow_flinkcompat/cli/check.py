@@ -22,8 +22,8 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.cli.scripts import NamedScript, read_pair
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.compat import (
-    Circumstances,
     Report,
+    ReportContext,
     Reports,
     Side,
     check,
@@ -150,7 +150,7 @@ def check_command(
             plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
         report = check(before, after, with_other_engine=True, plans=plans)
     # JSON holds no advice, so nothing has to be known for it.
-    known = Circumstances() if style == "json" else _circumstances(report, after)
+    known = ReportContext() if style == "json" else _circumstances(report, after)
     click.echo(render(report, style, known), nl=False)
     if fails_gate(report.outcome, fail_on):
         sys.exit(1)
@@ -191,16 +191,16 @@ def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool)
         raise InputError("\n  ".join(found))
 
 
-def _circumstances(report: Report | Reports, new: Side | None) -> Circumstances:
+def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
     """Whether a backfill would refuse the proposed script, where the report may advise one."""
     if new is None or report.outcome is Outcome.COMPATIBLE:
-        return Circumstances()
+        return ReportContext()
     from airflow_flinkcompat.backfill import why_refused
 
-    return Circumstances(backfill_refused=why_refused(new))
+    return ReportContext(backfill_refused=why_refused(new))
 
 
-def render(report: Report | Reports, style: str, known: Circumstances) -> str:
+def render(report: Report | Reports, style: str, known: ReportContext) -> str:
     """The report, or those of both engines, as ``text``, ``json`` or ``markdown``, ending in a line break."""
     if style == "json":
         return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"

@@ -17,11 +17,11 @@ from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, tar
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MigrationReport
-from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
+from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script
-from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Keep, Kept, Migration
+from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
 
 _ACCEPTED = {
     Accept.DROPPED: "state that nothing takes is dropped",
@@ -140,7 +140,7 @@ def migrate_command(
             "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
             "or name scripts of one job each"
         )
-    asked = SourcesAsked(restarted, dict(map(_renamed, renamed)))
+    asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
     (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
     _show(made, before, after, style)
     unseen = [
@@ -151,7 +151,7 @@ def migrate_command(
     for each in unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
         click.echo(f"flinkcompat: a migration does not see this, judge it yourself: {told}", err=True)
-    if made.kept is Kept.NONE or not _accepted(made, bool(unseen), accepted):
+    if made.kept is MigrationExtent.NONE or not _accepted(made, bool(unseen), accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
         place = place_of(target, gateway, jobmanager)
@@ -163,11 +163,11 @@ def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
     if Accept.FILTER not in accepted and any(each.reason == OTHER_CONDITION for each in made.operators):
         click.echo("flinkcompat: with --accept filter what is stored goes on under the new condition", err=True)
     asked = {
-        Accept.DROPPED: (any(each.keep is Keep.DROPPED for each in made.operators), "state is dropped"),
+        Accept.DROPPED: (any(each.keep is StateAction.DROPPED for each in made.operators), "state is dropped"),
         Accept.UNSEEN: (unseen, "what is not seen may mean something to the state"),
     }
     missing = {kind: words for kind, (there, words) in asked.items() if there and kind not in accepted}
-    for kind, words in missing.items() if made.kept is not Kept.NONE else ():
+    for kind, words in missing.items() if made.kept is not MigrationExtent.NONE else ():
         click.echo(f"flinkcompat: {words}; with --accept {kind} it is written all the same", err=True)
     return not missing
 
@@ -218,7 +218,7 @@ def _write(
     savepoint: str, template: str, to: str, migration: Migration, spark: bool | None, master: str | None
 ) -> None:
     try:
-        from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+        from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
@@ -229,7 +229,7 @@ def _write(
     except NotMigratable as error:
         click.echo(f"flinkcompat: {error}", err=True)
         sys.exit(1)
-    except (MigrationUnsound, SavepointUnreadable) as error:
+    except (MigrationVerificationFailed, SavepointUnreadable) as error:
         raise InputError(str(error)) from None
     except InputError:
         raise

@@ -10,7 +10,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import bare_install
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import InputError
 
 if TYPE_CHECKING:

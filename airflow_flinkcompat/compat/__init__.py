@@ -12,7 +12,7 @@ from airflow_flinkcompat.lazy import lazy_names
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat.checker import check, check_engines
     from airflow_flinkcompat.compat.report import Finding, Report, Reports
-    from airflow_flinkcompat.compat.reports.advice import Circumstances
+    from airflow_flinkcompat.compat.reports.advice import ReportContext
     from airflow_flinkcompat.compat.reports.markdown import render_markdown, render_markdown_of_engines
     from airflow_flinkcompat.compat.reports.render import render_text, render_text_of_engines, report_rows
     from airflow_flinkcompat.compat.side import Side
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HOMES = {
     ".checker": ("check", "check_engines"),
     ".report": ("Finding", "Report", "Reports"),
-    ".reports.advice": ("Circumstances",),
+    ".reports.advice": ("ReportContext",),
     ".reports.markdown": ("render_markdown", "render_markdown_of_engines"),
     ".reports.render": ("render_text", "render_text_of_engines", "report_rows"),
     ".side": ("Side",),
@@ -31,7 +31,7 @@ _HOMES = {
 __all__ = [
     "ENGINES",
     "Basis",
-    "Circumstances",
+    "ReportContext",
     "Consequence",
     "Finding",
     "InputError",

@@ -20,7 +20,7 @@ from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.environments import environments
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.one_column import one_for_each_column
-from airflow_flinkcompat.compat.planner import Explained, Plans
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
@@ -109,7 +109,7 @@ def _check(
         raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
     if plans is not None and any(side.language != "sql" for side in sides):
         raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
-    explained = None if plans is None else Explained(change, plans, accepted=accepted)
+    explained = None if plans is None else ComparedPlans(change, plans, accepted=accepted)
     try:
         for side in sides:
             side.require_query()
@@ -151,7 +151,7 @@ def _check(
 
 
 def _with_migration(
-    report: Report, change: Change, explained: Explained | None, accepted: Collection[Accept]
+    report: Report, change: Change, explained: ComparedPlans | None, accepted: Collection[Accept]
 ) -> Report:
     """The report with what a rewritten savepoint would keep, where Flink takes the script but not its savepoint."""
     if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
@@ -198,7 +198,7 @@ def _roll_up(findings: list[Finding]) -> Outcome:
     return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
 
 
-def _evaluate(change: Change, explained: Explained | None) -> list[tuple[Level, Finding]]:
+def _evaluate(change: Change, explained: ComparedPlans | None) -> list[tuple[Level, Finding]]:
     """Every finding with the level at which it takes part, as the engine's adjusters leave it."""
     engine = BY_NAME[change.engine]
     planned = () if explained is None else explained.findings
@@ -210,7 +210,7 @@ def _evaluate(change: Change, explained: Explained | None) -> list[tuple[Level, 
     case = Case(change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle)
     adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
     if all(finding.outcome in SAFE for _, finding in adjusted):
-        adjusted = [(rule, _adjusted(finding, rule, case, engine.last_doubts)) for rule, finding in adjusted]
+        adjusted = [(rule, _adjusted(finding, rule, case, engine.safe_finding_adjusters)) for rule, finding in adjusted]
     return [(engine.level(rule), finding) for rule, finding in adjusted]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import UNREMARKABLE, Keep, Kept, Migration, OperatorMigration
+from airflow_flinkcompat.state.migration import UNREMARKABLE, Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.state.model import StateKind
 
 _HEADLINES = {
-    Kept.WHOLE: "MIGRATABLE: a rewritten savepoint keeps all of the state",
-    Kept.PARTIAL: "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state",
-    Kept.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps state of an operator",
+    MigrationExtent.WHOLE: "MIGRATABLE: a rewritten savepoint keeps all of the state",
+    MigrationExtent.PARTIAL: "PARTLY MIGRATABLE: a rewritten savepoint keeps some of the state",
+    MigrationExtent.NONE: "NOT MIGRATABLE: no rewritten savepoint keeps state of an operator",
 }
 _REFUSED = "NOT MIGRATABLE: one state cannot be kept, so that no savepoint is written"
 _KINDS = {StateKind.POSITIONS: "source", StateKind.SINK: "sink"}
@@ -53,7 +53,7 @@ class MigratedOperator:
     """
 
     operator: str
-    keep: Keep
+    keep: StateAction
     reason: str
     keeps: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class MigratedOperator:
 class MigrationReport:
     """What a rewritten savepoint keeps of a job's state: how much, and a line for each operator."""
 
-    kept: Kept
+    kept: MigrationExtent
     operators: tuple[MigratedOperator, ...]
 
     @classmethod
@@ -100,8 +100,8 @@ class MigrationReport:
     @property
     def headline(self) -> str:
         """How much is kept, in a sentence that begins with its word in capitals."""
-        kept_beside = any(each.keep in (Keep.REWRITTEN, Keep.MOVED) for each in self.operators)
-        return _REFUSED if self.kept is Kept.NONE and kept_beside else _HEADLINES[self.kept]
+        kept_beside = any(each.keep in (StateAction.REWRITTEN, StateAction.MOVED) for each in self.operators)
+        return _REFUSED if self.kept is MigrationExtent.NONE and kept_beside else _HEADLINES[self.kept]
 
     def lines(self) -> Iterator[str]:
         """What is kept, in words.
@@ -154,13 +154,13 @@ class MigrationReport:
         rows = (
             MigratedOperator(
                 row["operator"],
-                Keep(row["state"]),
+                StateAction(row["state"]),
                 row["reason"],
                 *(tuple(row[part]) for part in ("keeps", "begins", "gone")),
             )
             for row in data["operators"]
         )
-        return cls(Kept(data["kept"]), tuple(rows))
+        return cls(MigrationExtent(data["kept"]), tuple(rows))
 
 
 def _name(line: OperatorMigration) -> str:
@@ -173,7 +173,7 @@ def _name(line: OperatorMigration) -> str:
 
 def _kept(line: OperatorMigration) -> tuple[str, ...]:
     """The metrics that go on, in SQL's words, of an operator whose fields are known."""
-    if line.keep is Keep.REWRITTEN:
+    if line.keep is StateAction.REWRITTEN:
         found = (
             field.words
             for state in line.states
@@ -181,7 +181,11 @@ def _kept(line: OperatorMigration) -> tuple[str, ...]:
             if source is not None and not field.hidden
         )
         return tuple(each for each in dict.fromkeys(found) if each and each not in line.begun)
-    if line.keep in (Keep.CARRIED, Keep.MOVED) and line.new is not None and isinstance(line.new.layout, StateLayout):
+    if (
+        line.keep in (StateAction.CARRIED, StateAction.MOVED)
+        and line.new is not None
+        and isinstance(line.new.layout, StateLayout)
+    ):
         found = (field.words for state in line.new.layout.states for field in state.row if not field.hidden)
         return tuple(each for each in dict.fromkeys(found) if each)
     return ()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat import one_sided
 from airflow_flinkcompat.compat.checker import check
-from airflow_flinkcompat.compat.planner import example_plans
+from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.report import CATALOGUE, Report
 from airflow_flinkcompat.compat.reports.catalogue import (
     BY_CODE,

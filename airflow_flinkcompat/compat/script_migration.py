@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
-from airflow_flinkcompat.compat.planner import EQUAL
+from airflow_flinkcompat.compat.plan_comparison import EQUAL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.compiled.symbols import Symbols

@@ -22,7 +22,7 @@ class Known(StrEnum):
     NOT_KNOWN = "not known"
 
 
-class StoredPositions(StrEnum):
+class SourceState(StrEnum):
     """What a source writes into a savepoint of where it stands."""
 
     PARTITIONS = "partitions and their offsets"
@@ -69,19 +69,19 @@ class TableUse(StrEnum):
     LOOKUP = "looked up"
 
 
-class Effect(StrEnum):
+class OptionEffect(StrEnum):
     """What an option decides of a job that goes on from its savepoint, as the end of a sentence: "it decides …"."""
 
     TUNES = "how the same rows are read or written, such as how fast"
-    BEGINNING = "where a start without state begins"
+    STARTUP = "where a start without state begins"
     CREDENTIALS = "who connects, and how the connection is secured"
     ADDRESS = "where the system is reached"
     READ = "what is read"
     TARGET = "where it is written"
     DECODING = "how rows are read from bytes, and written as bytes"
     KEY = "under which key a result is written"
-    GUARANTEE = "whether each row counts exactly once, at least once, or perhaps never"
-    END = "where reading ends"
+    DELIVERY_GUARANTEE = "whether each row counts exactly once, at least once, or perhaps never"
+    BOUNDED_END = "where reading ends"
     STATE = "what is stored in savepoints, or which operators Flink plans"
     IGNORED = "nothing here, as only another use of the table reads it"
     NOT_KNOWN = "something that nobody has described"
@@ -128,7 +128,7 @@ class OptionFact:
     """
 
     key: str
-    effect: Effect
+    effect: OptionEffect
     ids: tuple[str, ...] = ()
     document: str = ""
     alias_of: str = ""
@@ -151,7 +151,7 @@ class OptionFact:
         return fnmatchcase(key, self.key)
 
 
-def facts(effect: Effect, document: str, *keys: str, says: str = "") -> tuple[OptionFact, ...]:
+def facts(effect: OptionEffect, document: str, *keys: str, says: str = "") -> tuple[OptionFact, ...]:
     """Facts of options of which one document says the same.
 
     Args:
@@ -170,7 +170,7 @@ READ_ONCE = (
     "a scan that had ended is not run again, so that nothing is read from the new place; one that had not begins again "
     "with rows that were read before"
 )
-"""What a restore does with a scan of :attr:`StoredPositions.ENDED` that is to read something else."""
+"""What a restore does with a scan of :attr:`SourceState.ENDED` that is to read something else."""
 
 
 @dataclass(frozen=True)
@@ -186,12 +186,12 @@ class SourceFacts:
         appends: Whether its rows are only ever added, as far as their format does not say otherwise.
         options: What each option does where the table is read.
         startup: Where it begins that is given no state; None where that cannot be told.
-        named_by: The option that says which table is read, in place of the name that the script gives it; "" where that
-            name never says it.
+        table_name_option: The option that says which table is read, in place of the name that the script gives it; ""
+            where that name never says it.
         document: The page or class that says so.
     """
 
-    positions: StoredPositions = StoredPositions.NOT_KNOWN
+    positions: SourceState = SourceState.NOT_KNOWN
     projection: Known = Known.NOT_KNOWN
     filters: Known = Known.NOT_KNOWN
     watermark: Known = Known.NOT_KNOWN
@@ -199,7 +199,7 @@ class SourceFacts:
     appends: Known = Known.NOT_KNOWN
     options: tuple[OptionFact, ...] = ()
     startup: Startup | None = None
-    named_by: str = ""
+    table_name_option: str = ""
     document: str = ""
 
 
@@ -209,26 +209,26 @@ class SinkFacts:
 
     Attributes:
         state: What a savepoint holds of it.
-        only_with: Options with the values under one of which alone it does; empty where it always does.
+        stateful_options: Options with the values under one of which alone it does; empty where it always does.
         operators: How many operators stand for it in a job, None where it is not known.
         upserts: Whether it takes the last row of a primary key, in place of what it replaces.
         updates: Whether it takes results that change without a primary key.
         primary_key: What Flink refuses its table for where that declares no primary key.
-        by_table_name: Whether the ids of operators that keep something are made of the table's name.
-        outlives_columns: Whether what a savepoint holds of it goes on under other columns of the table.
+        ids_use_table_name: Whether the ids of operators that keep something are made of the table's name.
+        state_survives_columns: Whether what a savepoint holds of it goes on under other columns of the table.
         options: What each option does where the table is written.
         ids: Restores of jobs with this sink that ended right.
         document: The page or class that says so.
     """
 
     state: SinkState = SinkState.NOT_KNOWN
-    only_with: tuple[tuple[str, str], ...] = ()
+    stateful_options: tuple[tuple[str, str], ...] = ()
     operators: int | None = None
     upserts: Known = Known.NOT_KNOWN
     updates: Known = Known.NOT_KNOWN
     primary_key: KeyDemand = KeyDemand.NOT_KNOWN
-    by_table_name: bool = False
-    outlives_columns: bool = False
+    ids_use_table_name: bool = False
+    state_survives_columns: bool = False
     options: tuple[OptionFact, ...] = ()
     ids: tuple[str, ...] = ()
     document: str = ""
@@ -242,7 +242,9 @@ class SinkFacts:
         Returns:
             Nothing where none of the options is given under which alone it keeps something.
         """
-        needless = self.only_with and all(options.get(key, "").lower() != value for key, value in self.only_with)
+        needless = self.stateful_options and all(
+            options.get(key, "").lower() != value for key, value in self.stateful_options
+        )
         return SinkState.NONE if needless else self.state
 
 
@@ -311,7 +313,7 @@ class ConnectorFacts:
         other = next(elsewhere, None)
         if other is None:
             return None
-        return OptionFact(key, Effect.IGNORED, document=f"an option of tables that are {other.value}")
+        return OptionFact(key, OptionEffect.IGNORED, document=f"an option of tables that are {other.value}")
 
 
 def _longest(options: tuple[OptionFact, ...], key: str) -> OptionFact | None:

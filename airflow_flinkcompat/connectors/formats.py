@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from airflow_flinkcompat.connectors.facts import Effect, FormatFacts, Known, OptionFact, facts
+from airflow_flinkcompat.connectors.facts import FormatFacts, Known, OptionEffect, OptionFact, facts
 
 _PAGE = "Formats pages of Flink's documentation"
 
 
 def _decoding(*names: str, says: str = "") -> tuple[OptionFact, ...]:
-    return facts(Effect.DECODING, _PAGE, *names, says=says)
+    return facts(OptionEffect.DECODING, _PAGE, *names, says=says)
 
 
 _JSON = (
     OptionFact(
-        "ignore-parse-errors", Effect.DECODING, ("ks-stateless-ignore-parse-errors", "ks-group-ignore-parse-errors")
+        "ignore-parse-errors",
+        OptionEffect.DECODING,
+        ("ks-stateless-ignore-parse-errors", "ks-group-ignore-parse-errors"),
     ),
-    OptionFact("fail-on-missing-field", Effect.DECODING, ("ks-stateless-fail-on-missing", "ks-tumble-fail-on-missing")),
+    OptionFact(
+        "fail-on-missing-field", OptionEffect.DECODING, ("ks-stateless-fail-on-missing", "ks-tumble-fail-on-missing")
+    ),
     *_decoding(
         "timestamp-format.standard",
         "map-null-key.mode",

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
@@ -22,13 +22,13 @@ from airflow_flinkcompat.deploy.restore_test.template import kept_template, opti
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.state.migration import Accept, Keep, Kept, Migration
+from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExtent, StateAction
 
-_ORDER = (Kept.NONE, Kept.PARTIAL, Kept.WHOLE)
+_ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
 class SavepointMigration:
@@ -56,7 +56,7 @@ class SavepointMigration:
         cluster: Cluster,
         live: JobRef | None,
         *,
-        at_least: Kept,
+        at_least: MigrationExtent,
         plan_dir: str | None,
         rehearsed: bool,
         log: Callable[[str], None],
@@ -103,7 +103,7 @@ class SavepointMigration:
                 )
         except InputError as error:
             raise DeployError(str(error)) from None
-        except (NotMigratable, MigrationUnsound, SavepointUnreadable) as error:
+        except (NotMigratable, MigrationVerificationFailed, SavepointUnreadable) as error:
             raise DeployError(str(error)) from None
         except DeployError:
             raise
@@ -170,11 +170,13 @@ class SavepointMigration:
             (made,) = migrations(self._old, self._new, plans, accepted=self._accepted)
         except InputError as error:
             raise DeployRefused(str(error)) from None
-        if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is Kept.NONE:
+        if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is MigrationExtent.NONE:
             why = "; ".join(
                 f"{each.operator}: {each.state}"
                 for each in MigrationReport.of(made).operators
-                if each.keep in (Keep.IMPOSSIBLE, Keep.DROPPED, Keep.BEGINS) or each.begins or each.gone
+                if each.keep in (StateAction.IMPOSSIBLE, StateAction.DROPPED, StateAction.BEGINS)
+                or each.begins
+                or each.gone
             )
             raise DeployRefused(
                 f"a migration keeps less than was decided on ({made.kept}, not {self._at_least}): {why}. Check the "

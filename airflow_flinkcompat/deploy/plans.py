@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.deploy.errors import PlansUnavailable
 from airflow_flinkcompat.deploy.target import PlanCompiler, Target
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.compat.planner import Plans
+    from airflow_flinkcompat.compat.plan_comparison import Plans
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.restore_test import Cluster
     from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation

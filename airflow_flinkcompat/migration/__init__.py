@@ -1,7 +1,14 @@
 """State migration: a savepoint of one job rewritten into one that another job reads."""
 
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.verifying import MigrationUnsound, verify
+from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed, verify
 from airflow_flinkcompat.migration.writing import WrittenState, migrate_savepoint, write_migrated
 
-__all__ = ["MigrationUnsound", "NotMigratable", "WrittenState", "migrate_savepoint", "verify", "write_migrated"]
+__all__ = [
+    "MigrationVerificationFailed",
+    "NotMigratable",
+    "WrittenState",
+    "migrate_savepoint",
+    "verify",
+    "write_migrated",
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.migration.entries import GroupChange, StoredKey
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.lists import elements
+from airflow_flinkcompat.migration.operator_state import elements
 from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind

@@ -20,9 +20,9 @@ from airflow_flinkcompat.migration.entries import (
     value_merger,
 )
 from airflow_flinkcompat.migration.fields import begin, row_change
-from airflow_flinkcompat.migration.lists import BROADCAST, elements, header_of
+from airflow_flinkcompat.migration.operator_state import BROADCAST, elements, header_of
 from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
-from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
+from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.key_groups import key_group
@@ -33,17 +33,17 @@ from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, Sav
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import NamedState, Stored
-from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
+from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _STAMP = 8
 _SUM = (1 << 128) - 1
-Kept = Callable[[bytes], bytes]
+ComparedPart = Callable[[bytes], bytes]
 Merge = Callable[[bytes, bytes], bytes]
 Counted = Callable[[bytes, bytes], tuple[int, bytes]]
 
 
-class MigrationUnsound(Exception):
+class MigrationVerificationFailed(Exception):
     """A written savepoint does not hold what it should; says of which state, and what."""
 
 
@@ -68,23 +68,23 @@ def verify(
         workers: Who reads; None: this process.
 
     Raises:
-        MigrationUnsound: Something differs. No job may start from the savepoint.
+        MigrationVerificationFailed: Something differs. No job may start from the savepoint.
         SavepointUnreadable: It cannot be read back.
     """
-    workers = workers or ThisProcess()
+    workers = workers or LocalWorkers()
     old = {each.id: each for each in read_metadata(source).operators}
     new = {each.id: each for each in (written or read_metadata(target)).operators}
     seed = secrets.randbits(32)
     for line in migration.of_savepoint({each.id for each in old.values() if each.has_state}):
-        if line.old is None or line.new is None or line.keep in (Keep.IMPOSSIBLE, Keep.BEGINS):
+        if line.old is None or line.new is None or line.keep in (StateAction.IMPOSSIBLE, StateAction.BEGINS):
             continue
         before, after = old[line.old.id], new.get(line.new.id)
         if after is None:
-            raise MigrationUnsound(f"{line.new.name} is missing")
+            raise MigrationVerificationFailed(f"{line.new.name} is missing")
         lists = _lists if before.parallelism <= after.parallelism else _elements
         if lists(source, before) != lists(target, after):
-            raise MigrationUnsound(f"{line.new.name}: what it keeps beside its keys differs")
-        kept = line if line.keep is Keep.REWRITTEN else None
+            raise MigrationVerificationFailed(f"{line.new.name}: what it keeps beside its keys differs")
+        kept = line if line.keep is StateAction.REWRITTEN else None
         in_groups = kept is not None or before.max_parallelism != after.max_parallelism
         sides = (
             _Side(source, before.max_parallelism, kept, False, in_groups, seed, slices(line, before, source)),
@@ -93,7 +93,7 @@ def verify(
         found = [_totals(side, operator, workers) for side, operator in zip(sides, (before, after), strict=True)]
         for name in sorted({*found[0], *found[1]}):
             if found[0].get(name, _Total()) != found[1].get(name, _Total()):
-                raise MigrationUnsound(f"{line.new.name}: what is kept of its state {name} differs")
+                raise MigrationVerificationFailed(f"{line.new.name}: what is kept of its state {name} differs")
 
 
 def _lists(path: str, operator: OperatorState) -> object:
@@ -222,7 +222,7 @@ def _count(
     side: _Side,
     number: int,
     group: bytes,
-    counted: Sequence[Sequence[tuple[_Total, Kept, Merge | None, Counted | None]]],
+    counted: Sequence[Sequence[tuple[_Total, ComparedPart, Merge | None, Counted | None]]],
     timers: Sequence[bool],
     totals: dict[str, _Total],
 ) -> None:
@@ -239,7 +239,7 @@ def _count(
             begin_of_row, end_of_row = row_place(told, timers[state])
             if key[:prefix] != head or key_group(told[begin_of_row:end_of_row], side.groups) != number:
                 found = "a key stands in another key group than Flink looks for it in"
-                raise MigrationUnsound(found) if side.new else SavepointUnreadable(found)
+                raise MigrationVerificationFailed(found) if side.new else SavepointUnreadable(found)
             if key_of is not None:
                 parts = StoredKey.read(told, timers[state])
                 told = replace(parts, row=key_of(parts.row)).to_bytes()
@@ -268,7 +268,7 @@ def _key(side: _Side) -> RowChange | None:
     return None if side.line is None or side.new else key_change(side.line)
 
 
-def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, Kept, Counted | None]]:
+def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart, Counted | None]]:
     """The new states that an old or new one counts for, and what of its values is compared."""
     if side.line is None or state.kind is KeyedStateKind.TIMERS:
         yield state.name, _whole, None
@@ -286,7 +286,7 @@ def _whole(value: bytes) -> bytes:
     return value
 
 
-def _kept(state: StateRewrite, new: bool) -> Kept:
+def _kept(state: StateRewrite, new: bool) -> ComparedPart:
     """What of a value goes on. What begins in it must stand there as it begins, and nothing beside the fields."""
     stored, other = (state.new, state.old) if new else (state.old, state.new)
     assert stored is not None
@@ -300,7 +300,7 @@ def _kept(state: StateRewrite, new: bool) -> Kept:
     return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
 
 
-def _kept_rows(state: StateRewrite, stored: NamedState, new: bool) -> Kept:
+def _kept_rows(state: StateRewrite, stored: NamedState, new: bool) -> ComparedPart:
     """The kept fields of rows, as the new operator has them, in the order of the old ones."""
     assert state.old is not None
     if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
@@ -338,13 +338,13 @@ def _kept_fields(state: StateRewrite, stored: NamedState, new: bool) -> tuple[Ro
     )
 
 
-def _nothing_beside(stored: NamedState, taken: Kept, again: Kept, new: bool) -> Kept:
+def _nothing_beside(stored: NamedState, taken: ComparedPart, again: ComparedPart, new: bool) -> ComparedPart:
     """What takes the kept fields, and refuses what holds something beside them and what begins now."""
 
     def kept(value: bytes) -> bytes:
         found = taken(value)
         if again(found if new else value) != value:
-            raise MigrationUnsound(f"a row of the state {stored.name} holds something beside its fields")
+            raise MigrationVerificationFailed(f"a row of the state {stored.name} holds something beside its fields")
         return found
 
     return kept

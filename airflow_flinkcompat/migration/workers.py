@@ -82,7 +82,7 @@ def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyG
     return parts
 
 
-class ThisProcess:
+class LocalWorkers:
     """Does one part after the other here; what is scattered lies in nameless files until it is gathered.
 
     Args:

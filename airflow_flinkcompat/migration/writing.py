@@ -16,12 +16,12 @@ from io import BytesIO
 from upath import UPath
 
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.lists import put_together
+from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
 from airflow_flinkcompat.migration.slices import slices, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
-from airflow_flinkcompat.migration.workers import ThisProcess, Workers, read_parts
+from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
 from airflow_flinkcompat.savepoint.key_groups import group_ranges
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader
@@ -36,7 +36,7 @@ from airflow_flinkcompat.savepoint.metadata import (
 from airflow_flinkcompat.savepoint.store import StoredContent, open_handle, read_handle, read_metadata
 from airflow_flinkcompat.state.from_savepoint import layout_of
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import Keep, Migration, OperatorMigration
+from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction
 from airflow_flinkcompat.state.model import StateKind
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 
@@ -72,7 +72,7 @@ def migrate_savepoint(
 
     Raises:
         NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
-        MigrationUnsound: What was written is not what was read; it is no savepoint.
+        MigrationVerificationFailed: What was written is not what was read; it is no savepoint.
         SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
     """
     run = _Writing(source, template, target, now, workers)
@@ -115,7 +115,7 @@ class _Writing:
     def __init__(self, source: str, template: str, target: str, now: int, workers: Workers | None = None) -> None:
         self._source, self._template, self._now = source, template, now
         self.target = TargetFolder(UPath(_plain(target)))
-        self.workers = workers or ThisProcess(self.target.disk)
+        self.workers = workers or LocalWorkers(self.target.disk)
         self._old = {each.id: each for each in read_metadata(source).operators}
         self._head = read_metadata(source)
         self._new = read_metadata(template)
@@ -149,15 +149,15 @@ class _Writing:
     def _matched(self, migration: Migration) -> Mapping[str, OperatorMigration]:
         """The lines by the identity of the new operator. Every state of the old savepoint is in one of them."""
         for line in migration.operators:
-            if line.keep is Keep.IMPOSSIBLE:
+            if line.keep is StateAction.IMPOSSIBLE:
                 raise NotMigratable(f"the state of {_name(line)} cannot be kept: {line.reason}")
-            if line.keep is Keep.DROPPED and line.old is not None and line.old.kind is StateKind.SINK:
+            if line.keep is StateAction.DROPPED and line.old is not None and line.old.kind is StateKind.SINK:
                 raise NotMigratable(f"what sink {line.old.name} has not committed would be lost")
         templates = {operator.id for operator in self._new.operators}
         taken = {}
         lines = tuple(migration.of_savepoint({each.id for each in self._old.values() if each.has_state}))
         for line in lines:
-            if line.keep in (Keep.BEGINS, Keep.DROPPED) or line.old is None or line.new is None:
+            if line.keep in (StateAction.BEGINS, StateAction.DROPPED) or line.old is None or line.new is None:
                 continue
             if line.old.id not in self._old:
                 raise NotMigratable(f"the savepoint holds no {_name(line)}: it is not one of the old script")
@@ -198,7 +198,7 @@ class _Writing:
         keyed = tuple(each.keyed for each in old.subtasks or () if each.keyed is not None)
         if not keyed:
             return state, {}
-        if made.keep is not Keep.REWRITTEN and new.max_parallelism == old.max_parallelism:
+        if made.keep is not StateAction.REWRITTEN and new.max_parallelism == old.max_parallelism:
             carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
             return replace(state, subtasks=carried), {}
         for each in keyed:
@@ -267,7 +267,7 @@ class _Writing:
         stored = [(each, read_handle(each.handle, self._source)) for each in managed]
         if not stored:
             return SubtaskState(index)
-        lists, content = put_together(stored)
+        lists, content = merge_operator_state(stored)
         handle = self.target.copy(StoredContent("lists", len(content), BytesIO(content)))
         return SubtaskState(index, OperatorLists(lists, handle))
 
@@ -291,7 +291,7 @@ def _empty(operator: OperatorState) -> OperatorState:
 
 def _in_full(made: OperatorMigration) -> OperatorMigration:
     """The same with where its parts come from, of an operator that is carried as it is to other key groups."""
-    if made.keep is Keep.REWRITTEN:
+    if made.keep is StateAction.REWRITTEN:
         return made
     layout = made.new.layout if made.new is not None else None
     if not isinstance(layout, StateLayout):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_flinkcompat.compat import Circumstances, Report, Side
-    from airflow_flinkcompat.compat.planner import Plans
+    from airflow_flinkcompat.compat import Report, ReportContext, Side
+    from airflow_flinkcompat.compat.plan_comparison import Plans
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
     from airflow_flinkcompat.model import AcceptName
@@ -240,12 +240,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             accepted=self.accept,
         )
 
-    def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> Circumstances:
+    def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:
         """What the ledger and this DAG know of the change beside the script."""
         from airflow_flinkcompat.backfill import why_refused
-        from airflow_flinkcompat.compat import Circumstances
+        from airflow_flinkcompat.compat import ReportContext
 
-        return Circumstances(
+        return ReportContext(
             deployment=self.deployment,
             job_id=head.job_id or "",
             entry=head.number,
@@ -299,7 +299,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             return True
         return status is not None and not status.terminal
 
-    def _log_verdict(self, report: Report, head: HeadEntry, branch: str, pointer: str, known: Circumstances) -> None:
+    def _log_verdict(self, report: Report, head: HeadEntry, branch: str, pointer: str, known: ReportContext) -> None:
         from airflow_flinkcompat.compat import render_text, report_rows
 
         self.log.info(

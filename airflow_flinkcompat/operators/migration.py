@@ -66,7 +66,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.spark_migration import migration_workers
-        from airflow_flinkcompat.state.migration import Accept, Kept
+        from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 
         head = ledger.head()
         if head is None or summary.migration is None:
@@ -79,7 +79,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             side,
             Cluster(target, self.hook.location()),
             head.job_id,
-            at_least=Kept(summary.migration),
+            at_least=MigrationExtent(summary.migration),
             plan_dir=self.plan_dir or None,
             rehearsed=self.rehearse,
             accepted=tuple(map(Accept, summary.accepted)),

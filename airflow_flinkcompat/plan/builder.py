@@ -54,7 +54,7 @@ def build_program(
     Args:
         script: The parsed script.
         settings: Options by key that are in force before the script's own ``SET`` statements.
-        functions: Declarations of the functions that the script only uses.
+        functions: DdlEffects of the functions that the script only uses.
         catalog: DDL of tables that the script does not declare.
 
     Returns:

@@ -9,7 +9,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
-from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered, Spill, Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -24,7 +24,7 @@ R = TypeVar("R")
 SPARK_FROM = 2 << 30
 """From how many bytes of keyed state on Spark shares the work by itself."""
 _PART = 64 << 20
-_ERRORS = (MigrationUnsound, NotMigratable, SavepointUnreadable)
+_ERRORS = (MigrationVerificationFailed, NotMigratable, SavepointUnreadable)
 
 
 @contextmanager
@@ -110,7 +110,7 @@ class SparkWorkers:
             What came of each, in order.
 
         Raises:
-            MigrationUnsound: As of the work; so with the others.
+            MigrationVerificationFailed: As of the work; so with the others.
             NotMigratable: As of the work.
             SavepointUnreadable: As of the work.
         """
@@ -137,7 +137,7 @@ class SparkWorkers:
             What came of each range, in order.
 
         Raises:
-            MigrationUnsound: As of the work; so with the others.
+            MigrationVerificationFailed: As of the work; so with the others.
             NotMigratable: As of the work.
             SavepointUnreadable: As of the work.
         """

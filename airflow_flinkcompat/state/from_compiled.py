@@ -22,10 +22,10 @@ from airflow_flinkcompat.state.compiled.states import (
 )
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols, joined
-from airflow_flinkcompat.state.compiled.windows import sliced_window, unwindowed
+from airflow_flinkcompat.state.compiled.windows import meaning_without_window, sliced_window
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import call_over
-from airflow_flinkcompat.state.layouts.of_plan import layout
+from airflow_flinkcompat.state.layouts.compiled_node import layout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 
@@ -136,15 +136,15 @@ class CompiledState:
     operators: tuple[tuple[str, CompiledOperator], ...]
 
     @cached_property
-    def fed(self) -> tuple[frozenset[CompiledOperator], ...]:
+    def stateful_downstream(self) -> tuple[frozenset[CompiledOperator], ...]:
         """For every node of the plan the operators that keep something, and the sinks, to which rows of it come."""
         of_nodes = {operator.node.place: operator for _, operator in self.operators}
-        fed: list[set[CompiledOperator]] = [set() for _ in self.plan.nodes]
+        stateful_downstream: list[set[CompiledOperator]] = [set() for _ in self.plan.nodes]
         for node in reversed(self.plan.nodes):  # each stands behind its inputs
             of_node = {of_nodes[node.place]} if node.place in of_nodes else set()
             for place in node.inputs:
-                fed[place] |= fed[node.place] | of_node
-        return tuple(map(frozenset, fed))
+                stateful_downstream[place] |= stateful_downstream[node.place] | of_node
+        return tuple(map(frozenset, stateful_downstream))
 
 
 def compiled_state(
@@ -215,19 +215,22 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     means = {Aspect.MEANING}
     if isinstance(stored, LayoutUnknown):
         said, means = frozenset(), {Aspect.MEANING, Aspect.LAYOUT}
-    meaning, unmeasured = (
+    meaning, unverified = (
         tuple((name, value) for (aspect, name), value in operator.facets.items() if aspect in of and name not in said)
         for of in (means, {Aspect.OTHER})
     )
     name = _NAMES[kind](node)
     behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
-    told = StateSpec(kind, name, number, stored, meaning, unmeasured, behind)
-    fed = compiled.fed[node.place]
-    told = replace(told, sinks=frozenset(sink_identifier(each.node) for each in fed if each.node.kind == "sink"))
+    told = StateSpec(kind, name, number, stored, meaning, unverified, behind)
+    stateful_downstream = compiled.stateful_downstream[node.place]
+    told = replace(
+        told, sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind == "sink")
+    )
     if kind is StateKind.POSITIONS:
         options = node.config["scanTableSource"]["table"].get("resolvedTable", {}).get("options", {})
         above = Counter(
-            (_NAMES[_kind(each.node)](each.node), each.facets.get((Aspect.MEANING, "rows below"))) for each in fed
+            (_NAMES[_kind(each.node)](each.node), each.facets.get((Aspect.MEANING, "rows below")))
+            for each in stateful_downstream
         )
         told = replace(told, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
     if node.kind in AGGREGATIONS:
@@ -252,9 +255,11 @@ def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: 
 
     return replace(
         told,
-        unfiltered=meaning("rows below", lambda rows: symbols.unfiltered(rows) if isinstance(rows, int) else rows),
+        meaning_without_filter=meaning(
+            "rows below", lambda rows: symbols.meaning_without_filter(rows) if isinstance(rows, int) else rows
+        ),
         windows=sliced_window(operator.facets[Aspect.MEANING, "window"]),
-        unwindowed=meaning("window", unwindowed),
+        meaning_without_window=meaning("window", meaning_without_window),
     )
 
 
@@ -280,8 +285,8 @@ def _with_computed(told: StateSpec, node: Node, meanings: Mapping[int, Hashable]
     def of(columns: Columns) -> frozenset[Hashable]:
         return frozenset(meanings[place] for place in columns if place in meanings)
 
-    together, deciding = computed_columns(plan, node)
-    return replace(told, together=frozenset(map(of, together)), deciding=of(deciding))
+    jointly_used, filtering = computed_columns(plan, node)
+    return replace(told, jointly_used=frozenset(map(of, jointly_used)), filtering=of(filtering))
 
 
 def _committers(writer: str, graph: StreamGraph) -> tuple[str, ...]:

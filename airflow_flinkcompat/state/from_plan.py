@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import product
 
 from airflow_flinkcompat.connectors import registry
-from airflow_flinkcompat.connectors.facts import SinkState, StoredPositions
+from airflow_flinkcompat.connectors.facts import SinkState, SourceState
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
@@ -32,10 +32,10 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.of_aggregation import planned_calls
-from airflow_flinkcompat.state.layouts.of_operator import operator_layout
-from airflow_flinkcompat.state.layouts.of_rows import JOINS, RANKS
-from airflow_flinkcompat.state.model import JobState, NotPredicted, StateKind, StateSpec
+from airflow_flinkcompat.state.layouts.script_aggregation import planned_calls
+from airflow_flinkcompat.state.layouts.script_operator import operator_layout
+from airflow_flinkcompat.state.layouts.script_rows import JOINS, RANKS
+from airflow_flinkcompat.state.model import JobState, JobStateUnknown, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.state.planned.aggregations import aggregated_table, aggregation_operators
 from airflow_flinkcompat.state.planned.job import (
@@ -44,16 +44,16 @@ from airflow_flinkcompat.state.planned.job import (
     SCAN,
     STATEFUL,
     WRITER,
-    Kinds,
+    OperatorKinds,
+    OperatorsUnknown,
     PlannedJob,
-    Unsure,
     check_functions,
     check_no_operators,
     check_planning,
 )
 from airflow_flinkcompat.state.planned.lookups import lookup_operators, waiting_rows
-from airflow_flinkcompat.state.planned.sinks import told_sink
-from airflow_flinkcompat.state.planned.sources import log_at_head, stateless_operators, told_source
+from airflow_flinkcompat.state.planned.sinks import derive_sink
+from airflow_flinkcompat.state.planned.sources import derive_source, stateless_operators, table_with_only_state
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 _FAMILIES = {
@@ -66,7 +66,7 @@ _FAMILIES = {
 _TIME_TO_LIVE = "table.exec.state.ttl"
 
 
-def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | NotPredicted:
+def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | JobStateUnknown:
     """What the job of one query keeps.
 
     Args:
@@ -79,8 +79,8 @@ def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState 
     """
     try:
         return _job_state(PlannedJob(output, pipeline, program))
-    except Unsure as error:
-        return NotPredicted(str(error))
+    except OperatorsUnknown as error:
+        return JobStateUnknown(str(error))
 
 
 def sole_layout(
@@ -101,7 +101,7 @@ def sole_layout(
     return _operator_layout(PlannedJob(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
 
 
-def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> JobState | NotPredicted:
+def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> JobState | JobStateUnknown:
     """What the job of a query with one stateful operator keeps, without the ids.
 
     That is enough to say what a rewritten savepoint would keep.
@@ -117,35 +117,35 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
     """
     found = operators(output)
     if len(found) != 1:
-        return NotPredicted("only one operator straight over tables is told")
+        return JobStateUnknown("only one operator straight over tables is told")
     job, operator = PlannedJob(output, pipeline, program), found[0]
     layout = _operator_layout(job, operator, symbols)
     if isinstance(layout, LayoutUnknown):
-        return NotPredicted(layout.reason)
+        return JobStateUnknown(layout.reason)
     try:
         check_no_operators(output.segment)
         conditions = (part for segment in (output.segment, *operator.segments) for part in segment.filters)
         check_functions(job, (*output.columns, *operator.expressions, *conditions))
         read = [job.table(segment.origin.table) for segment in operator.segments if isinstance(segment.origin, Source)]
-        _, sink = told_sink(job)
-    except Unsure as error:
-        return NotPredicted(str(error))
+        _, sink = derive_sink(job)
+    except OperatorsUnknown as error:
+        return JobStateUnknown(str(error))
     if isinstance(operator, JoinOperator) and operator.join != "INNER" and output.segment.filters:
-        return NotPredicted("a condition above an outer join may make an inner join of it")
+        return JobStateUnknown("a condition above an outer join may make an inner join of it")
     computed = output.segment.filters or any(isinstance(column, FunctionCall) for column in output.columns)
     if computed and not isinstance(operator, AggregateOperator):
-        return NotPredicted("what is computed above stored rows may ask a column that begins with NULL in them")
+        return JobStateUnknown("what is computed above stored rows may ask a column that begins with NULL in them")
     if len({table.name for table in read}) < len(read):
-        return NotPredicted("a table that is read twice may be one source or two")
+        return JobStateUnknown("a table that is read twice may be one source or two")
     told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
     if isinstance(operator, AggregateOperator):
         told = _with_windows(_with_outputs(told, operator, output), operator, read)
     specs = [*(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read), told]
     if sink is not SinkState.NONE:
         written = job.table(output.sink)
-        by_name = registry.sink(written.option("connector")).outlives_columns
+        by_name = registry.sink(written.option("connector")).state_survives_columns
         into = None if by_name else (written, output.columns, output.types)
-        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.options, unmeasured=into))
+        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.options, unverified=into))
     return JobState((), tuple(specs))
 
 
@@ -160,9 +160,9 @@ def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Outpu
     segment = replace(aggregation.segment, filters=frozenset())
     return replace(
         told,
-        unfiltered=(told.name, segment, aggregation.window),
-        together=frozenset(read([column]) for column in output.columns),
-        deciding=read(output.segment.filters),
+        meaning_without_filter=(told.name, segment, aggregation.window),
+        jointly_used=frozenset(read([column]) for column in output.columns),
+        filtering=read(output.segment.filters),
     )
 
 
@@ -179,7 +179,12 @@ def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterabl
     return replace(
         told,
         windows=SlicedWindow.of(assigned.window) if sliced else None,
-        unwindowed=(told.name, replace(aggregation.segment, windows=()), assigned.time, assigned.time_attribute),
+        meaning_without_window=(
+            told.name,
+            replace(aggregation.segment, windows=()),
+            assigned.time,
+            assigned.time_attribute,
+        ),
     )
 
 
@@ -189,22 +194,22 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
         case AggregateOperator():
             name = _FAMILIES[operator.kind]
             meaning: tuple[object, ...] = operator.segment, operator.window
-            unmeasured: tuple[object, ...] = ()
+            unverified: tuple[object, ...] = ()
         case RankOperator():
             name = RANKS[operator.kind]
             meaning = operator.segment, operator.window, frozenset(operator.partition), operator.order, operator.last
             # Whether the rank is put out changes nothing of what is stored by window (measured).
             number_read = operator.window is None and operator.number_read
-            unmeasured = operator.first, number_read, time_to_live
+            unverified = operator.first, number_read, time_to_live
         case JoinOperator():
             name = JOINS[operator.form]
             inner = operator.form is not JoinForm.REGULAR or operator.join == "INNER"
             decides, may_decide = ((), operator.conditions) if inner else (operator.conditions, ())
             meaning = operator.segments, operator.keys, operator.times, decides
-            unmeasured = operator.join, operator.bounds, may_decide, time_to_live
+            unverified = operator.join, operator.bounds, may_decide, time_to_live
         case _:
             raise AssertionError(f"a layout of {operator.kind} was told")
-    return StateSpec(StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unmeasured=unmeasured)
+    return StateSpec(StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unverified=unverified)
 
 
 def _operator_layout(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | LayoutUnknown:
@@ -212,8 +217,8 @@ def _operator_layout(job: PlannedJob, operator: Operator, symbols: Symbols) -> S
         check_planning(job)
         for segment in operator.segments:
             if isinstance(segment.origin, Source):
-                told_source(job, segment.origin)
-    except Unsure as error:
+                derive_source(job, segment.origin)
+    except OperatorsUnknown as error:
         return LayoutUnknown(str(error))
     return _stored(job, operator, symbols)
 
@@ -233,8 +238,8 @@ def _job_state(job: PlannedJob) -> JobState:
     aggregation: AggregateOperator | None = None
     waiting: StateSpec | None = None
     if isinstance(top, Source):
-        head = log_at_head(job, top)
-        source = head or told_source(job, top)
+        head = table_with_only_state(job, top)
+        source = head or derive_source(job, top)
         lower = stateless_operators(job, source, at_head=head is not None)
     elif isinstance(top, JoinOperator) and top.form is JoinForm.LOOKUP:
         source, lower = lookup_operators(job, top)
@@ -243,11 +248,11 @@ def _job_state(job: PlannedJob) -> JobState:
         source, aggregation = aggregated_table(job, top)
         lower = aggregation_operators(job, top, source)
     else:
-        raise Unsure("only queries over one table, with at most one lookup or aggregation, are known")
-    sink, state = told_sink(job)
+        raise OperatorsUnknown("only queries over one table, with at most one lookup or aggregation, are known")
+    sink, state = derive_sink(job)
     graphs = tuple(_line((*below, *behind)) for below, behind in product(dict.fromkeys(lower), sink))
     specs = []
-    if registry.source(source.option("connector")).positions is not StoredPositions.NOTHING:
+    if registry.source(source.option("connector")).positions is not SourceState.NOTHING:
         specs.append(StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN)))
     if aggregation is not None:
         kind = next(kind for kind in lower[0] if kind in STATEFUL)
@@ -270,7 +275,7 @@ def _taken_in(aggregation: AggregateOperator) -> Hashable:
     return rows, replace(assigned, window=window)
 
 
-def _line(kinds: Kinds) -> StreamGraph:
+def _line(kinds: OperatorKinds) -> StreamGraph:
     """One operator behind the other, in one task but where rows are spread by their key."""
     return StreamGraph(
         tuple(

@@ -10,19 +10,19 @@ from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateLay
 from airflow_flinkcompat.state.model import JobState, StateSpec
 
 
-class StateMove(StrEnum):
+class RestoreEffect(StrEnum):
     """Where a state goes."""
 
     CARRIED = "it goes to the same operator"
-    MISREAD = "it goes to an operator that stores alike and means something else"
+    SILENTLY_WRONG = "it goes to an operator that stores alike and means something else"
     REFUSED = "it goes to an operator that stores something else: the job fails at its restore"
-    TAKEN = "it goes to an operator that keeps something else, or nothing"
-    GONE = "no operator has its id: the savepoint is refused at submit"
+    WRONG_OPERATOR = "it goes to an operator that keeps something else, or nothing"
+    UNCLAIMED = "no operator has its id: the savepoint is refused at submit"
     NEW = "it begins empty"
     NOT_KNOWN = "it cannot be told"
 
 
-BAD_MOVES = (StateMove.GONE, StateMove.TAKEN, StateMove.REFUSED, StateMove.MISREAD)
+BAD_MOVES = (RestoreEffect.UNCLAIMED, RestoreEffect.WRONG_OPERATOR, RestoreEffect.REFUSED, RestoreEffect.SILENTLY_WRONG)
 """What a plain restore makes of a state that does not fit, the earliest end first.
 
 Of the measured changes of which both sides are told each ended so (``tests/state/test_mapping.py``).
@@ -33,12 +33,12 @@ Of the measured changes of which both sides are told each ended so (``tests/stat
 class MappedState:
     """One state: before, after, and where it goes."""
 
-    move: StateMove
+    move: RestoreEffect
     old: StateSpec | None
     new: StateSpec | None
 
 
-def worst_move(mapped: Iterable[MappedState]) -> StateMove:
+def worst_move(mapped: Iterable[MappedState]) -> RestoreEffect:
     """How a plain restore ends, by what becomes of each state.
 
     Args:
@@ -49,7 +49,7 @@ def worst_move(mapped: Iterable[MappedState]) -> StateMove:
         and ``CARRIED`` where every state goes on.
     """
     moves = {each.move for each in mapped if each.old is not None}
-    return next((move for move in (*BAD_MOVES, StateMove.NOT_KNOWN) if move in moves), StateMove.CARRIED)
+    return next((move for move in (*BAD_MOVES, RestoreEffect.NOT_KNOWN) if move in moves), RestoreEffect.CARRIED)
 
 
 def diff(old: JobState, new: JobState) -> tuple[MappedState, ...]:
@@ -65,37 +65,37 @@ def diff(old: JobState, new: JobState) -> tuple[MappedState, ...]:
     known = {spec.id: spec for spec in new.specs if spec.id}
     found = [_mapped(spec, known.get(spec.id) if spec.id else None, new) for spec in old.specs]
     taken = {spec.id for spec in old.specs}
-    begins = (MappedState(StateMove.NEW, None, spec) for spec in new.specs if spec.id not in taken or not spec.id)
+    begins = (MappedState(RestoreEffect.NEW, None, spec) for spec in new.specs if spec.id not in taken or not spec.id)
     return (*found, *begins)
 
 
 def _mapped(old: StateSpec, new: StateSpec | None, job: JobState) -> MappedState:
     if not old.id:
-        return MappedState(StateMove.NOT_KNOWN, old, None)
+        return MappedState(RestoreEffect.NOT_KNOWN, old, None)
     if new is not None:
         return MappedState(_met(old, new), old, new)
-    match job.has(old.id):
+    match job.has_operator(old.id):
         case None:
-            return MappedState(StateMove.NOT_KNOWN, old, None)
+            return MappedState(RestoreEffect.NOT_KNOWN, old, None)
         case True:
-            return MappedState(StateMove.TAKEN, old, None)
-    return MappedState(StateMove.GONE, old, None)
+            return MappedState(RestoreEffect.WRONG_OPERATOR, old, None)
+    return MappedState(RestoreEffect.UNCLAIMED, old, None)
 
 
-def _met(old: StateSpec, new: StateSpec) -> StateMove:
+def _met(old: StateSpec, new: StateSpec) -> RestoreEffect:
     """What an operator makes of a state under its id."""
     if old.kind is not new.kind or (old.layout is None) != (new.layout is None):
-        return StateMove.TAKEN
+        return RestoreEffect.WRONG_OPERATOR
     if isinstance(old.layout, LayoutUnknown) or isinstance(new.layout, LayoutUnknown):
-        return StateMove.NOT_KNOWN
+        return RestoreEffect.NOT_KNOWN
     if isinstance(old.layout, StateLayout) and isinstance(new.layout, StateLayout):
         if not _readable(old.layout, new.layout):
-            return StateMove.REFUSED
+            return RestoreEffect.REFUSED
         if _meant(old.layout) != _meant(new.layout):
-            return StateMove.MISREAD
+            return RestoreEffect.SILENTLY_WRONG
     if old.meaning != new.meaning:
-        return StateMove.MISREAD
-    return StateMove.CARRIED if old.unmeasured == new.unmeasured else StateMove.NOT_KNOWN
+        return RestoreEffect.SILENTLY_WRONG
+    return RestoreEffect.CARRIED if old.unverified == new.unverified else RestoreEffect.NOT_KNOWN
 
 
 def _readable(old: StateLayout, new: StateLayout) -> bool:

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
-from airflow_flinkcompat.state.alike import (
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateField, StateLayout
+from airflow_flinkcompat.state.matching import (
     HOLD_ROWS,
     aggregates,
-    alike_operators,
     family,
+    known_layout,
+    matching_operators,
     meant_keys,
     only_windows_differ,
     other_condition,
     shared_fields,
-    told_layout,
 )
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateField, StateLayout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states, unmerged
 from airflow_flinkcompat.state.rewrites.fields import key_places, mixed
@@ -39,7 +39,7 @@ _OF_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, 
 """How the states of operators that hold rows are rewritten."""
 
 
-class Keep(StrEnum):
+class StateAction(StrEnum):
     """What becomes of the state of one operator."""
 
     CARRIED = "carried as it is"
@@ -85,7 +85,7 @@ class OperatorMigration:
         elsewhere: The fields of the old state that another new operator takes, where several go on from it.
     """
 
-    keep: Keep
+    keep: StateAction
     old: StateSpec | None
     new: StateSpec | None
     reason: str
@@ -97,9 +97,9 @@ class OperatorMigration:
     @property
     def keeps(self) -> bool:
         """Whether anything of the old state goes on."""
-        if self.keep is Keep.REWRITTEN:
+        if self.keep is StateAction.REWRITTEN:
             return any(source is not None for state in self.states for source in state.fields)
-        return self.keep in (Keep.CARRIED, Keep.MOVED)
+        return self.keep in (StateAction.CARRIED, StateAction.MOVED)
 
     @property
     def begun(self) -> tuple[str, ...]:
@@ -121,36 +121,36 @@ class OperatorMigration:
     @property
     def windows(self) -> SlicedWindow | None:
         """The windows by which what is stored goes now; None where they are the same."""
-        if self.keep is not Keep.REWRITTEN or self.old is None or self.new is None:
+        if self.keep is not StateAction.REWRITTEN or self.old is None or self.new is None:
             return None
         return self.new.windows if self.old.windows != self.new.windows else None
 
     @property
     def gone(self) -> tuple[StateField, ...]:
         """The fields of the old key that the new one lacks."""
-        if self.keep is not Keep.REWRITTEN or self.old is None or not isinstance(self.old.layout, StateLayout):
+        if self.keep is not StateAction.REWRITTEN or self.old is None or not isinstance(self.old.layout, StateLayout):
             return ()
         return tuple(field for place, field in enumerate(self.old.layout.key) if place not in self.key)
 
 
 @dataclass(frozen=True)
-class Declarations:
+class DdlEffects:
     """What the declarations of tables say of state beside compiled plans, by the names that plans have for them.
 
     Attributes:
-        any_columns: Sinks whose state goes on under other columns of their table.
+        column_independent_sinks: Sinks whose state goes on under other columns of their table.
         replaced: Sinks of another connector now, which does not know what the former one has stored.
         moved: Sources that read another place now, with the reason; stored positions are those of the old one.
         restarted: Sources that are to begin anew.
     """
 
-    any_columns: Set[str] = frozenset()
+    column_independent_sinks: Set[str] = frozenset()
     replaced: Set[str] = frozenset()
     moved: Mapping[str, str] = field(default_factory=dict)
     restarted: Set[str] = frozenset()
 
 
-class Kept(StrEnum):
+class MigrationExtent(StrEnum):
     """How much a migration keeps; none also where no savepoint is written, as a state cannot be kept."""
 
     WHOLE = "whole"
@@ -176,7 +176,7 @@ class Migration:
         for line in self.operators:
             yield line
             if line.old is not None and line.new is not None:
-                for old, new in zip(line.old.behind, line.new.behind, strict=False):
+                for old, new in zip(line.old.committer_ids, line.new.committer_ids, strict=False):
                     if old in stored:
                         yield replace(line, old=replace(line.old, id=old), new=replace(line.new, id=new))
 
@@ -184,30 +184,34 @@ class Migration:
     def refused(self) -> bool:
         """Whether no savepoint is written: a state cannot be kept, or what a sink has not committed would be lost."""
         return any(
-            each.keep is Keep.IMPOSSIBLE
-            or (each.keep is Keep.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
+            each.keep is StateAction.IMPOSSIBLE
+            or (each.keep is StateAction.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
             for each in self.operators
         )
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> MigrationExtent:
         """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept.
 
         Where no operator of either job keeps something the positions of sources count in their place.
         """
         if self.refused:
-            return Kept.NONE
+            return MigrationExtent.NONE
         if all(each.keeps and not (each.begun or each.lost or each.accepted) for each in self.operators):
-            return Kept.WHOLE
+            return MigrationExtent.WHOLE
         kept: dict[StateKind, list[bool]] = {kind: [] for kind in StateKind}
         for each in self.operators:
             if (spec := each.old or each.new) is not None:
                 kept[spec.kind].append(each.keeps)
-        return Kept.PARTIAL if any(kept[StateKind.OPERATOR] or kept[StateKind.POSITIONS]) else Kept.NONE
+        return (
+            MigrationExtent.PARTIAL
+            if any(kept[StateKind.OPERATOR] or kept[StateKind.POSITIONS])
+            else MigrationExtent.NONE
+        )
 
 
 def migration(
-    old: JobState, new: JobState, declared: Declarations | None = None, accepted: Container[Accept] = ()
+    old: JobState, new: JobState, declared: DdlEffects | None = None, accepted: Container[Accept] = ()
 ) -> Migration:
     """What of a job's state another job could keep.
 
@@ -220,7 +224,7 @@ def migration(
     Returns:
         A line for each state of the new job, then for each of the old one that nothing takes.
     """
-    declared, left = declared or Declarations(), list(old.specs)
+    declared, left = declared or DdlEffects(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
     carried: _Step = partial(_carried, declared=declared)
@@ -252,7 +256,9 @@ def migration(
         else line
         for line in begun
     ]
-    dropped = (OperatorMigration(Keep.DROPPED, spec, None, "nothing of the new job means the same") for spec in left)
+    dropped = (
+        OperatorMigration(StateAction.DROPPED, spec, None, "nothing of the new job means the same") for spec in left
+    )
     return Migration((*begun, *dropped))
 
 
@@ -260,21 +266,21 @@ def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
     """The fields of old states with which operators go on."""
     found: set[StateField] = set()
     for line in lines:
-        if line.keep is Keep.REWRITTEN:
+        if line.keep is StateAction.REWRITTEN:
             found.update(field for state in line.states for field in state.used)
         elif line.keeps and line.old is not None and isinstance(line.old.layout, StateLayout):
             found.update(stored_fields(line.old.layout))
     return frozenset(found)
 
 
-_GOES_ON = frozenset({Keep.CARRIED, Keep.MOVED, Keep.REWRITTEN})
+_GOES_ON = frozenset({StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN})
 _OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
 _ASSIGNS_WINDOWS = "window-table-function"
 
 
 def _below(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
     """The lines of the operators whose rows come to one, of those whose state goes on."""
-    below = {graph.ids[place] for graph in job.graphs for place in graph.below(spec.id)}
+    below = {graph.ids[place] for graph in job.graphs for place in graph.upstream_of(spec.id)}
     going_on = (line for line in lines if line.keep in _GOES_ON and line.new is not None)
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
 
@@ -288,14 +294,14 @@ def _above_begun(
     """
     if line.new is None or line.keep not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line
-    below = {graph.ids[place] for graph in job.graphs for place in graph.below(line.new.id)}
+    below = {graph.ids[place] for graph in job.graphs for place in graph.upstream_of(line.new.id)}
     if line.new.layout is not None and (begins := [spec.name for spec in job.specs if spec.id in below & empty]):
         reason = f"it has gathered what {begins[0]} hands on, which begins empty below it"
-        return OperatorMigration(Keep.IMPOSSIBLE, line.old, line.new, reason)
+        return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
     for each in _below(line.new, job, lines):
         if anew := {*each.begun} & {*each.lost}:
             reason = f"it has gathered {', '.join(sorted(anew))}, which begins anew below it"
-            return OperatorMigration(Keep.IMPOSSIBLE, line.old, line.new, reason)
+            return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
     return line
 
 
@@ -307,15 +313,15 @@ def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
     times.
     """
     below = _below(spec, job, lines)
-    kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.below(spec.id)}
+    kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
     stores = spec.kind is StateKind.OPERATOR or spec.layout is not None
     at_their_end = spec.name in _OF_WINDOWS and _ASSIGNS_WINDOWS not in kinds
     at_their_end = at_their_end and all(each.new and family(each.new).endswith("window-aggregate") for each in below)
     if stores and below and not at_their_end:
         name = below[0].new.name if below[0].new else ""
         reason = f"it would begin empty, and never see what {name} handed on before"
-        return OperatorMigration(Keep.IMPOSSIBLE, None, spec, reason)
-    return OperatorMigration(Keep.BEGINS, None, spec, "nothing of the old job means the same")
+        return OperatorMigration(StateAction.IMPOSSIBLE, None, spec, reason)
+    return OperatorMigration(StateAction.BEGINS, None, spec, "nothing of the old job means the same")
 
 
 _ANEW = "it begins where its options say: rows that it reads once more count twice in what is kept above it"
@@ -323,7 +329,7 @@ _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
 def _moved(
-    new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations, begin_anew: Set[str]
+    new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects, begin_anew: Set[str]
 ) -> Iterator[OperatorMigration]:
     """A source that begins anew, or would go on from positions of another place."""
     if new.kind is not StateKind.POSITIONS or new.name not in begin_anew | declared.moved.keys():
@@ -331,8 +337,8 @@ def _moved(
     for old in left:
         if old.kind is StateKind.POSITIONS and old.meaning == new.meaning:
             if new.name in begin_anew:
-                yield OperatorMigration(Keep.BEGINS, old, new, _ANEW)
-            yield OperatorMigration(Keep.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
+                yield OperatorMigration(StateAction.BEGINS, old, new, _ANEW)
+            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
 
 
 def _read_twice(
@@ -347,27 +353,29 @@ def _read_twice(
     old_readers, new_readers = ({spec.id: spec.reads for spec in specs} for specs in alike)
     if max(map(len, alike)) > 1 and old_readers != new_readers:
         reason = "its table is read several times, and which positions are whose is not told"
-        yield OperatorMigration(Keep.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason)
+        yield OperatorMigration(
+            StateAction.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason
+        )
 
 
-def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: Declarations) -> Iterator[OperatorMigration]:
+def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
     if new.kind is StateKind.SINK and new.name in declared.replaced:
         return
-    written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.any_columns
+    written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.column_independent_sinks
     # Of sources of one table each goes on from its own positions.
     for old in sorted(left, key=lambda old: old.id != new.id) if new.kind is StateKind.POSITIONS else left:
         if old.kind is not new.kind or family(old) != family(new):
             continue
         if (old.layout, old.meaning) == (new.layout, new.meaning) and (
-            old.unmeasured == new.unmeasured or aggregates(new) or new.kind is StateKind.POSITIONS or written
+            old.unverified == new.unverified or aggregates(new) or new.kind is StateKind.POSITIONS or written
         ):
             moved = old.id != new.id
-            yield OperatorMigration(Keep.MOVED if moved else Keep.CARRIED, old, new, _EQUAL)
+            yield OperatorMigration(StateAction.MOVED if moved else StateAction.CARRIED, old, new, _EQUAL)
 
 
 def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """Operators of the same rows, windows and keys: accumulators by what they compute, stored rows by their columns."""
-    for old in alike_operators(new, left, Counter.__eq__):
+    for old in matching_operators(new, left, Counter.__eq__):
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration):
             yield made
@@ -375,12 +383,12 @@ def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMi
 
 def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """Aggregations of which a key is gone: accumulators of keys that are one now become one."""
-    for old in alike_operators(new, left, Counter.__lt__) if aggregates(new) else ():
+    for old in matching_operators(new, left, Counter.__lt__) if aggregates(new) else ():
         made = _rewriting(old, new)
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
             # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
             yield OperatorMigration(
-                Keep.IMPOSSIBLE, old, new, "nothing is counted by its keys that would be sent for them"
+                StateAction.IMPOSSIBLE, old, new, "nothing is counted by its keys that would be sent for them"
             )
         elif isinstance(made, OperatorMigration):
             yield made
@@ -401,7 +409,7 @@ def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterat
     Its sinks have had the former results. A sink that comes would never see those of keys that do not come again.
     """
     for line in step(new, [old for old in left if new.sinks <= old.sinks]):
-        if line.keep is not Keep.REWRITTEN or not all(field.hidden for field in taken(line.states)):
+        if line.keep is not StateAction.REWRITTEN or not all(field.hidden for field in taken(line.states)):
             yield line
 
 
@@ -418,20 +426,20 @@ def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str
     """How windows go on from the slices of others, or why they cannot."""
     assert old.windows is not None
     assert new.windows is not None
-    if told_layout(old).retracting or told_layout(new).retracting:
+    if known_layout(old).retracting or known_layout(new).retracting:
         return "rows are taken back from its windows, which are others now"
     return new.windows.unfit(old.windows) or _rewriting(old, new)
 
 
 def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
     """The same operator that no rewriting keeps, or an operator of that kind that stores or means something else."""
-    for old in alike_operators(new, left, Counter.__le__):
+    for old in matching_operators(new, left, Counter.__le__):
         made = _rewriting(old, new)
         if isinstance(made, str):
-            yield OperatorMigration(Keep.IMPOSSIBLE, old, new, made)
+            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, made)
     for old in left:
         if old.kind is StateKind.OPERATOR is new.kind and family(old) == family(new):
-            yield OperatorMigration(Keep.IMPOSSIBLE, old, new, _apart(old, new))
+            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, _apart(old, new))
 
 
 def _apart(old: StateSpec, new: StateSpec) -> str:
@@ -445,7 +453,7 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
     if old.meaning != new.meaning:
         return "it is over other rows, windows or conditions"
     if meant_keys(old) < meant_keys(new) and aggregates(new):
-        added = words(field for field in told_layout(new).key if field.meaning not in meant_keys(old))
+        added = words(field for field in known_layout(new).key if field.meaning not in meant_keys(old))
         return f"{', '.join(added)} is a key now, by which nothing that is stored can be told apart"
     if meant_keys(old) != meant_keys(new):
         return "its keys are others"
@@ -454,18 +462,18 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
 
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     """How the states of one operator become those of the other, or why they cannot."""
-    before, after = told_layout(old), told_layout(new)
+    before, after = known_layout(old), known_layout(new)
     key = key_places(before.key, after.key)
     if isinstance(key, str):
         return key
     states = _OF_ROWS.get(family(new), accumulator_states)(before, after)
     if isinstance(states, str):
         return states
-    made = OperatorMigration(Keep.REWRITTEN, old, new, _SAME, key, states)
+    made = OperatorMigration(StateAction.REWRITTEN, old, new, _SAME, key, states)
     what = "slice" if made.windows else "key"
     if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys are others"):
         return refused
-    if refused := mixed(taken(states), begun(states), new.together, new.deciding):
+    if refused := mixed(taken(states), begun(states), new.jointly_used, new.filtering):
         return refused
     if gone := ", ".join(words(made.gone)):
         return replace(made, reason=f"{gone} is no key any more: values of keys that are one now are merged")

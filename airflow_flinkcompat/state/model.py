@@ -29,13 +29,13 @@ class StateSpec:
         id: The id under which Flink stores it; "" where it cannot be told.
         layout: How what is kept by key is stored; None of what keeps nothing by key, or where nobody said.
         meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
-        unmeasured: What may decide it too: the same where it is equal, not known where it differs.
-        behind: The ids of further operators of a sink, which commit what its writer hands them.
-        unfiltered: Of an aggregation its meaning without the conditions on the rows that come in.
+        unverified: What may decide it too: the same where it is equal, not known where it differs.
+        committer_ids: The ids of further operators of a sink, which commit what its writer hands them.
+        meaning_without_filter: Of an aggregation its meaning without the conditions on the rows that come in.
         windows: Of an aggregation its windows, where they are kept in slices of event time.
-        unwindowed: Of an aggregation its meaning without which windows they are.
-        together: Of an aggregation the calls of which one output each is computed.
-        deciding: The calls that decide which of its results go on.
+        meaning_without_window: Of an aggregation its meaning without which windows they are.
+        jointly_used: Of an aggregation the calls of which one output each is computed.
+        filtering: The calls that decide which of its results go on.
         reads: Of a source the rows it reads, with all options, and what it feeds.
         sinks: The names of the tables that rows of it come to, as far as a compiled plan tells them.
     """
@@ -45,13 +45,13 @@ class StateSpec:
     id: str = ""
     layout: StateLayout | LayoutUnknown | None = None
     meaning: Hashable = None
-    unmeasured: Hashable = None
-    behind: tuple[str, ...] = ()
-    unfiltered: Hashable = field(default=None, compare=False)
+    unverified: Hashable = None
+    committer_ids: tuple[str, ...] = ()
+    meaning_without_filter: Hashable = field(default=None, compare=False)
     windows: SlicedWindow | None = field(default=None, compare=False)
-    unwindowed: Hashable = field(default=None, compare=False)
-    together: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
-    deciding: frozenset[Hashable] = field(default=frozenset(), compare=False)
+    meaning_without_window: Hashable = field(default=None, compare=False)
+    jointly_used: frozenset[frozenset[Hashable]] = field(default=frozenset(), compare=False)
+    filtering: frozenset[Hashable] = field(default=frozenset(), compare=False)
     reads: Hashable = field(default=None, compare=False)
     sinks: frozenset[str] = field(default=frozenset(), compare=False)
 
@@ -68,21 +68,21 @@ class JobState:
     graphs: tuple[StreamGraph, ...]
     specs: tuple[StateSpec, ...]
 
-    def has(self, number: str) -> bool | None:
+    def has_operator(self, operator_id: str) -> bool | None:
         """Whether an operator of the job has an id.
 
         Args:
-            number: The id.
+            operator_id: The id.
 
         Returns:
             None where it cannot be told.
         """
-        found = {number in graph.ids for graph in self.graphs}
+        found = {operator_id in graph.ids for graph in self.graphs}
         return found.pop() if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
-class NotPredicted:
+class JobStateUnknown:
     """What a job keeps cannot be told from its script; ``reason`` says why, as the end of a sentence."""
 
     reason: str

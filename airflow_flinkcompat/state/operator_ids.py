@@ -77,16 +77,16 @@ class StreamGraph:
             hashes[place] = found
         return tuple(hashes[place].hex() for place in range(len(self.nodes)))
 
-    def below(self, number: str) -> frozenset[int]:
+    def upstream_of(self, operator_id: str) -> frozenset[int]:
         """The places of all operators whose rows come to one.
 
         Args:
-            number: Its id.
+            operator_id: Its id.
 
         Returns:
             The places, none of an operator that the graph does not have.
         """
-        waiting = [place for place, each in enumerate(self.ids) if each == number]
+        waiting = [place for place, each in enumerate(self.ids) if each == operator_id]
         found: set[int] = set()
         while waiting:
             inputs = set(self.nodes[waiting.pop()].inputs) - found

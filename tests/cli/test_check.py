@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat import Side, check
 from airflow_flinkcompat.compat import Report
-from airflow_flinkcompat.compat.planner import example_plans
+from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.deploy import SqlGatewayPlanner
 from tests.cli.command import (

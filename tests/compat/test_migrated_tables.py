@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import InputError, Side
-from airflow_flinkcompat.compat.planner import SourcesAsked, migrations
+from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
 from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import Accept, Keep, Kept, Migration, OperatorMigration
+from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.state.model import StateKind
 
 CASE = Path(__file__).parents[1] / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
@@ -47,7 +47,7 @@ def migrated(
             script, plan = script.replace("orders", name), plan.replace("`orders`", f"`{name}`")
         sides.append(Side(script, engine="flink"))
         plans.append((read_plan(plan),))
-    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), SourcesAsked(restarted, renamed or {}), accepted)
+    (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), SourceOverrides(restarted, renamed or {}), accepted)
     return made
 
 
@@ -68,7 +68,7 @@ def source(made: Migration) -> OperatorMigration:
 )
 def test_positions_are_kept_of_the_same_place(other: Mapping[str, str]) -> None:
     made = migrated(KAFKA, {**KAFKA, **other})
-    assert (source(made).keep, made.kept) == (Keep.CARRIED, Kept.PARTIAL)
+    assert (source(made).keep, made.kept) == (StateAction.CARRIED, MigrationExtent.PARTIAL)
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_positions_of_another_place_are_no_start(old: Mapping[str, str], other: 
     new = {**old, **other}
     made = migrated(old, new)
     line = source(made)
-    assert (line.keep, made.kept, made.refused) == (Keep.IMPOSSIBLE, Kept.NONE, True)
+    assert (line.keep, made.kept, made.refused) == (StateAction.IMPOSSIBLE, MigrationExtent.NONE, True)
     assert line.reason.startswith(says)
     assert "begin it anew with --restart-source orders, in a DAG with source-moved in check.accept" in line.reason
     for anew in (migrated(old, new, "orders"), migrated(old, new, accepted=(Accept.SOURCE_MOVED,))):
-        assert (source(anew).keep, anew.kept, anew.refused) == (Keep.BEGINS, Kept.PARTIAL, False)
+        assert (source(anew).keep, anew.kept, anew.refused) == (StateAction.BEGINS, MigrationExtent.PARTIAL, False)
 
 
 def test_only_what_moved_begins_anew_by_itself() -> None:
     made = migrated(KAFKA, {**KAFKA, "scan.startup.mode": "latest-offset"}, accepted=(Accept.SOURCE_MOVED,))
-    assert source(made).keep is Keep.CARRIED
+    assert source(made).keep is StateAction.CARRIED
 
 
 def test_a_source_that_is_not_there() -> None:
@@ -106,23 +106,23 @@ def test_a_source_that_is_not_there() -> None:
 
 
 def test_a_source_of_another_name_is_the_same_by_its_options() -> None:
-    assert source(migrated(KAFKA, KAFKA, name="purchases")).keep is Keep.CARRIED
+    assert source(migrated(KAFKA, KAFKA, name="purchases")).keep is StateAction.CARRIED
     moved = source(migrated(KAFKA, {**KAFKA, "topic": "clicks"}, name="purchases"))
-    assert (moved.keep, moved.reason.partition(",")[0]) == (Keep.IMPOSSIBLE, "topic changed")
+    assert (moved.keep, moved.reason.partition(",")[0]) == (StateAction.IMPOSSIBLE, "topic changed")
     told = migrated(KAFKA, {**KAFKA, "topic": "clicks"}, name="purchases", renamed={"purchases": "orders"})
-    assert source(told).keep is Keep.IMPOSSIBLE, "its name is not what changed"
+    assert source(told).keep is StateAction.IMPOSSIBLE, "its name is not what changed"
 
 
 def test_of_tables_that_nobody_declares_the_name_is_all_there_is() -> None:
-    assert source(migrated(None, None)).keep is Keep.CARRIED
+    assert source(migrated(None, None)).keep is StateAction.CARRIED
     line = source(migrated(None, None, name="purchases"))
-    assert line.keep is Keep.IMPOSSIBLE
+    assert line.keep is StateAction.IMPOSSIBLE
     assert line.reason == (
         "it is another table than orders; where it is the same, say --source-renamed orders=purchases, or begin it "
         "anew with --restart-source purchases, in a DAG with source-moved in check.accept"
     )
     told = migrated(None, None, name="purchases", renamed={"purchases": "orders"})
-    assert source(told).keep is Keep.CARRIED
+    assert source(told).keep is StateAction.CARRIED
 
 
 @pytest.mark.parametrize("renamed", [{"purchases": "order"}, {"purchase": "orders"}])
@@ -134,14 +134,14 @@ def test_a_renamed_source_that_is_not_there(renamed: Mapping[str, str]) -> None:
 @pytest.mark.parametrize(
     ("connectors", "kept", "refused"),
     [
-        (("filesystem", "filesystem"), Keep.CARRIED, False),
-        (("kafka", "kafka"), Keep.CARRIED, False),
-        (("filesystem", "kafka"), Keep.BEGINS, True),
-        (("print", "filesystem"), Keep.BEGINS, True),
+        (("filesystem", "filesystem"), StateAction.CARRIED, False),
+        (("kafka", "kafka"), StateAction.CARRIED, False),
+        (("filesystem", "kafka"), StateAction.BEGINS, True),
+        (("print", "filesystem"), StateAction.BEGINS, True),
     ],
 )
 def test_what_a_sink_has_not_committed_is_its_own_connectors(
-    connectors: tuple[str, str], kept: Keep, refused: bool
+    connectors: tuple[str, str], kept: StateAction, refused: bool
 ) -> None:
     """Another connector would pass over what the former one has stored, and its rows would be lost."""
     made = migrated(KAFKA, KAFKA, sinks=connectors)
@@ -154,7 +154,7 @@ def test_a_sink_that_keeps_nothing_takes_other_columns(connectors: tuple[str, st
     """A metric is added, so that the sink's columns are others."""
     made = migrated(KAFKA, KAFKA, sinks=connectors)
     assert not [each for each in made.operators if (each.new or each.old).kind is StateKind.SINK]  # type: ignore[union-attr]
-    assert (made.kept, made.refused) == (Kept.PARTIAL, False)
+    assert (made.kept, made.refused) == (MigrationExtent.PARTIAL, False)
 
 
 BROKERS = {"topic": "sums", "properties.bootstrap.servers": "one:9092", "format": "json"}
@@ -163,13 +163,17 @@ BROKERS = {"topic": "sums", "properties.bootstrap.servers": "one:9092", "format"
 @pytest.mark.parametrize(
     ("connector", "other", "kept"),
     [
-        ("kafka", {"topic": "others"}, Keep.CARRIED),
-        ("kafka", {"properties.linger.ms": "5"}, Keep.CARRIED),
-        ("kafka", {"nobody.knows": "1"}, Keep.BEGINS),
-        ("kafka", {"properties.bootstrap.servers": "two:9092", "sink.delivery-guarantee": "exactly-once"}, Keep.BEGINS),
+        ("kafka", {"topic": "others"}, StateAction.CARRIED),
+        ("kafka", {"properties.linger.ms": "5"}, StateAction.CARRIED),
+        ("kafka", {"nobody.knows": "1"}, StateAction.BEGINS),
+        (
+            "kafka",
+            {"properties.bootstrap.servers": "two:9092", "sink.delivery-guarantee": "exactly-once"},
+            StateAction.BEGINS,
+        ),
     ],
 )
-def test_what_a_sink_has_begun_stays_at_its_place(connector: str, other: Mapping[str, str], kept: Keep) -> None:
+def test_what_a_sink_has_begun_stays_at_its_place(connector: str, other: Mapping[str, str], kept: StateAction) -> None:
     """Transactions that are not committed are asked for at the brokers that the new script names."""
     exactly = {"sink.delivery-guarantee": "exactly-once", "sink.transactional-id-prefix": "x"}
     both = {**BROKERS, **(exactly if "sink.delivery-guarantee" in other else {})}
@@ -179,7 +183,7 @@ def test_what_a_sink_has_begun_stays_at_its_place(connector: str, other: Mapping
     )
     made = migrated(KAFKA, KAFKA, sinks=(old.removesuffix("'"), new.removesuffix("'")))
     (line,) = (each for each in made.operators if each.new and each.new.kind is StateKind.SINK)
-    assert (line.keep, made.refused) == (kept, kept is not Keep.CARRIED)
+    assert (line.keep, made.refused) == (kept, kept is not StateAction.CARRIED)
 
 
 @pytest.mark.parametrize(("format", "gone"), [("csv", set()), ("json", {"SUM(b)"})])
@@ -207,7 +211,7 @@ def test_a_function_that_was_registered_keeps_what_nobody_measured() -> None:
         registered = '"catalogName": "`default_catalog`.`default_database`.`middle`"'
         plans.append((read_plan(re.sub(r'"internalName" ?: "\$MAX\$1"', registered, plan)),))
     (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]))
-    assert made.kept is Kept.NONE
-    assert [line.reason for line in made.operators if line.keep is Keep.IMPOSSIBLE] == [
+    assert made.kept is MigrationExtent.NONE
+    assert [line.reason for line in made.operators if line.keep is StateAction.IMPOSSIBLE] == [
         "what middle keeps was not measured"
     ]

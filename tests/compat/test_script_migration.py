@@ -10,10 +10,10 @@ import pytest
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.compat.planner import migrations
+from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.compat.script_migration import script_migration
-from airflow_flinkcompat.state.migration import Keep, Kept, Migration
+from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
 from tests.measured_plans import pairs, planned
 
 TABLE = (
@@ -35,12 +35,12 @@ ALIASED = frozenset({"rj-cte-alias"})
 """Changes in which plans call columns by names that the new script gives them below the operator."""
 
 
-def told(migration: Migration, *, named: bool = True) -> tuple[Kept, list[tuple[object, ...]]]:
+def told(migration: Migration, *, named: bool = True) -> tuple[MigrationExtent, list[tuple[object, ...]]]:
     """What a reader learns; names of operators in one phase or two, ids and expressions as plans write them aside."""
     lines = [
         (
             each.operator.removeprefix("global-"),
-            Keep.CARRIED if each.keep is Keep.MOVED else each.keep,
+            StateAction.CARRIED if each.keep is StateAction.MOVED else each.keep,
             each.reason,
             *(
                 sorted(name.partition("(")[0] for name in names) if named else len(names)
@@ -54,7 +54,7 @@ def told(migration: Migration, *, named: bool = True) -> tuple[Kept, list[tuple[
 
 @pytest.mark.slow
 def test_scripts_tell_what_the_plans_of_measured_restores_tell() -> None:
-    found: Counter[Kept] = Counter()
+    found: Counter[MigrationExtent] = Counter()
     for name, plans in planned().items():
         old, new = pairs()[name].sides()
         if (by_scripts := script_migration(Change(old, new))) is not None:
@@ -62,13 +62,13 @@ def test_scripts_tell_what_the_plans_of_measured_restores_tell() -> None:
             scripts, compiled = (told(each, named=name not in ALIASED) for each in (by_scripts, by_plans))
             assert scripts == compiled, f"{name}\n{old.script}\n{new.script}"
             found[by_scripts.kept] += 1
-    assert min(found[kept] for kept in Kept) > 20, found
+    assert min(found[kept] for kept in MigrationExtent) > 20, found
 
 
 def test_a_check_says_what_would_be_kept_and_how() -> None:
     report = check(*sides())
     assert report.migration is not None
-    assert report.migration.kept is Kept.PARTIAL
+    assert report.migration.kept is MigrationExtent.PARTIAL
     assert "\n".join(report.migration.lines()) == (
         "  source orders: carried as it is\n"
         "  window-aggregate: rewritten field by field\n"
@@ -88,16 +88,26 @@ IN_A_ZONE = TABLE.replace("ts TIMESTAMP(3)", "ts TIMESTAMP_LTZ(3)")
         (
             "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
             TABLE,
-            Kept.WHOLE,
+            MigrationExtent.WHOLE,
             "made of slices",
         ),
-        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '2' MINUTE)", TABLE, Kept.NONE, "windows are longer"),
-        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND)", TABLE, Kept.NONE, "cannot be split"),
-        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)", IN_A_ZONE, Kept.NONE, "other rows, windows or"),
+        (
+            "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '2' MINUTE)",
+            TABLE,
+            MigrationExtent.NONE,
+            "windows are longer",
+        ),
+        ("TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND)", TABLE, MigrationExtent.NONE, "cannot be split"),
+        (
+            "TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
+            IN_A_ZONE,
+            MigrationExtent.NONE,
+            "other rows, windows or",
+        ),
     ],
 )
 def test_other_windows_go_on_where_they_are_made_of_stored_slices(
-    windows: str, table: str, kept: Kept, reason: str
+    windows: str, table: str, kept: MigrationExtent, reason: str
 ) -> None:
     query = "SELECT customer, window_end, SUM(amount) FROM TABLE({}) GROUP BY customer, window_start, window_end;"
     report = check(*sides(table + query.format(HOPPING), table + query.format(windows)))
@@ -134,9 +144,9 @@ def test_nothing_is_said_where_the_scripts_do_not_tell_all(old: Side, new: Side)
 
 @pytest.mark.parametrize(
     ("connector", "kept"),
-    [("kafka", Kept.PARTIAL), ("filesystem", Kept.PARTIAL), ("kinesis", Kept.NONE)],
+    [("kafka", MigrationExtent.PARTIAL), ("filesystem", MigrationExtent.PARTIAL), ("kinesis", MigrationExtent.NONE)],
 )
-def test_what_a_sink_keeps_under_other_columns(connector: str, kept: Kept) -> None:
+def test_what_a_sink_keeps_under_other_columns(connector: str, kept: MigrationExtent) -> None:
     """Files in progress and transactions hold no columns; of other connectors that was not measured."""
     sink = f"CREATE TABLE s (customer STRING, total BIGINT{{more}}) WITH ('connector' = '{connector}');\n"
     report = check(

@@ -11,11 +11,11 @@ import pytest
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.connectors import (
     FORMATS,
-    Effect,
     Known,
+    OptionEffect,
     OptionFact,
     SinkState,
-    StoredPositions,
+    SourceState,
     TableUse,
     catalogue,
     known,
@@ -30,7 +30,12 @@ from tests.measured import Restore
 
 PREFIXES = ("", "key.", "value.")
 """What may stand in front of an option of a format."""
-HARMLESS = frozenset(Effect) - {Effect.READ, Effect.END, Effect.STATE, Effect.NOT_KNOWN}
+HARMLESS = frozenset(OptionEffect) - {
+    OptionEffect.READ,
+    OptionEffect.BOUNDED_END,
+    OptionEffect.STATE,
+    OptionEffect.NOT_KNOWN,
+}
 
 
 def facts() -> list[tuple[str, OptionFact]]:
@@ -55,7 +60,7 @@ def changed_options(pair: Restore) -> set[str]:
 
 
 def test_what_is_not_listed_is_not_known() -> None:
-    assert source("made-up").positions is StoredPositions.NOT_KNOWN
+    assert source("made-up").positions is SourceState.NOT_KNOWN
     assert sink("made-up").state is sink(None).state is SinkState.NOT_KNOWN
     assert source("print").projection is Known.NOT_KNOWN
     assert lookup("print").options == ()
@@ -109,7 +114,7 @@ def test_restores_that_are_named_were_run_and_ended_as_the_effect_says() -> None
         for name in fact.ids:
             outcomes = {*restores()[name].values()}
             assert fact.effect not in HARMLESS or outcomes == {"restored_right"}, (place, name, outcomes)
-            assert fact.effect is not Effect.STATE or "restored_right" not in outcomes, (place, name, outcomes)
+            assert fact.effect is not OptionEffect.STATE or "restored_right" not in outcomes, (place, name, outcomes)
 
 
 def test_sinks_name_restores_that_ended_right() -> None:
@@ -120,8 +125,8 @@ def test_sinks_name_restores_that_ended_right() -> None:
 
 def test_a_connector_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "made_up_family.py").write_text(
-        "from airflow_flinkcompat.connectors import ConnectorFacts, Effect, OptionFact, SinkFacts, SinkState\n"
-        "OPTIONS = (OptionFact('depth', Effect.TARGET, document='its page'),)\n"
+        "from airflow_flinkcompat.connectors import ConnectorFacts, OptionEffect, OptionFact, SinkFacts, SinkState\n"
+        "OPTIONS = (OptionFact('depth', OptionEffect.TARGET, document='its page'),)\n"
         "CONNECTORS = (ConnectorFacts(('made-up',), sink=SinkFacts(SinkState.NONE, options=OPTIONS)),)\n"
     )
     monkeypatch.setattr(known, "__path__", [*known.__path__, str(tmp_path)])
@@ -129,7 +134,7 @@ def test_a_connector_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert sink("made-up").state is SinkState.NONE
         found = option("made-up", TableUse.SINK, "depth")
         assert found is not None
-        assert found.effect is Effect.TARGET
+        assert found.effect is OptionEffect.TARGET
         assert option("made-up", TableUse.SINK, "height") is None
     finally:
         sys.modules.pop(f"{known.__name__}.made_up_family", None)
@@ -141,6 +146,6 @@ def test_the_longest_beginning_counts_and_other_uses_are_ignored() -> None:
     )
     ignored = option("kafka", TableUse.SINK, "scan.startup.mode")
     assert ignored is not None
-    assert ignored.effect is Effect.IGNORED
+    assert ignored.effect is OptionEffect.IGNORED
     assert option("kafka", TableUse.SOURCE, "value.json.ignore-parse-errors") is not None
     assert option("print", TableUse.SINK, "json.ignore-parse-errors") is None

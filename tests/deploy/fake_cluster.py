@@ -11,7 +11,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployError, EngineInfo, JobStatus, Operation, Proof, Start
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.target import JobHistory, Sources, TablePath, TakenState, Verb
+from airflow_flinkcompat.deploy.target import JobHistory, SnapshotStats, Sources, TablePath, Verb
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs
 from airflow_flinkcompat.model import JobSpec
@@ -38,7 +38,7 @@ class FakeCluster:
     reads: dict[str, Sources] = field(default_factory=dict)
     tried: list[Mapping[TablePath, Mapping[str, str]]] = field(default_factory=list)
     stops: dict[str, str] = field(default_factory=dict)
-    states: dict[tuple[str, str], TakenState] = field(default_factory=dict)
+    states: dict[tuple[str, str], SnapshotStats] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
     # How jobs went, where that is not as smooth as can be.
     job_histories: dict[str, JobHistory] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class FakeCluster:
         self._call("cancel")
         self.end(job_id, "CANCELED")
 
-    def taken_state(self, job_id: str, kind: str) -> TakenState | None:
+    def snapshot_stats(self, job_id: str, kind: str) -> SnapshotStats | None:
         return self.states.get((job_id, kind))
 
     def keeps_checkpoints(self, job_id: str, state: str = "CANCELED") -> bool:

@@ -28,7 +28,7 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.savepoint.store import METADATA
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.state.migration import MigrationExtent
 from tests.deploy.jobs import Side
 
 _ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
@@ -123,7 +123,7 @@ class Attempt:
         cluster = Cluster(target, TargetLocation("sql-gateway", addresses))
         old, new = (compat.Side.of(job) for job in (head.job, self.side))
         return SavepointMigration(
-            old, new, cluster, head.job_id, at_least=Kept.WHOLE, plan_dir=None, rehearsed=True, log=print
+            old, new, cluster, head.job_id, at_least=MigrationExtent.WHOLE, plan_dir=None, rehearsed=True, log=print
         )
 
     def hit_at(self, point: Point | None, seen: Path, by: signal.Signals = signal.SIGKILL) -> BaseProcess:

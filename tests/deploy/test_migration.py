@@ -17,13 +17,18 @@ from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.state.migration import MigrationExtent
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
 ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"
 
 
-def of(monkeypatch: pytest.MonkeyPatch, old: Path = ADDED, at_least: Kept = Kept.PARTIAL, jobs: int = 1) -> Any:
+def of(
+    monkeypatch: pytest.MonkeyPatch,
+    old: Path = ADDED,
+    at_least: MigrationExtent = MigrationExtent.PARTIAL,
+    jobs: int = 1,
+) -> Any:
     """A migration between scripts of fixtures, whose plans and template stand for a target's own."""
     plans = tuple(
         (read_plan((case / f"{side}.json").read_text("utf-8")),) for case, side in ((old, "old"), (ADDED, "new"))
@@ -53,7 +58,7 @@ def test_it_says_what_is_kept_and_writes_it(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_less_than_was_decided_on_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, _ = of(monkeypatch, at_least=Kept.WHOLE)
+    made, _ = of(monkeypatch, at_least=MigrationExtent.WHOLE)
     with pytest.raises(
         DeployRefused, match=r"keeps less than was decided on \(partial, not whole\): global-window-agg"
     ):
@@ -90,7 +95,7 @@ def test_a_folder_that_cannot_be_written_is_no_migration(tmp_path: Path, monkeyp
 def test_a_plan_that_is_not_understood_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch)
 
-    def unknown(*_: object) -> None:
+    def unknown(*_: object, **_more: object) -> None:
         raise InputError("written in an unknown way")
 
     monkeypatch.setattr(module, "migrations", unknown)

@@ -11,7 +11,7 @@ from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.migration import Keep, Kept
+from airflow_flinkcompat.state.migration import MigrationExtent, StateAction
 from tests.migration.cases import FOLDER, migration_of
 
 
@@ -28,8 +28,8 @@ def test_a_distinct_count_may_begin_where_a_key_goes() -> None:
     aggregation["grouping"] = [0]
     aggregation["outputType"] = "ROW<`a` VARCHAR(2147483647), `EXPR$2` BIGINT, `EXPR$3` BIGINT NOT NULL>"
     made = migration_of(old, json.dumps(plan))
-    assert made.kept is Kept.PARTIAL
-    (line,) = (each for each in made.operators if each.keep is Keep.REWRITTEN)
+    assert made.kept is MigrationExtent.PARTIAL
+    (line,) = (each for each in made.operators if each.keep is StateAction.REWRITTEN)
     (rows,) = (state for state in line.states if state.old is not None)
     begins = {state.new.name for state in line.states if state.old is None}
     sums = rows.new

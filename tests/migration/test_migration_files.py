@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.migration import (
-    MigrationUnsound,
+    MigrationVerificationFailed,
     NotMigratable,
     migrate_savepoint,
     verify,
@@ -38,7 +38,7 @@ from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.state.layout import NamedState, Stored
-from airflow_flinkcompat.state.migration import Keep, Migration, migration
+from airflow_flinkcompat.state.migration import Migration, StateAction, migration
 from airflow_flinkcompat.state.model import StateKind
 from airflow_flinkcompat.state.rewrites.parts import ROWS
 from tests.migration.cases import CASES, FOLDER, NOW, change, migration_of
@@ -105,14 +105,14 @@ def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
 
 def test_state_that_no_line_tells_of_is_not_lost(tmp_path: Path) -> None:
     made = change(ADDED)
-    left = Migration(tuple(each for each in made.operators if each.keep is not Keep.REWRITTEN))
+    left = Migration(tuple(each for each in made.operators if each.keep is not StateAction.REWRITTEN))
     with pytest.raises(NotMigratable, match="keeps state that the plan of the old script does not tell"):
         write_migrated(str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), left, NOW)
 
 
 def test_what_cannot_be_kept_is_not_written(tmp_path: Path) -> None:
     made = change(ADDED)
-    refused = Migration(tuple(replace(each, keep=Keep.IMPOSSIBLE, reason="of this") for each in made.operators))
+    refused = Migration(tuple(replace(each, keep=StateAction.IMPOSSIBLE, reason="of this") for each in made.operators))
     with pytest.raises(NotMigratable, match="cannot be kept: of this"):
         write_migrated(
             str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), refused, NOW
@@ -139,7 +139,7 @@ def test_reading_back_sees_what_is_not_as_it_was(name: str, tmp_path: Path) -> N
                 broken = replace(operator, subtasks=subtasks)
                 operators = tuple(broken if each is operator else each for each in whole.operators)
                 (target / "_metadata").write_bytes(replace(whole, operators=operators).to_bytes())
-                with pytest.raises((MigrationUnsound, SavepointUnreadable)):
+                with pytest.raises((MigrationVerificationFailed, SavepointUnreadable)):
                     verify(str(FOLDER / name / "old"), str(target), made)
 
 

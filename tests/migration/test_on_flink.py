@@ -12,9 +12,9 @@ import pytest
 
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
-from airflow_flinkcompat.migration.workers import ThisProcess, Workers
+from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
-from airflow_flinkcompat.state.migration import Keep
+from airflow_flinkcompat.state.migration import StateAction
 from measure.bench import CLUSTER, Bench
 from measure.pairs import Pair
 from tests.migration.cases import CASES as FIXTURES
@@ -76,7 +76,7 @@ def shown(rows: Iterable[str], kept: Sequence[int]) -> dict[tuple[str, ...], int
 def test_what_would_be_read_wrong_is_refused(case: Case, bench: Bench) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     lines = migration_of(bench.compiled(old), bench.compiled(new)).operators
-    assert [each.reason for each in lines if each.keep is Keep.IMPOSSIBLE] == [case.refused]
+    assert [each.reason for each in lines if each.keep is StateAction.IMPOSSIBLE] == [case.refused]
 
 
 def test_each_kind_is_run_every_day() -> None:
@@ -87,7 +87,7 @@ def test_each_kind_is_run_every_day() -> None:
 def test_what_is_kept_goes_on(case: Case, bench: Bench) -> None:
     alone = bench.run(Pair(case.title, "migration", case.title, case.old, case.new))
     assert alone.outcome == case.alone
-    _goes_on(case, bench, ThisProcess())
+    _goes_on(case, bench, LocalWorkers())
 
 
 @pytest.mark.nightly

@@ -27,7 +27,7 @@ from airflow_flinkcompat.savepoint.keyed_state import Entry, write_entries
 from airflow_flinkcompat.savepoint.metadata import Inline, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import Keep, Kept, Migration
+from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
 from tests.migration.cases import FOLDER, NOW, migration_of
 from tests.migration.generated import entries_of
 from tests.migration.test_merging import long_field, text_field
@@ -73,7 +73,7 @@ def given_savepoint() -> tuple[SavepointMetadata, OperatorState, SubtaskState]:
 
 
 def layout() -> StateLayout:
-    (line,) = (each for each in change(HOP, replace(HOP, size=6)).operators if each.keep is Keep.REWRITTEN)
+    (line,) = (each for each in change(HOP, replace(HOP, size=6)).operators if each.keep is StateAction.REWRITTEN)
     assert line.old is not None
     assert isinstance(line.old.layout, StateLayout)
     return line.old.layout
@@ -210,7 +210,7 @@ def test_what_is_written_puts_out_what_it_would_from_scratch(
     told = {key: len(each.put_out) for key, each in scratch.items()}
     watermark = former["x"].watermark
     made = change(old, new)
-    assert made.kept is Kept.WHOLE
+    assert made.kept is MigrationExtent.WHOLE
     with TemporaryDirectory() as place:
         folder = Path(place)
         target = migrated(folder, savepoint(folder / "old", former, watermark), made)
@@ -272,7 +272,7 @@ def with_windows(**lengths: str) -> Migration:
 
 def test_what_is_distinct_goes_with_its_slice(tmp_path: Path) -> None:
     made = with_windows(size="PT30S")
-    assert made.kept is Kept.WHOLE
+    assert made.kept is MigrationExtent.WHOLE
     migrate_savepoint(str(DISTINCT), str(DISTINCT), str(tmp_path / "new"), made, NOW)
     later = [entry for entry in entries_of(DISTINCT) if entry[2].find(write_long(1_704_067_320_000)) > 0]
     in_slices = {key[0] for _, name, key, _ in later if name != TIMERS}
@@ -283,5 +283,5 @@ def test_what_is_distinct_goes_with_its_slice(tmp_path: Path) -> None:
 
 
 def test_what_is_distinct_in_several_slices_cannot_be_put_together() -> None:
-    (line,) = (each for each in with_windows(slide="PT60S").operators if each.keep is Keep.IMPOSSIBLE)
+    (line,) = (each for each in with_windows(slide="PT60S").operators if each.keep is StateAction.IMPOSSIBLE)
     assert line.reason == "several COUNT(DISTINCT c) of one slice each do not say that of all their slices"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint
-from airflow_flinkcompat.migration.workers import Spill, ThisProcess
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration.workers import LocalWorkers, Spill
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import NULL, Field, FieldForm, read_row, write_row
 from airflow_flinkcompat.savepoint.metadata import Inline, StateFile
@@ -25,7 +25,7 @@ from tests.migration.generated import entries_of, generate
 ADDED, SWAPPED = "a-metric-is-added-to-a-tumbling-window", "the-keys-of-a-group-aggregation-change-places"
 
 
-class Divided(ThisProcess):
+class Divided(LocalWorkers):
     """This process, in as many parts as are named."""
 
     def __init__(self, count: int) -> None:
@@ -158,7 +158,7 @@ def test_a_flipped_bit_of_a_key_or_length_is_seen(name: str, tmp_path: Path) -> 
         (tmp_path / "old" / "_metadata").write_bytes(replace(whole, operators=operators).to_bytes())
         try:
             found = entries_of(migrated(name, tmp_path / "old", tmp_path / f"new-{number}"))
-        except (SavepointUnreadable, NotMigratable, MigrationUnsound) as error:
+        except (SavepointUnreadable, NotMigratable, MigrationVerificationFailed) as error:
             refused.append(error)
             continue
         # At most one entry more and one less of each state that the value went into.

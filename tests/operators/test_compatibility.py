@@ -13,7 +13,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_flinkcompat.compat import Policy, Report, Side
-from airflow_flinkcompat.compat.planner import example_plans
+from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployingEntry,

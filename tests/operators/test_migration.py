@@ -21,7 +21,7 @@ from airflow_flinkcompat.operators import (
     redeploy_dag,
 )
 from airflow_flinkcompat.operators.approval import MIGRATE, REJECT, RESTART, RESUME
-from airflow_flinkcompat.state.migration import Accept, Kept
+from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.migration.cases import CASES, FOLDER
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
@@ -82,7 +82,7 @@ def test_what_a_migration_keeps_whole_is_migrated(running: Site) -> None:
     assert result["start_mode"] == "migrated"
     assert Path(result["savepoint"]).name.startswith("migrated-")
     assert running.cluster.starts[-1][1].savepoint == result["savepoint"]
-    assert Migration.given["at_least"] is Kept.WHOLE
+    assert Migration.given["at_least"] is MigrationExtent.WHOLE
     assert (Migration.given["old"].script, Migration.given["new"].script) == (BOTH.strip(), SWAPPED.strip())
     assert Migration.given["live"] == "job-1"
 
@@ -134,7 +134,7 @@ def test_what_it_keeps_in_part_is_for_a_person(site: Site, monkeypatch: pytest.M
         with pytest.raises(AirflowFailException, match="lead the branch 'migrate', and no other one, to a FlinkState"):
             run.execute(dag.get_task(other))
     assert run.execute(dag.get_task("migrate"))["approved_by"] == "ada"
-    assert Migration.given["at_least"] is Kept.PARTIAL
+    assert Migration.given["at_least"] is MigrationExtent.PARTIAL
 
 
 def test_a_person_is_offered_no_migration_that_keeps_nothing(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

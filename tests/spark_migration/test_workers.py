@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint, verify
-from airflow_flinkcompat.migration.workers import ThisProcess, Workers
+from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
@@ -40,7 +40,7 @@ def written(source: Path, name: str, target: Path, workers: Workers) -> Counter[
 @pytest.mark.parametrize("name", mostly_nightly(CASES, 2))
 def test_spark_writes_the_same_savepoint(name: str, spark: SparkWorkers, tmp_path: Path) -> None:
     source = generate(FOLDER / name / "old", 300, tmp_path / "old")
-    alone = written(source, name, tmp_path / "alone", ThisProcess())
+    alone = written(source, name, tmp_path / "alone", LocalWorkers())
     assert written(source, name, tmp_path / "shared", spark) == alone
     files = [each.keyed for operator in read_metadata(str(tmp_path / "shared")).operators
              for each in operator.subtasks or () if each.keyed is not None]  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.state.from_compiled import compiled_graph
 from airflow_flinkcompat.state.from_plan import job_state
-from airflow_flinkcompat.state.mapping import StateMove, diff
-from airflow_flinkcompat.state.model import JobState, NotPredicted, StateKind
+from airflow_flinkcompat.state.mapping import RestoreEffect, diff
+from airflow_flinkcompat.state.model import JobState, JobStateUnknown, StateKind
 from tests.measured import Restore, connectors
 from tests.measured_plans import pairs, planned
 from tests.state.test_from_compiled import SINKS
@@ -28,12 +28,12 @@ WINDOW = (
 )
 
 
-def state_of(side: Side) -> JobState | NotPredicted:
+def state_of(side: Side) -> JobState | JobStateUnknown:
     """What the one query of a script keeps."""
     program = side.program
     outputs, _ = side.outputs
     if len(program.pipelines) != 1 or 0 not in outputs:
-        return NotPredicted("there are several queries, or it was not read")
+        return JobStateUnknown("there are several queries, or it was not read")
     return job_state(outputs[0], program.pipelines[0], program)
 
 
@@ -59,7 +59,7 @@ def test_the_operators_are_those_of_the_compiled_plans() -> None:
             if key in seen or len(found) != 1:
                 continue
             seen.add(key)
-            if isinstance(state, NotPredicted):
+            if isinstance(state, JobStateUnknown):
                 told["not predicted"] += 1
                 continue
             assert compiled_graph(found[0], SINKS).graph in state.graphs, side.script
@@ -69,9 +69,9 @@ def test_the_operators_are_those_of_the_compiled_plans() -> None:
     assert told["one of two"] <= 15
 
 
-def moves(pair: Restore) -> set[StateMove] | None:
+def moves(pair: Restore) -> set[RestoreEffect] | None:
     old, new = (state_of(side) for side in pair.sides())
-    if isinstance(old, NotPredicted) or isinstance(new, NotPredicted):
+    if isinstance(old, JobStateUnknown) or isinstance(new, JobStateUnknown):
         return None
     return {mapped.move for mapped in diff(old, new) if mapped.old is not None}
 
@@ -79,9 +79,9 @@ def moves(pair: Restore) -> set[StateMove] | None:
 @pytest.mark.slow
 def test_a_state_is_gone_exactly_where_a_restore_over_connectors_was_refused_at_submit() -> None:
     told = {pair: found for pair in connectors() if not pair.old_version and (found := moves(pair)) is not None}
-    gone = {pair.id for pair, found in told.items() if StateMove.GONE in found}
+    gone = {pair.id for pair, found in told.items() if RestoreEffect.UNCLAIMED in found}
     refused = {pair.id for pair in told if pair.outcome == "refused_at_submit"}
-    carried = {pair.id for pair, found in told.items() if found == {StateMove.CARRIED}}
+    carried = {pair.id for pair, found in told.items() if found == {RestoreEffect.CARRIED}}
     assert gone <= refused
     assert refused & carried == BESIDE_IDS
     assert len([pair for pair in told if pair.outcome == "restored_right" and pair.id in carried]) >= 230
@@ -94,8 +94,8 @@ def test_a_source_that_is_read_whole_and_in_order_needs_no_calc() -> None:
     assert first[:3] == ("table-source-scan", "local-window-aggregate", "global-window-aggregate")
     assert second[:3] == ("table-source-scan", "calc", "local-window-aggregate")
     assert {mapped.move for mapped in diff(kept(whole), kept(further)) if mapped.old} == {
-        StateMove.CARRIED,
-        StateMove.GONE,
+        RestoreEffect.CARRIED,
+        RestoreEffect.UNCLAIMED,
     }
 
 
@@ -105,13 +105,13 @@ def test_a_stateless_query_keeps_its_positions_whatever_stands_in_front_of_a_sin
         KAFKA.format(f"{ROW}, e INT") + SINK.format("print") + "SELECT UPPER(a), CAST(e AS BIGINT) FROM k WHERE b > 2;"
     )
     assert [spec.kind for spec in kept(old).specs] == [StateKind.POSITIONS]
-    assert [mapped.move for mapped in diff(kept(old), kept(new))] == [StateMove.CARRIED]
+    assert [mapped.move for mapped in diff(kept(old), kept(new))] == [RestoreEffect.CARRIED]
 
 
 def test_a_calc_that_comes_in_front_of_a_sink_takes_the_state_of_its_writer() -> None:
     plain = KAFKA.format("a STRING, b BIGINT") + SINK.format("kafka")
     (positions, writer) = diff(kept(plain + "SELECT a, b FROM k;"), kept(plain + "SELECT UPPER(a), b FROM k;"))[:2]
-    assert (positions.move, writer.move) == (StateMove.CARRIED, StateMove.TAKEN)
+    assert (positions.move, writer.move) == (RestoreEffect.CARRIED, RestoreEffect.WRONG_OPERATOR)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_calc_that_comes_in_front_of_a_sink_takes_the_state_of_its_writer() ->
 )
 def test_what_is_not_certain_is_not_predicted(script: str, reason: str) -> None:
     found = state_of(Side(script, engine="flink"))
-    assert isinstance(found, NotPredicted)
+    assert isinstance(found, JobStateUnknown)
     assert reason in found.reason
 
 

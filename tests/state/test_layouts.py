@@ -11,7 +11,7 @@ from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state
 from airflow_flinkcompat.state.from_savepoint import stored_layouts
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.of_plan import layout
+from airflow_flinkcompat.state.layouts.compiled_node import layout
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
 SINKS = frozenset(f"`default_catalog`.`default_database`.`{name}`" for name in ("Printed", "keyed", "s1", "s2"))

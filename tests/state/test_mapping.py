@@ -9,12 +9,12 @@ import pytest
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
-from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.mapping import StateMove, diff, worst_move
+from airflow_flinkcompat.state.mapping import RestoreEffect, diff, worst_move
 from airflow_flinkcompat.state.migration import Migration, migration
-from airflow_flinkcompat.state.model import NotPredicted
+from airflow_flinkcompat.state.model import JobStateUnknown
 from tests.measured import everything
 from tests.measured_plans import pairs, planned
 from tests.state.test_from_compiled import BESIDE_THE_GRAPH, SINKS
@@ -25,8 +25,8 @@ RIGHT_ALL_THE_SAME = {"dd-ra-col-swap", "dd-rap-col-swap", "li-col-swap", "ga-av
 """Right because of what the operator does with its rows, or as a table has another name alone: nothing here tells."""
 
 
-def moves(sides: tuple[Plans, Plans]) -> set[StateMove]:
-    found: set[StateMove] = set()
+def moves(sides: tuple[Plans, Plans]) -> set[RestoreEffect]:
+    found: set[RestoreEffect] = set()
     for old, new in zip(*sides, strict=True):
         symbols = Symbols()
         before, after = (job_state(compiled_state(plan, symbols, {}, SINKS), symbols) for plan in (old, new))
@@ -36,13 +36,13 @@ def moves(sides: tuple[Plans, Plans]) -> set[StateMove]:
 
 def told(sides: tuple[Plans, Plans]) -> str:
     found = moves(sides)
-    if StateMove.GONE in found:
+    if RestoreEffect.UNCLAIMED in found:
         return "refused_at_submit"
-    if StateMove.REFUSED in found:
+    if RestoreEffect.REFUSED in found:
         return "refused_at_restore"
-    if found & {StateMove.MISREAD, StateMove.TAKEN}:
+    if found & {RestoreEffect.SILENTLY_WRONG, RestoreEffect.WRONG_OPERATOR}:
         return "restored_WRONG"
-    return "not told" if found & {StateMove.NOT_KNOWN, StateMove.NEW} else "restored_right"
+    return "not told" if found & {RestoreEffect.NOT_KNOWN, RestoreEffect.NEW} else "restored_right"
 
 
 @pytest.mark.slow
@@ -84,24 +84,24 @@ def kept(name: str) -> Migration:
 BY_SETTINGS = {"x-maxparallelism-change": "refused_at_submit", "u-ttl-add": "refused_at_restore"}
 """Settings decide: another number of key groups, and on 1.20 a time to live that comes."""
 ENDS = {
-    StateMove.CARRIED: {"restored_right"},
-    StateMove.GONE: {"refused_at_submit"},
-    StateMove.REFUSED: {"refused_at_restore"},
-    StateMove.MISREAD: {"restored_WRONG", "restored_right_on_this_data"},
+    RestoreEffect.CARRIED: {"restored_right"},
+    RestoreEffect.UNCLAIMED: {"refused_at_submit"},
+    RestoreEffect.REFUSED: {"refused_at_restore"},
+    RestoreEffect.SILENTLY_WRONG: {"restored_WRONG", "restored_right_on_this_data"},
 }
 
 
 @pytest.mark.slow
 def test_what_scripts_alone_tell_of_both_jobs_is_how_restores_ended() -> None:
     """The class of the mapping is the verdict, but for settings: of every measured change of which both are told."""
-    classes: Counter[StateMove] = Counter()
+    classes: Counter[RestoreEffect] = Counter()
     other: set[str] = set()
     for restore in everything():
         old, new = restore.sides()
         change = Change(old, replace(new, beside=old))
         if "python" in (old.language, new.language) or change.unchanged or change.removed or change.added:
             continue
-        if len(change.pipelines) != 1 or isinstance(mapped := mapped_states(change.pipelines[0]), NotPredicted):
+        if len(change.pipelines) != 1 or isinstance(mapped := mapped_states(change.pipelines[0]), JobStateUnknown):
             continue
         move = worst_move(mapped)
         classes[move] += 1
@@ -109,5 +109,8 @@ def test_what_scripts_alone_tell_of_both_jobs_is_how_restores_ended() -> None:
         if restore.outcome not in ENDS[move] and BY_SETTINGS.get(name) != restore.outcome:
             other.add(name)
     assert other <= RIGHT_ALL_THE_SAME
-    assert classes[StateMove.CARRIED] >= 60
-    assert min(classes[StateMove.GONE], classes[StateMove.REFUSED], classes[StateMove.MISREAD]) >= 30
+    assert classes[RestoreEffect.CARRIED] >= 60
+    assert (
+        min(classes[RestoreEffect.UNCLAIMED], classes[RestoreEffect.REFUSED], classes[RestoreEffect.SILENTLY_WRONG])
+        >= 30
+    )

@@ -13,7 +13,7 @@ from airflow_flinkcompat.state.compiled import CompiledPlan, read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.state.layout import LayoutUnknown
-from airflow_flinkcompat.state.migration import Keep, Kept, OperatorMigration, migration
+from airflow_flinkcompat.state.migration import MigrationExtent, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.state.model import JobState, StateKind
 from tests.measured_plans import written
 from tests.savepoint.savepoints import FOLDER, TAKEN
@@ -28,7 +28,7 @@ def plan(name: str) -> CompiledPlan:
 
 
 def rewritten(name: str) -> OperatorMigration:
-    (found,) = (each for each in kept(name).operators if each.keep is Keep.REWRITTEN)
+    (found,) = (each for each in kept(name).operators if each.keep is StateAction.REWRITTEN)
     return found
 
 
@@ -36,8 +36,8 @@ def rewritten(name: str) -> OperatorMigration:
 def test_a_job_keeps_all_of_itself(name: str) -> None:
     symbols = Symbols()
     same = migration(*(job_state(compiled_state(plan(name), symbols, {}, SINKS), symbols) for _ in range(2)))
-    assert same.kept is Kept.WHOLE
-    assert {each.keep for each in same.operators} == {Keep.CARRIED}
+    assert same.kept is MigrationExtent.WHOLE
+    assert {each.keep for each in same.operators} == {StateAction.CARRIED}
 
 
 def test_a_metric_that_is_added_begins_and_the_others_go_on() -> None:
@@ -45,33 +45,33 @@ def test_a_metric_that_is_added_begins_and_the_others_go_on() -> None:
     assert found.begun
     assert not found.lost
     assert [source for state in found.states for source in state.fields].count(None) == len(found.begun)
-    assert kept("w-add-agg-front").kept is Kept.PARTIAL
+    assert kept("w-add-agg-front").kept is MigrationExtent.PARTIAL
 
 
 def test_metrics_in_another_order_are_kept_whole() -> None:
     found = rewritten("g-reorder")
     assert (found.begun, found.lost) == ((), ())
     assert found.states[0].fields != tuple(range(len(found.states[0].fields)))
-    assert kept("g-reorder").kept is Kept.WHOLE
+    assert kept("g-reorder").kept is MigrationExtent.WHOLE
 
 
 def test_keys_in_another_order_are_kept_whole() -> None:
     assert rewritten("g-keys-swap").key == (1, 0)
-    assert kept("g-keys-swap").kept is Kept.WHOLE
+    assert kept("g-keys-swap").kept is MigrationExtent.WHOLE
 
 
 def test_a_key_that_goes_is_named() -> None:
     found = rewritten("ga-key-del")
     assert found.merges
     assert found.lost == ("d",)
-    assert kept("ga-key-del").kept is Kept.PARTIAL
+    assert kept("ga-key-del").kept is MigrationExtent.PARTIAL
 
 
 def test_a_metric_that_goes_is_named() -> None:
     found = rewritten("g-del-agg")
     assert found.lost
     assert not found.begun
-    assert kept("g-del-agg").kept is Kept.PARTIAL
+    assert kept("g-del-agg").kept is MigrationExtent.PARTIAL
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_a_metric_that_goes_is_named() -> None:
 )
 def test_what_cannot_be_kept_says_why(name: str, reason: str) -> None:
     found = kept(name)
-    assert found.kept is Kept.NONE
-    (lost,) = (each for each in found.operators if each.keep is Keep.IMPOSSIBLE)
+    assert found.kept is MigrationExtent.NONE
+    (lost,) = (each for each in found.operators if each.keep is StateAction.IMPOSSIBLE)
     assert reason in lost.reason
 
 
 def test_an_identity_that_moves_costs_nothing() -> None:
     found = kept("ms-two-sources-reorder")
-    assert found.kept is Kept.WHOLE
-    assert Keep.MOVED in {each.keep for each in found.operators}
+    assert found.kept is MigrationExtent.WHOLE
+    assert StateAction.MOVED in {each.keep for each in found.operators}
 
 
 def test_another_table_is_another_source() -> None:
     found = kept("ua-replace")
-    assert found.kept is not Kept.WHOLE
-    assert {Keep.BEGINS, Keep.DROPPED} <= {
+    assert found.kept is not MigrationExtent.WHOLE
+    assert {StateAction.BEGINS, StateAction.DROPPED} <= {
         each.keep
         for each in found.operators
         if StateKind.POSITIONS in {each.old and each.old.kind, each.new and each.new.kind}
@@ -116,7 +116,9 @@ def test_calls_that_share_a_distinct_keep_their_order() -> None:
     (aggregation,) = (node for node in new["nodes"] if "aggCalls" in node)
     aggregation["aggCalls"].reverse()
     (line,) = (
-        each for each in migration(job(old, symbols), job(new, symbols)).operators if each.keep is Keep.IMPOSSIBLE
+        each
+        for each in migration(job(old, symbols), job(new, symbols)).operators
+        if each.keep is StateAction.IMPOSSIBLE
     )
     assert line.reason == "other metrics share the distinct values of c"
 
@@ -145,9 +147,9 @@ def test_readers_of_one_table_do_not_take_each_others_positions() -> None:
     (old,), (new,) = (map(of_one_table, side) for side in written("ms-two-sources-reorder"))
     symbols = Symbols()
     found = migration(job(old, symbols), job(new, symbols))
-    reasons = {each.reason for each in found.operators if each.keep is Keep.IMPOSSIBLE}
+    reasons = {each.reason for each in found.operators if each.keep is StateAction.IMPOSSIBLE}
     assert reasons == {"its table is read several times, and which positions are whose is not told"}
-    assert migration(job(old, symbols), job(old, symbols)).kept is Kept.WHOLE
+    assert migration(job(old, symbols), job(old, symbols)).kept is MigrationExtent.WHOLE
 
 
 def test_a_query_that_comes_does_not_take_what_another_one_has_kept() -> None:
@@ -170,7 +172,7 @@ def test_a_query_that_comes_does_not_take_what_another_one_has_kept() -> None:
     ]
     found = migration(job(old, symbols), job(new, symbols))
     keeps = [each.keep for each in found.operators if each.new is not None and each.new.name == "group-aggregate"]
-    assert (keeps, found.kept) == ([Keep.MOVED, Keep.BEGINS], Kept.PARTIAL)
+    assert (keeps, found.kept) == ([StateAction.MOVED, StateAction.BEGINS], MigrationExtent.PARTIAL)
 
 
 def test_metrics_over_rows_that_are_taken_back_cannot_begin_later() -> None:
@@ -179,18 +181,18 @@ def test_metrics_over_rows_that_are_taken_back_cannot_begin_later() -> None:
         job_state(compiled_state(plan(f"2.3/{name}"), symbols, {}, SINKS), symbols)
         for name in ("retracting-sum", "retracting-numbers")
     )
-    reasons = [each.reason for each in migration(old, new).operators if each.keep is Keep.IMPOSSIBLE]
+    reasons = [each.reason for each in migration(old, new).operators if each.keep is StateAction.IMPOSSIBLE]
     assert reasons, "the upper aggregation cannot be kept"
 
 
 def test_an_operator_that_comes_above_one_that_goes_on_would_lack_its_rows_of_before() -> None:
-    (line,) = (each for each in kept("rj-third-add").operators if each.keep is Keep.IMPOSSIBLE)
+    (line,) = (each for each in kept("rj-third-add").operators if each.keep is StateAction.IMPOSSIBLE)
     assert line.old is None
     assert line.reason == "it would begin empty, and never see what join handed on before"
-    assert kept("rj-third-add").kept is Kept.NONE
+    assert kept("rj-third-add").kept is MigrationExtent.NONE
 
 
 def test_positions_are_kept_of_a_job_that_keeps_nothing_else() -> None:
     found = kept("ua-stateless-remove")
-    assert [each.keep for each in found.operators] == [Keep.CARRIED, Keep.CARRIED, Keep.DROPPED]
-    assert found.kept is Kept.PARTIAL
+    assert [each.keep for each in found.operators] == [StateAction.CARRIED, StateAction.CARRIED, StateAction.DROPPED]
+    assert found.kept is MigrationExtent.PARTIAL

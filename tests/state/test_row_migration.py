@@ -20,7 +20,7 @@ from airflow_flinkcompat.state.layout import (
 )
 from airflow_flinkcompat.state.layouts.accumulators import accumulator
 from airflow_flinkcompat.state.layouts.aggregations import call_fields
-from airflow_flinkcompat.state.migration import Keep, OperatorMigration, migration
+from airflow_flinkcompat.state.migration import OperatorMigration, StateAction, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.state.rewrites.fields import key_places
@@ -54,7 +54,7 @@ def test_columns_are_carried_by_what_they_mean(
     form: str, old: tuple[StateField, ...], new: tuple[StateField, ...], places: tuple[int | None, ...]
 ) -> None:
     line = made(operator(*old, form=form), operator(*new, form=form))
-    assert line.keep is Keep.REWRITTEN
+    assert line.keep is StateAction.REWRITTEN
     assert [state.fields for state in line.states] == [places]
     assert line.begun == tuple(each.words for each, place in zip(new, places, strict=True) if place is None)
 
@@ -71,13 +71,13 @@ def test_columns_are_carried_by_what_they_mean(
 )
 def test_what_would_be_read_wrong_is_refused(old: StateSpec, new: StateSpec, reason: str) -> None:
     line = made(old, new)
-    assert line.keep is Keep.IMPOSSIBLE
+    assert line.keep is StateAction.IMPOSSIBLE
     assert reason in line.reason
 
 
 def test_a_column_may_go_where_rows_are_taken_back() -> None:
     line = made(operator(A, B, retracting=True), operator(A, retracting=True))
-    assert (line.keep, line.lost) == (Keep.REWRITTEN, ("b",))
+    assert (line.keep, line.lost) == (StateAction.REWRITTEN, ("b",))
 
 
 # --- joins: rows of both sides, by a unique key or counted ------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_rows_of_a_side_are_carried_by_their_columns(
     old: NamedState, new: NamedState, places: tuple[int | None, ...]
 ) -> None:
     line = made(join(old), join(new))
-    assert line.keep is Keep.REWRITTEN
+    assert line.keep is StateAction.REWRITTEN
     assert [state.fields for state in line.states] == [places, (0,)]
     assert line.lost == tuple(field.words for field in old.row if field not in new.row)
 
@@ -142,7 +142,7 @@ LONG_DECIMAL, NANOS = (
 )
 def test_sides_that_would_be_read_wrong_are_refused(old: NamedState, new: NamedState, reason: str) -> None:
     line = made(join(old), join(new))
-    assert line.keep is Keep.IMPOSSIBLE
+    assert line.keep is StateAction.IMPOSSIBLE
     assert reason in line.reason
 
 
@@ -194,7 +194,7 @@ def test_calls_of_a_frame_are_carried_by_what_they_compute(
     old: StateSpec, new: StateSpec, begun: tuple[str, ...], lost: tuple[str, ...]
 ) -> None:
     line = made(old, new)
-    assert (line.keep, line.begun, line.lost) == (Keep.REWRITTEN, begun, lost)
+    assert (line.keep, line.begun, line.lost) == (StateAction.REWRITTEN, begun, lost)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_calls_of_a_frame_are_carried_by_what_they_compute(
 )
 def test_a_call_that_would_be_computed_wrong_is_refused(old: StateSpec, new: StateSpec, reason: str) -> None:
     line = made(old, new)
-    assert line.keep is Keep.IMPOSSIBLE
+    assert line.keep is StateAction.IMPOSSIBLE
     assert reason in line.reason
 
 
@@ -218,24 +218,24 @@ def test_calls_of_which_one_output_is_computed_go_on_or_begin_together() -> None
         for function in ("COUNT", "SUM0")
     )
     old, new = over((count,), (A, B), bounded=False), over((count, total), (A, B), bounded=False)
-    assert made(old, new).keep is Keep.REWRITTEN
-    line = made(old, replace(new, together=frozenset({frozenset({("COUNT", "b"), ("SUM0", "b")})})))
-    assert line.keep is Keep.IMPOSSIBLE
+    assert made(old, new).keep is StateAction.REWRITTEN
+    line = made(old, replace(new, jointly_used=frozenset({frozenset({("COUNT", "b"), ("SUM0", "b")})})))
+    assert line.keep is StateAction.IMPOSSIBLE
     assert "would go on" in line.reason
 
 
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"deciding": frozenset("b")}, "b, which would begin now, decides which results go on"),
-        ({"together": frozenset({frozenset("ab")})}, "a metric is computed of a, which would go on, and b"),
-        ({"together": frozenset({frozenset("a"), frozenset("b")})}, ""),
+        ({"filtering": frozenset("b")}, "b, which would begin now, decides which results go on"),
+        ({"jointly_used": frozenset({frozenset("ab")})}, "a metric is computed of a, which would go on, and b"),
+        ({"jointly_used": frozenset({frozenset("a"), frozenset("b")})}, ""),
     ],
 )
 def test_a_column_that_begins_with_null_decides_nothing(told: dict[str, frozenset[object]], reason: str) -> None:
     """Rows stored before have NULL there, which a condition or a computed output would take for a value."""
     line = made(operator(A), replace(operator(A, B), **told))  # type: ignore[arg-type]
-    assert (line.keep is Keep.IMPOSSIBLE) == bool(reason)
+    assert (line.keep is StateAction.IMPOSSIBLE) == bool(reason)
     assert reason in line.reason
 
 
@@ -247,9 +247,9 @@ def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -
         lower = replace(operator(A, B), name="group-aggregate", id=graph.ids[1])
         return JobState((graph,), (lower, upper) if lower_too else (upper,))
 
-    assert {line.keep for line in migration(job(True), job(True)).operators} == {Keep.CARRIED}
+    assert {line.keep for line in migration(job(True), job(True)).operators} == {StateAction.CARRIED}
     begins, above = migration(job(False), job(True)).operators
-    assert (begins.keep, above.keep) == (Keep.BEGINS, Keep.IMPOSSIBLE)
+    assert (begins.keep, above.keep) == (StateAction.BEGINS, StateAction.IMPOSSIBLE)
     assert above.reason == "it has gathered what group-aggregate hands on, which begins empty below it"
 
 
@@ -267,7 +267,8 @@ def test_what_an_over_computes_is_told_by_its_plan() -> None:
     symbols = Symbols()
     specs = job_state(compiled_state(new[0], symbols, {}, frozenset()), symbols).specs
     (spec,) = (each for each in specs if each.name == "over-aggregate")
-    assert {frozenset(function for function, _ in calls) for calls in spec.together} >= {frozenset({"COUNT", "SUM0"})}
+    functions = {frozenset(function for function, _ in calls) for calls in spec.jointly_used}
+    assert functions >= {frozenset({"COUNT", "SUM0"})}
 
 
 def test_sources_of_one_table_go_on_by_their_ids_alone() -> None:
@@ -276,8 +277,8 @@ def test_sources_of_one_table_go_on_by_their_ids_alone() -> None:
 
     same = migration(sources("a", "b"), sources("b", "a"))
     assert [(line.keep, line.old and line.old.id) for line in same.operators] == [
-        (Keep.CARRIED, "b"),
-        (Keep.CARRIED, "a"),
+        (StateAction.CARRIED, "b"),
+        (StateAction.CARRIED, "a"),
     ]
     for old, new in (
         (sources("a"), sources("a", "b")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Side, check
-from airflow_flinkcompat.state.model import JobState, NotPredicted
+from airflow_flinkcompat.state.model import JobState, JobStateUnknown
 from tests.state.test_from_plan import state_of
 
 TABLES = """
@@ -15,7 +15,7 @@ INSERT INTO s
 """
 
 
-def state(query: str) -> JobState | NotPredicted:
+def state(query: str) -> JobState | JobStateUnknown:
     return state_of(Side(f"{TABLES}{query};", engine="flink"))
 
 
@@ -25,7 +25,7 @@ def state(query: str) -> JobState | NotPredicted:
 )
 def test_a_condition_that_may_hold_of_all_rows_or_of_none_tells_nothing(condition: str) -> None:
     found = state(f"SELECT a, b, n FROM k WHERE {condition}")
-    assert isinstance(found, NotPredicted)
+    assert isinstance(found, JobStateUnknown)
     assert "of every row or of none" in found.reason
 
 

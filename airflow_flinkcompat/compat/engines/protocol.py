@@ -62,7 +62,7 @@ class Engine(Protocol):
         """The adjusters that a change without any difference passes."""
 
     @property
-    def last_doubts(self) -> tuple[FindingAdjuster, ...]:
+    def safe_finding_adjusters(self) -> tuple[FindingAdjuster, ...]:
         """The adjusters of findings that are all safe: what may contradict them as a whole."""
 
     def level(self, rule: Rule) -> Level:

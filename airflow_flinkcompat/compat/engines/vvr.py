@@ -56,7 +56,7 @@ class VvrEngine:
     verdict_adjusters = (row_window_adjuster,)
     finding_adjusters = (table_api_adjuster, undeclared_table_adjuster, unknown_value_adjuster)
     unchanged_adjusters = ()
-    last_doubts = ()
+    safe_finding_adjusters = ()
 
     def level(self, rule: Rule) -> Level:
         """The rule's own."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat import one_sided, planner
+from airflow_flinkcompat.compat import one_sided, plan_comparison
 from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.rule import Fate, Remedy
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.state.migration import MigrationExtent
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
@@ -59,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class ReportContext:
     """What whoever shows a report knows beside the change itself.
 
     ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver``: it is shown to
@@ -77,10 +77,10 @@ class Circumstances:
     migrates: bool = False
 
 
-NOTHING_KNOWN = Circumstances()
+NO_CONTEXT = ReportContext()
 
 
-def steps(report: Report, known: Circumstances = NOTHING_KNOWN) -> tuple[Step, ...]:
+def steps(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[Step, ...]:
     """What to do next.
 
     Args:
@@ -93,7 +93,7 @@ def steps(report: Report, known: Circumstances = NOTHING_KNOWN) -> tuple[Step, .
     return tuple(_with_ids(step, known) for step in _steps(report, known))
 
 
-def _with_ids(step: Step, known: Circumstances) -> Step:
+def _with_ids(step: Step, known: ReportContext) -> Step:
     if not known.job_id:
         return step
     text, *commands = (line.replace("<job id>", known.job_id) for line in (step.text, *step.commands))
@@ -116,7 +116,7 @@ def if_resumed(report: Report) -> tuple[str, ...]:
     return (CONSEQUENCES[end] + _MORE.get(end, ""), *dict.fromkeys(lines))
 
 
-def _steps(report: Report, known: Circumstances) -> Iterator[Step]:
+def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
     if report.findings[0].rule in _ONE_SIDED:
         yield _ONE_SIDED[report.findings[0].rule](report)
         return
@@ -147,7 +147,7 @@ def _steps(report: Report, known: Circumstances) -> Iterator[Step]:
             if report.is_refused:
                 yield Step(_MEND)
                 return
-            migratable = report.migration is not None and report.migration.kept is not Kept.NONE
+            migratable = report.migration is not None and report.migration.kept is not MigrationExtent.NONE
             if migratable and known.migrates:
                 yield Step(_MIGRATE_TASK)
                 yield _restart(report, "Or give the state up and start without", whole=fits)
@@ -168,7 +168,7 @@ def _by_client(report: Report, options: str) -> tuple[str, ...]:
     return (_STOP, f"flink run {options} -py {report.new_source}") if runs else ()
 
 
-def _question(report: Report, known: Circumstances) -> str:
+def _question(report: Report, known: ReportContext) -> str:
     """What somebody has to decide: the metrics that start from zero, as far as they are few, and for how long."""
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
     names = list(dict.fromkeys(name for o in short for name, fate in o.metrics if fate is Fate.FROM_ZERO))
@@ -211,7 +211,7 @@ def _resume(report: Report, lead: str) -> Step:
     )
 
 
-def _asked_again(report: Report, known: Circumstances) -> Iterator[Step]:
+def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
     """What would let the check tell more: the parallelism, or plans where all that is unknown shows in them."""
     unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
     if any(finding.remedy is Remedy.PARALLELISM_ONE for finding in unknown):
@@ -231,10 +231,10 @@ def _asked_again(report: Report, known: Circumstances) -> Iterator[Step]:
 
 def _plans_may_settle(finding: Finding) -> bool:
     rule = BY_CODE.get(finding.rule)
-    return rule is not None and planner.plans_may_settle(finding, rule)
+    return rule is not None and plan_comparison.plans_may_settle(finding, rule)
 
 
-def _planner(report: Report, known: Circumstances) -> Step:
+def _planner(report: Report, known: ReportContext) -> Step:
     if known.entry:  # the deployed side is no file
         return Step(
             "Ask Flink's own planner, which starts nothing: set explain_plan=True for the check, and run it again."
@@ -281,7 +281,7 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
     )
 
 
-def _backfill(report: Report, known: Circumstances) -> Step:
+def _backfill(report: Report, known: ReportContext) -> Step:
     if known.backfill_refused:
         why = known.backfill_refused.rstrip(".")
         return Step(f"History cannot be recomputed by a backfill of {report.new_source}: {why}.")

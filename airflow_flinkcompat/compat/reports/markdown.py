@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.report import Finding, Report, Reports
-from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NOTHING_KNOWN, Circumstances, if_resumed, steps
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
 from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
     IN_FULL,
@@ -30,7 +30,7 @@ from airflow_flinkcompat.compat.reports.sections import (
 from airflow_flinkcompat.secrets import mask_secrets
 
 
-def render_markdown(report: Report, known: Circumstances = NOTHING_KNOWN) -> str:
+def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
     """The report in tables and code: verdict, each operator with what was found, what to do next.
 
     Args:
@@ -50,7 +50,7 @@ def render_markdown(report: Report, known: Circumstances = NOTHING_KNOWN) -> str
     return _joined(blocks + _warnings(report))
 
 
-def render_markdown_of_engines(reports: Reports, known: Circumstances = NOTHING_KNOWN) -> str:
+def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTEXT) -> str:
     """The reports of several engines on one page: every verdict, the worst report in full, what the others find.
 
     Args:
@@ -78,7 +78,7 @@ def _sides(report: Report) -> str:
     return f"{_code(report.old_source)} → {_code(report.new_source)}"
 
 
-def _blocks(report: Report, known: Circumstances = NOTHING_KNOWN) -> list[list[str]]:
+def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
     blocks: list[list[str]] = []
     if len(report.sinks) > 1:

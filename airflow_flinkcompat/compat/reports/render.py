@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
-from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NOTHING_KNOWN, Circumstances, if_resumed, steps
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
 from airflow_flinkcompat.compat.reports.rule_pages import page_address
 from airflow_flinkcompat.compat.reports.sections import (
     IN_FULL,
@@ -35,7 +35,7 @@ _GAP = "   "
 _BESIDE = "  |  "
 
 
-def render_text(report: Report, width: int = WIDTH, known: Circumstances = NOTHING_KNOWN) -> str:
+def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CONTEXT) -> str:
     """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next.
 
     Args:
@@ -53,7 +53,7 @@ def render_text(report: Report, width: int = WIDTH, known: Circumstances = NOTHI
     return _joined(blocks + _warnings(report, width))
 
 
-def render_text_of_engines(reports: Reports, width: int = WIDTH, known: Circumstances = NOTHING_KNOWN) -> str:
+def render_text_of_engines(reports: Reports, width: int = WIDTH, known: ReportContext = NO_CONTEXT) -> str:
     """The reports of several engines as one text: every verdict, the worst report in full, what the others find.
 
     Args:
@@ -82,7 +82,7 @@ def _underlined(report: Report) -> list[str]:
     return [title(report), "-" * len(title(report))]
 
 
-def _blocks(report: Report, width: int, known: Circumstances) -> list[list[str]]:
+def _blocks(report: Report, width: int, known: ReportContext) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
     blocks: list[list[str]] = []
     if len(report.sinks) > 1:

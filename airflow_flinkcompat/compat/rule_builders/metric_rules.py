@@ -105,13 +105,13 @@ def metrics_rule(
     Returns:
         The rule.
     """
-    unwindowed = {AggregateKind.GROUP: group, OverOperator.KIND: over}
+    meaning_without_window = {AggregateKind.GROUP: group, OverOperator.KIND: over}
 
     def find(pair: OperatorPair) -> Iterable[RuleMatch]:
         fates = pair.fates
         if fates is not None and code in fates.codes:
             old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
-            verdicts = {} if pair.windowed else without_window(unwindowed[pair.new.kind], vvr, flink, pair)
+            verdicts = {} if pair.windowed else without_window(meaning_without_window[pair.new.kind], vvr, flink, pair)
             yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
 
     source = "Window TVF row {}; Group Window Aggregate row {}".format(*rows)

@@ -49,7 +49,7 @@ def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     if len(tables) < 2:
         return inferred(Outcome.UNKNOWN, sinks.UNDECLARED)
     facts = connectors.sink(connector)
-    if facts.by_table_name and len({table.path[-1] for table in tables}) > 1:
+    if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
         return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, f"{facts.document}: those of the new table find no state",
                        consequence=Consequence.REFUSED_AT_SUBMIT)  # fmt: skip
     before, after = map(table_parts, tables)

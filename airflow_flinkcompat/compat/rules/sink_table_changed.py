@@ -26,7 +26,7 @@ from airflow_flinkcompat.compat.rule_builders.options.matches import option_matc
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
-from airflow_flinkcompat.connectors import Effect, TableUse
+from airflow_flinkcompat.connectors import OptionEffect, TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 
@@ -112,7 +112,7 @@ def _moved(connector: str, old: Mapping[str, str], new: Mapping[str, str]) -> bo
     """Whether results are written into another place, as far as the options say."""
     differing = (key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
     facts = (connectors.option(connector, TableUse.SINK, key) for key in differing)
-    return any(fact is not None and fact.effect is Effect.TARGET for fact in facts)
+    return any(fact is not None and fact.effect is OptionEffect.TARGET for fact in facts)
 
 
 def _on_stateless(difference: Difference) -> Verdict:

@@ -77,8 +77,8 @@ def _named_by_place(table: Table) -> bool:
         return table.option("connector.type") is None
     if connector not in connectors.catalogue():
         return True
-    named_by = connectors.source(connector).named_by
-    return bool(named_by) and table.option(named_by) is None
+    table_name_option = connectors.source(connector).table_name_option
+    return bool(table_name_option) and table.option(table_name_option) is None
 
 
 def _scanned_apart(change: Change, pair: PipelinePair, names: tuple[str, str]) -> bool:

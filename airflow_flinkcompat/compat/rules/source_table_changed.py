@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.rule_builders.columns import retyped_on_flink, r
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import option_matches
 from airflow_flinkcompat.compat.rules import lookup_join_changed
-from airflow_flinkcompat.connectors import StoredPositions, TableUse
+from airflow_flinkcompat.connectors import SourceState, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
@@ -278,11 +278,11 @@ NORMALIZED = measured(
 
 READ_BY_ITSELF = frozenset(
     {
-        StoredPositions.PARTITIONS,
-        StoredPositions.FILES,
-        StoredPositions.SHARDS,
-        StoredPositions.LOG,
-        StoredPositions.TABLE_VERSION,
+        SourceState.PARTITIONS,
+        SourceState.FILES,
+        SourceState.SHARDS,
+        SourceState.LOG,
+        SourceState.TABLE_VERSION,
     }
 )
 """Positions that a source writes in a form of its own: one that writes others does not read them."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
-    Effect,
     Known,
     LookupFacts,
     LookupSupport,
+    OptionEffect,
     OptionFact,
     SinkFacts,
     SinkState,
     SourceFacts,
-    StoredPositions,
+    SourceState,
     facts,
 )
 from airflow_flinkcompat.connectors.startup import Startup
@@ -33,9 +33,11 @@ CONNECTORS = (
             upserts=Known.NO,
             updates=Known.YES,
             options=(
-                OptionFact("print-identifier", Effect.TUNES, document="PrintTableSinkFactory: it begins each line"),
-                OptionFact("standard-error", Effect.TUNES, ("sinks-print-option",)),
-                OptionFact("sink.parallelism", Effect.TUNES, ("sk-stateless-print-parallelism",)),
+                OptionFact(
+                    "print-identifier", OptionEffect.TUNES, document="PrintTableSinkFactory: it begins each line"
+                ),
+                OptionFact("standard-error", OptionEffect.TUNES, ("sinks-print-option",)),
+                OptionFact("sink.parallelism", OptionEffect.TUNES, ("sk-stateless-print-parallelism",)),
             ),
             ids=("sinks-unchanged",),
             document="PrintTableSinkFactory: rows are written as they come",
@@ -55,23 +57,23 @@ CONNECTORS = (
     ConnectorFacts(
         ("datagen",),
         source=SourceFacts(
-            positions=StoredPositions.COUNTER,
+            positions=SourceState.COUNTER,
             projection=Known.NO,
             filters=Known.NO,
             watermark=Known.NO,
             metadata=Known.NO,
             appends=Known.YES,
             options=(
-                OptionFact("rows-per-second", Effect.TUNES, document=_DATAGEN),
-                *facts(Effect.READ, _DATAGEN, *_RANDOM, says=_MADE_ANEW),
+                OptionFact("rows-per-second", OptionEffect.TUNES, document=_DATAGEN),
+                *facts(OptionEffect.READ, _DATAGEN, *_RANDOM, says=_MADE_ANEW),
                 OptionFact(
                     "fields.*.end",
-                    Effect.READ,
+                    OptionEffect.READ,
                     ("generated-stateless-sequence-end", "generated-group-sequence-end"),
                     says="the sequence goes on where it stood, to its new end",
                 ),
-                *facts(Effect.STATE, _SEQUENCE, "fields.*.kind", "fields.*.start"),
-                *facts(Effect.END, _SEQUENCE, "number-of-rows"),
+                *facts(OptionEffect.STATE, _SEQUENCE, "fields.*.kind", "fields.*.start"),
+                *facts(OptionEffect.BOUNDED_END, _SEQUENCE, "number-of-rows"),
             ),
             startup=_MADE,
             document="DataGenTableSource: SupportsLimitPushDown",
@@ -80,15 +82,15 @@ CONNECTORS = (
     ConnectorFacts(
         ("faker",),
         source=SourceFacts(
-            positions=StoredPositions.COUNTER,
+            positions=SourceState.COUNTER,
             projection=Known.NO,
             filters=Known.NO,
             watermark=Known.NO,
             metadata=Known.NO,
             appends=Known.YES,
             options=(
-                OptionFact("rows-per-second", Effect.TUNES, document=_FAKER),
-                *facts(Effect.READ, _FAKER, "fields.*", says=_MADE_ANEW),
+                OptionFact("rows-per-second", OptionEffect.TUNES, document=_FAKER),
+                *facts(OptionEffect.READ, _FAKER, "fields.*", says=_MADE_ANEW),
             ),
             startup=_MADE,
             document="FlinkFakerTableSource (0.5): a NumberSequenceSource, which stores what it has counted to",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
-    Effect,
     Known,
+    OptionEffect,
     OptionFact,
     SourceFacts,
-    StoredPositions,
+    SourceState,
     facts,
 )
 from airflow_flinkcompat.connectors.startup import BY_OFFSET, Startup
@@ -24,14 +24,14 @@ _ELSEWHERE = (
 _POSTGRES = (
     OptionFact(
         "table-name",
-        Effect.READ,
+        OptionEffect.READ,
         ("cdc-stateless-table", "cdc-stateless-table-added"),
         says=_ELSEWHERE,
         unless=("scan.newly-added-table.enabled", "true"),
     ),
     OptionFact(
         "schema-name",
-        Effect.READ,
+        OptionEffect.READ,
         document=_CAPTURES_NONE,
         says=_ELSEWHERE,
         unless=("scan.newly-added-table.enabled", "true"),
@@ -39,28 +39,28 @@ _POSTGRES = (
     ),
     OptionFact(
         "slot.name",
-        Effect.READ,
+        OptionEffect.READ,
         ("cdc-stateless-slot", "cdc-group-slot"),
         says="a new slot begins at the restore, every change in between is lost",
         default="flink",  # up to release 2.3; from 2.4 on it has to be given
     ),
     OptionFact(
         "scan.incremental.snapshot.enabled",
-        Effect.READ,
+        OptionEffect.READ,
         ("cdc-stateless-incremental-off", "cdc-stateless-incremental-on", "cdc-group-incremental-off"),
         says="the stored position is not read, and the whole table is read once more",
         default="false",
     ),
-    OptionFact("hostname", Effect.ADDRESS, ("cdc-stateless-host",)),
-    OptionFact("port", Effect.ADDRESS, document=_PAGE),
-    OptionFact("username", Effect.CREDENTIALS, document=_PAGE),
-    OptionFact("password", Effect.CREDENTIALS, document=_PAGE),
-    OptionFact("scan.startup.mode", Effect.BEGINNING, ("cdc-group-startup-latest",)),
-    OptionFact("scan.incremental.snapshot.chunk.size", Effect.TUNES, _CHUNKS),
-    OptionFact("scan.snapshot.fetch.size", Effect.TUNES, _CHUNKS),
-    OptionFact("heartbeat.interval.ms", Effect.TUNES, _ENGINE),
-    OptionFact("connect.timeout", Effect.TUNES, _ENGINE),
-    OptionFact("debezium.poll.interval.ms", Effect.TUNES, _ENGINE),
+    OptionFact("hostname", OptionEffect.ADDRESS, ("cdc-stateless-host",)),
+    OptionFact("port", OptionEffect.ADDRESS, document=_PAGE),
+    OptionFact("username", OptionEffect.CREDENTIALS, document=_PAGE),
+    OptionFact("password", OptionEffect.CREDENTIALS, document=_PAGE),
+    OptionFact("scan.startup.mode", OptionEffect.STARTUP, ("cdc-group-startup-latest",)),
+    OptionFact("scan.incremental.snapshot.chunk.size", OptionEffect.TUNES, _CHUNKS),
+    OptionFact("scan.snapshot.fetch.size", OptionEffect.TUNES, _CHUNKS),
+    OptionFact("heartbeat.interval.ms", OptionEffect.TUNES, _ENGINE),
+    OptionFact("connect.timeout", OptionEffect.TUNES, _ENGINE),
+    OptionFact("debezium.poll.interval.ms", OptionEffect.TUNES, _ENGINE),
 )
 _NOT_CAPTURED = (
     "a restored source is documented to read another table's rows of before with scan.newly-added-table.enabled alone; "
@@ -74,22 +74,22 @@ _TUNING = (
     "initial.snapshotting.max.threads", "scan.cursor.no-timeout",
 )  # fmt: skip
 _OTHERS = (
-    *facts(Effect.READ, _PAGE, *_TABLES, says=_NOT_CAPTURED),
-    *facts(Effect.ADDRESS, _PAGE, "hostname", "hosts", "port"),
-    *facts(Effect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
-    *facts(Effect.CREDENTIALS, _PAGE, "jdbc.properties.useSSL", "jdbc.properties.requireSSL"),
-    *facts(Effect.CREDENTIALS, _PAGE, "jdbc.properties.sslMode", "jdbc.properties.*CertificateKeyStore*"),
+    *facts(OptionEffect.READ, _PAGE, *_TABLES, says=_NOT_CAPTURED),
+    *facts(OptionEffect.ADDRESS, _PAGE, "hostname", "hosts", "port"),
+    *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password", "server-id"),
+    *facts(OptionEffect.CREDENTIALS, _PAGE, "jdbc.properties.useSSL", "jdbc.properties.requireSSL"),
+    *facts(OptionEffect.CREDENTIALS, _PAGE, "jdbc.properties.sslMode", "jdbc.properties.*CertificateKeyStore*"),
     # MySQL's reader drops events before the moment of a startup by timestamp after a restore as well.
-    OptionFact("scan.startup.*", Effect.BEGINNING, document="BinlogSplitReader: a timestamp filters them too"),
-    *facts(Effect.TUNES, _PAGE, *_TUNING),
+    OptionFact("scan.startup.*", OptionEffect.STARTUP, document="BinlogSplitReader: a timestamp filters them too"),
+    *facts(OptionEffect.TUNES, _PAGE, *_TUNING),
 )
-_USER = facts(Effect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was called user", "user")
+_USER = facts(OptionEffect.CREDENTIALS, "MongoDB CDC's page before release 2.1: username was called user", "user")
 _OTHER_READER = "the reader with the option and the one without store positions of other kinds"
 
 
 _MYSQL_STARTUP = OptionFact(
     "scan.startup.mode",
-    Effect.BEGINNING,
+    OptionEffect.STARTUP,
     document="MySqlSource: what is stored decides how a restored reader goes on",
     default="initial",
     values=("initial", "earliest-offset", "latest-offset"),
@@ -109,7 +109,7 @@ def _incremental(default: str) -> tuple[OptionFact, ...]:
         *(
             OptionFact(
                 key,
-                Effect.READ,
+                OptionEffect.READ,
                 document=_CAPTURES_NONE,
                 says=_NOT_CAPTURED,
                 unless=("scan.newly-added-table.enabled", "true"),
@@ -119,7 +119,7 @@ def _incremental(default: str) -> tuple[OptionFact, ...]:
         ),
         OptionFact(
             "scan.incremental.snapshot.enabled",
-            Effect.STATE,
+            OptionEffect.STATE,
             document=f"{_PAGE}; {_OTHER_READER}",
             says=_OTHER_READER,
             default=default,
@@ -130,7 +130,7 @@ def _incremental(default: str) -> tuple[OptionFact, ...]:
 
 def _source(options: tuple[OptionFact, ...], document: str, startup: Startup | None = None) -> SourceFacts:
     return SourceFacts(
-        positions=StoredPositions.LOG,
+        positions=SourceState.LOG,
         projection=Known.NO,
         filters=Known.NO,
         watermark=Known.NO,

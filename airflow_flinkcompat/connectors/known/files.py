@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
-    Effect,
     Known,
+    OptionEffect,
     OptionFact,
     SinkFacts,
     SinkState,
     SourceFacts,
-    StoredPositions,
+    SourceState,
 )
 from airflow_flinkcompat.connectors.startup import EARLIEST, Startup
 
@@ -20,48 +20,48 @@ CONNECTORS = (
     ConnectorFacts(
         ("filesystem",),
         SourceFacts(
-            positions=StoredPositions.FILES,
+            positions=SourceState.FILES,
             projection=Known.YES,
             filters=Known.YES,
             watermark=Known.NO,
             metadata=Known.YES,
             appends=Known.YES,
             options=(
-                OptionFact("source.monitor-interval", Effect.TUNES, ("declarations-monitor-interval",)),
+                OptionFact("source.monitor-interval", OptionEffect.TUNES, ("declarations-monitor-interval",)),
                 OptionFact(
                     "csv.ignore-parse-errors",
-                    Effect.DECODING,
+                    OptionEffect.DECODING,
                     ("files-stateless-tolerance", "files-tumble-tolerance", "files-group-tolerance"),
                 ),
-                OptionFact("path", Effect.READ, document="FileSystem connector page; no restore was run"),
+                OptionFact("path", OptionEffect.READ, document="FileSystem connector page; no restore was run"),
             ),
             startup=Startup(choices={EARLIEST: {}}, itself="with all its files, those read before included"),
             document="FileSystemTableSource: takes projections, filters and metadata, no watermarks",
         ),
         SinkFacts(
             state=SinkState.WRITER,
-            outlives_columns=True,
+            state_survives_columns=True,
             operators=2,
             upserts=Known.NO,
             updates=Known.NO,
             options=(
-                OptionFact("path", Effect.TARGET, ("sk-stateless-filesystem-path", "sk-tumble-filesystem-path")),
-                OptionFact("sink.rolling-policy.*", Effect.TUNES, ("sk-stateless-filesystem-rolling",)),
+                OptionFact("path", OptionEffect.TARGET, ("sk-stateless-filesystem-path", "sk-tumble-filesystem-path")),
+                OptionFact("sink.rolling-policy.*", OptionEffect.TUNES, ("sk-stateless-filesystem-rolling",)),
                 OptionFact(
                     "sink.partition-commit.delay",
-                    Effect.TUNES,
+                    OptionEffect.TUNES,
                     document="PartitionTimeCommitTrigger, ProcTimeCommitTrigger: they store pending partitions alone",
                 ),
-                OptionFact("auto-compaction", Effect.STATE, document="FileSystemTableSink", says=_MORE_OPERATORS),
+                OptionFact("auto-compaction", OptionEffect.STATE, document="FileSystemTableSink", says=_MORE_OPERATORS),
                 OptionFact(
                     "sink.partition-commit.policy.kind",
-                    Effect.STATE,
+                    OptionEffect.STATE,
                     document="FileSystemTableSink, StreamingSink",
                     says=_MORE_OPERATORS,
                 ),
                 OptionFact(
                     "sink.parallelism",
-                    Effect.STATE,
+                    OptionEffect.STATE,
                     document="FileSystemTableSink",
                     says="its writer keeps state, and is chained to nothing once its parallelism is its own",
                 ),

@@ -6,27 +6,27 @@ from dataclasses import replace
 
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
-    Effect,
     KeyDemand,
     Known,
     ListedPlaces,
+    OptionEffect,
     OptionFact,
     SinkFacts,
     SinkState,
     SourceFacts,
-    StoredPositions,
+    SourceState,
     facts,
 )
 from airflow_flinkcompat.connectors.startup import BY_OFFSET, EARLIEST, Startup
 
 _ANY_PROPERTY = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
 _SECURITY = facts(
-    Effect.CREDENTIALS, "Kafka's page on its clients' configuration", "properties.sasl.*", "properties.ssl.*",
+    OptionEffect.CREDENTIALS, "Kafka's page on its clients' configuration", "properties.sasl.*", "properties.ssl.*",
     "properties.security.*",
 )  # fmt: skip
 _ISOLATION = OptionFact(
     "properties.isolation.level",
-    Effect.GUARANTEE,
+    OptionEffect.DELIVERY_GUARANTEE,
     document="Kafka's page on its clients' configuration",
     says="read_committed leaves out records of transactions that are open or were aborted, and read_uncommitted does "
     "not: what a source that goes on from stored offsets makes of such records was not measured",
@@ -50,35 +50,35 @@ _TOPICS = ListedPlaces(
 )
 _READS = OptionFact(
     "topic",
-    Effect.READ,
+    OptionEffect.READ,
     ("ks-stateless-topic-changed", "ks-tumble-topic-changed", "ks-group-topic-changed"),
     listed=_TOPICS,
 )
 _BOUND = OptionFact(
     "scan.bounded.*",
-    Effect.END,
+    OptionEffect.BOUNDED_END,
     ("ks-tumble-bounded-latest",),
     says="a restored source takes no notice of it: partitions are read on without an end, and the last windows are "
     "not put out",
 )
 _SCAN_PARALLELISM = OptionFact(
     "scan.parallelism",
-    Effect.STATE,
+    OptionEffect.STATE,
     ("ks-stateless-scan-parallelism-2", "ks-group-scan-parallelism-2"),
     says="a source with a parallelism of its own is chained to nothing, and every operator behind it gets another id",
 )
 _DISCOVERY = OptionFact(
     "scan.topic-partition-discovery.interval",
-    Effect.TUNES,
+    OptionEffect.TUNES,
     ("ks-stateless-discovery", "ks-tumble-discovery-off", "ks-group-discovery"),
 )
-_BROKERS = OptionFact("properties.bootstrap.servers", Effect.ADDRESS, ("ks-group-bootstrap",))
+_BROKERS = OptionFact("properties.bootstrap.servers", OptionEffect.ADDRESS, ("ks-group-bootstrap",))
 _PATTERN = replace(_READS, key="topic-pattern", ids=(), document="Kafka SQL connector page")
 _ALL_FROM_BEGINNING = replace(_TOPICS, from_beginning=("", ""))
 _KEY = ("ks-tumble-key-fields", "ks-group-key-fields")
 
 _SOURCE = SourceFacts(
-    positions=StoredPositions.PARTITIONS,
+    positions=SourceState.PARTITIONS,
     projection=Known.NO,
     filters=Known.NO,
     watermark=Known.YES,
@@ -90,7 +90,7 @@ _SOURCE = SourceFacts(
         _BROKERS,
         OptionFact(
             "properties.group.id",
-            Effect.TUNES,
+            OptionEffect.TUNES,
             (
                 "ks-stateless-group-id",
                 "ks-stateless-group-id-removed",
@@ -102,16 +102,16 @@ _SOURCE = SourceFacts(
         ),
         *_SECURITY,
         _ISOLATION,
-        OptionFact("properties.*", Effect.TUNES, _ANY_PROPERTY),
-        OptionFact("scan.startup.*", Effect.BEGINNING, _STARTUP, says=_BEGINNING),
+        OptionFact("properties.*", OptionEffect.TUNES, _ANY_PROPERTY),
+        OptionFact("scan.startup.*", OptionEffect.STARTUP, _STARTUP, says=_BEGINNING),
         _BOUND,
         _DISCOVERY,
         _SCAN_PARALLELISM,
-        OptionFact("scan.watermark.*", Effect.TUNES, _WATERMARK),
-        OptionFact("key.fields", Effect.DECODING, _KEY),
-        OptionFact("key.fields-prefix", Effect.DECODING, document="Kafka SQL connector page"),
-        OptionFact("value.fields-include", Effect.DECODING, _KEY),
-        OptionFact("key.format", Effect.DECODING, _KEY),
+        OptionFact("scan.watermark.*", OptionEffect.TUNES, _WATERMARK),
+        OptionFact("key.fields", OptionEffect.DECODING, _KEY),
+        OptionFact("key.fields-prefix", OptionEffect.DECODING, document="Kafka SQL connector page"),
+        OptionFact("value.fields-include", OptionEffect.DECODING, _KEY),
+        OptionFact("key.format", OptionEffect.DECODING, _KEY),
     ),
     startup=Startup(
         choices=BY_OFFSET,
@@ -129,7 +129,7 @@ _SOURCE = SourceFacts(
 )
 _SINK_PARALLELISM = OptionFact(
     "sink.parallelism",
-    Effect.STATE,
+    OptionEffect.STATE,
     ("sk-stateless-direct-kafka-parallelism-2", "sk-group-direct-kafka-parallelism-2"),
     says="its writer keeps state, and is chained to nothing once its parallelism is its own",
 )
@@ -139,18 +139,20 @@ _EXACTLY_ONCE = (
     "sk-tumble-kafka-alo-eo",
     "sk-tumble-kafka-eo-alo",
 )
-_GUARANTEE = OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, (*_EXACTLY_ONCE, "sk-stateless-kafka-alo-none"))
+_GUARANTEE = OptionFact(
+    "sink.delivery-guarantee", OptionEffect.DELIVERY_GUARANTEE, (*_EXACTLY_ONCE, "sk-stateless-kafka-alo-none")
+)
 _SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
-    outlives_columns=True,
+    state_survives_columns=True,
     upserts=Known.NO,
     updates=Known.NO,
     options=(
-        OptionFact("topic", Effect.TARGET, ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic")),
-        OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
+        OptionFact("topic", OptionEffect.TARGET, ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic")),
+        OptionFact("properties.bootstrap.servers", OptionEffect.TARGET, ("sk-stateless-kafka-bootstrap",)),
         *_SECURITY,
-        OptionFact("properties.*", Effect.TUNES, ("sk-stateless-kafka-properties",)),
+        OptionFact("properties.*", OptionEffect.TUNES, ("sk-stateless-kafka-properties",)),
         _GUARANTEE,
         replace(
             _GUARANTEE,
@@ -158,13 +160,17 @@ _SINK = SinkFacts(
             document="KafkaDynamicTableFactory: validateDeprecatedSemantic reads it as the guarantee",
             alias_of="sink.delivery-guarantee",
         ),
-        OptionFact("sink.transactional-id-prefix", Effect.GUARANTEE, ("sk-stateless-kafka-eo-prefix",)),
-        OptionFact("sink.transaction-naming-strategy", Effect.GUARANTEE, ("sk-stateless-kafka-eo-naming",)),
+        OptionFact("sink.transactional-id-prefix", OptionEffect.DELIVERY_GUARANTEE, ("sk-stateless-kafka-eo-prefix",)),
         OptionFact(
-            "sink.partitioner", Effect.TUNES, ("kafka-sink-stateless-partitioner", "kafka-sink-tumble-partitioner")
+            "sink.transaction-naming-strategy", OptionEffect.DELIVERY_GUARANTEE, ("sk-stateless-kafka-eo-naming",)
         ),
-        OptionFact("key.fields", Effect.DECODING, ("sk-stateless-kafka-key-fields",)),
-        OptionFact("key.format", Effect.DECODING, ("sk-stateless-kafka-key-fields",)),
+        OptionFact(
+            "sink.partitioner",
+            OptionEffect.TUNES,
+            ("kafka-sink-stateless-partitioner", "kafka-sink-tumble-partitioner"),
+        ),
+        OptionFact("key.fields", OptionEffect.DECODING, ("sk-stateless-kafka-key-fields",)),
+        OptionFact("key.format", OptionEffect.DECODING, ("sk-stateless-kafka-key-fields",)),
         _SINK_PARALLELISM,
     ),
     ids=("sk-stateless-kafka-unchanged", "sk-stateless-kafka-eo-unchanged"),
@@ -173,18 +179,18 @@ _SINK = SinkFacts(
 _UPSERT_SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
-    outlives_columns=True,
+    state_survives_columns=True,
     upserts=Known.YES,
     updates=Known.NO,
     primary_key=KeyDemand.ALWAYS,
     options=(
-        OptionFact("topic", Effect.TARGET, ("sk-group-upsert-topic", "sk-group-direct-kafka-topic")),
-        OptionFact("properties.bootstrap.servers", Effect.TARGET, ("sk-stateless-kafka-bootstrap",)),
+        OptionFact("topic", OptionEffect.TARGET, ("sk-group-upsert-topic", "sk-group-direct-kafka-topic")),
+        OptionFact("properties.bootstrap.servers", OptionEffect.TARGET, ("sk-stateless-kafka-bootstrap",)),
         *_SECURITY,
-        OptionFact("properties.*", Effect.TUNES, ("sk-stateless-kafka-properties",)),
-        OptionFact("sink.delivery-guarantee", Effect.GUARANTEE, ("sk-group-upsert-eo-alo",)),
-        OptionFact("sink.transactional-id-prefix", Effect.GUARANTEE, ("sk-group-upsert-eo-alo",)),
-        OptionFact("sink.buffer-flush.*", Effect.TUNES, ("sk-group-upsert-buffer-removed",)),
+        OptionFact("properties.*", OptionEffect.TUNES, ("sk-stateless-kafka-properties",)),
+        OptionFact("sink.delivery-guarantee", OptionEffect.DELIVERY_GUARANTEE, ("sk-group-upsert-eo-alo",)),
+        OptionFact("sink.transactional-id-prefix", OptionEffect.DELIVERY_GUARANTEE, ("sk-group-upsert-eo-alo",)),
+        OptionFact("sink.buffer-flush.*", OptionEffect.TUNES, ("sk-group-upsert-buffer-removed",)),
         replace(_SINK_PARALLELISM, ids=("sk-group-upsert-parallelism-2", "sk-group-direct-kafka-parallelism-2")),
     ),
     ids=("sk-group-upsert-unchanged",),
@@ -204,11 +210,11 @@ CONNECTORS = (
                 _BROKERS,
                 *_SECURITY,
                 _ISOLATION,
-                OptionFact("properties.*", Effect.TUNES, _ANY_PROPERTY),
+                OptionFact("properties.*", OptionEffect.TUNES, _ANY_PROPERTY),
                 _BOUND,
                 _DISCOVERY,
                 _SCAN_PARALLELISM,
-                OptionFact("scan.watermark.*", Effect.TUNES, _WATERMARK),
+                OptionFact("scan.watermark.*", OptionEffect.TUNES, _WATERMARK),
             ),
             startup=Startup(choices={EARLIEST: {}}, itself="with the topic's earliest record, as always"),
             document="UpsertKafkaDynamicTableFactory (5.0): a KafkaDynamicSource that reads from the earliest offset",

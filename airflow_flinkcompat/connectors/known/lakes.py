@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
-    Effect,
     Known,
     LookupFacts,
+    OptionEffect,
     SinkFacts,
     SinkState,
     SourceFacts,
-    StoredPositions,
+    SourceState,
     facts,
 )
 
@@ -52,16 +52,16 @@ CONNECTORS = (
     ConnectorFacts(
         ("iceberg",),
         SourceFacts(
-            positions=StoredPositions.TABLE_VERSION,
+            positions=SourceState.TABLE_VERSION,
             projection=Known.YES,
             filters=Known.YES,
             watermark=Known.NO,
             metadata=Known.NO,
             appends=Known.YES,
             options=(
-                *facts(Effect.READ, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_VERSION_OF_OLD),
+                *facts(OptionEffect.READ, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_VERSION_OF_OLD),
                 *facts(
-                    Effect.BEGINNING,
+                    OptionEffect.STARTUP,
                     _ICEBERG,
                     "starting-strategy",
                     "start-snapshot-id",
@@ -69,10 +69,10 @@ CONNECTORS = (
                     "start-tag",
                     says=_BEGINNING,
                 ),
-                *facts(Effect.TUNES, _ICEBERG, "monitor-interval", "max-planning-snapshot-count"),
-                *facts(Effect.TUNES, _ICEBERG, "max-allowed-planning-failures"),
+                *facts(OptionEffect.TUNES, _ICEBERG, "monitor-interval", "max-planning-snapshot-count"),
+                *facts(OptionEffect.TUNES, _ICEBERG, "max-allowed-planning-failures"),
             ),
-            named_by="catalog-table",
+            table_name_option="catalog-table",
             document="IcebergTableSource (1.10): takes projections, filters and limits; its enumerator stores the "
             "snapshot it has planned to, and splits not read yet",
         ),
@@ -81,13 +81,17 @@ CONNECTORS = (
             upserts=Known.NOT_KNOWN,
             updates=Known.NOT_KNOWN,
             options=(
-                *facts(Effect.TARGET, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_PENDING),
-                *facts(Effect.TUNES, _ICEBERG, "target-file-size-bytes", "compression-*", "table-refresh-interval"),
-                *facts(Effect.TUNES, _ICEBERG, "write.target-file-size-bytes", "commit.*", says=_OF_THE_TABLE),
-                *facts(Effect.TUNES, _ICEBERG, "write.metadata.*", "history.expire.*", says=_OF_THE_TABLE),
-                *facts(Effect.TUNES, _ICEBERG, "write.parquet.*", "write.orc.*", "write.avro.*", says=_OF_THE_TABLE),
-                *facts(Effect.STATE, _ICEBERG, "write-parallelism", "distribution-mode", says=_PLANNED),
-                *facts(Effect.STATE, _ICEBERG, "write.distribution-mode", says=_PLANNED),
+                *facts(OptionEffect.TARGET, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_PENDING),
+                *facts(
+                    OptionEffect.TUNES, _ICEBERG, "target-file-size-bytes", "compression-*", "table-refresh-interval"
+                ),
+                *facts(OptionEffect.TUNES, _ICEBERG, "write.target-file-size-bytes", "commit.*", says=_OF_THE_TABLE),
+                *facts(OptionEffect.TUNES, _ICEBERG, "write.metadata.*", "history.expire.*", says=_OF_THE_TABLE),
+                *facts(
+                    OptionEffect.TUNES, _ICEBERG, "write.parquet.*", "write.orc.*", "write.avro.*", says=_OF_THE_TABLE
+                ),
+                *facts(OptionEffect.STATE, _ICEBERG, "write-parallelism", "distribution-mode", says=_PLANNED),
+                *facts(OptionEffect.STATE, _ICEBERG, "write.distribution-mode", says=_PLANNED),
             ),
             document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet",
         ),
@@ -95,14 +99,14 @@ CONNECTORS = (
     ConnectorFacts(
         ("paimon",),
         SourceFacts(
-            positions=StoredPositions.TABLE_VERSION,
+            positions=SourceState.TABLE_VERSION,
             projection=Known.YES,
             filters=Known.YES,
             watermark=Known.YES,
             options=(
-                *facts(Effect.READ, _PAIMON, "path", "branch", says=_VERSION_OF_OLD),
+                *facts(OptionEffect.READ, _PAIMON, "path", "branch", says=_VERSION_OF_OLD),
                 *facts(
-                    Effect.BEGINNING,
+                    OptionEffect.STARTUP,
                     _PAIMON,
                     "scan.mode",
                     "scan.snapshot-id",
@@ -111,7 +115,7 @@ CONNECTORS = (
                     "scan.tag-name",
                     says=_BEGINNING,
                 ),
-                *facts(Effect.TUNES, _PAIMON, "continuous.discovery-interval", "scan.max-splits-per-task"),
+                *facts(OptionEffect.TUNES, _PAIMON, "continuous.discovery-interval", "scan.max-splits-per-task"),
             ),
             document="FlinkTableSource, BaseDataTableSource (1.3): takes projections, filters, limits and watermarks; "
             "its enumerator stores the next snapshot, and splits not read yet",
@@ -119,10 +123,10 @@ CONNECTORS = (
         SinkFacts(
             state=SinkState.TRANSACTIONS,
             options=(
-                *facts(Effect.TARGET, _PAIMON, "path", "branch", says=_PENDING),
-                *facts(Effect.TUNES, _PAIMON, *_PAIMON_TUNING),
-                *facts(Effect.STATE, _PAIMON, "bucket", "bucket-key", "write-only", "changelog-producer*"),
-                *facts(Effect.STATE, _PAIMON, "sink.parallelism", says=_PLANNED),
+                *facts(OptionEffect.TARGET, _PAIMON, "path", "branch", says=_PENDING),
+                *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_TUNING),
+                *facts(OptionEffect.STATE, _PAIMON, "bucket", "bucket-key", "write-only", "changelog-producer*"),
+                *facts(OptionEffect.STATE, _PAIMON, "sink.parallelism", says=_PLANNED),
             ),
             document="FlinkSink (1.3): a writer that stores the commit's user, and a committer that stores manifests",
         ),
@@ -131,27 +135,29 @@ CONNECTORS = (
     ConnectorFacts(
         ("hudi",),
         SourceFacts(
-            positions=StoredPositions.TABLE_VERSION,
+            positions=SourceState.TABLE_VERSION,
             projection=Known.YES,
             filters=Known.YES,
             watermark=Known.NO,
             options=(
-                *facts(Effect.READ, _HUDI, "path", says=_VERSION_OF_OLD),
-                *facts(Effect.BEGINNING, _HUDI, "read.start-commit", "read.streaming.start-commit", says=_BEGINNING),
-                *facts(Effect.TUNES, _HUDI, "read.streaming.check-interval"),
-                *facts(Effect.END, _HUDI, "read.end-commit"),
+                *facts(OptionEffect.READ, _HUDI, "path", says=_VERSION_OF_OLD),
+                *facts(
+                    OptionEffect.STARTUP, _HUDI, "read.start-commit", "read.streaming.start-commit", says=_BEGINNING
+                ),
+                *facts(OptionEffect.TUNES, _HUDI, "read.streaming.check-interval"),
+                *facts(OptionEffect.BOUNDED_END, _HUDI, "read.end-commit"),
             ),
             document="HoodieTableSource, StreamReadMonitoringFunction (1.0): the instant that was read last",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
             upserts=Known.YES,
-            by_table_name=True,
+            ids_use_table_name=True,
             options=(
-                *facts(Effect.TARGET, _HUDI, "path", says=_PENDING),
-                *facts(Effect.TUNES, _HUDI, *_HUDI_TUNING),
-                *facts(Effect.STATE, _HUDI, *_HUDI_PLANNED, says=_PLANNED),
-                *facts(Effect.KEY, _HUDI, "hoodie.datasource.write.recordkey.field"),
+                *facts(OptionEffect.TARGET, _HUDI, "path", says=_PENDING),
+                *facts(OptionEffect.TUNES, _HUDI, *_HUDI_TUNING),
+                *facts(OptionEffect.STATE, _HUDI, *_HUDI_PLANNED, says=_PLANNED),
+                *facts(OptionEffect.KEY, _HUDI, "hoodie.datasource.write.recordkey.field"),
             ),
             document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with what they have not committed, operators "
             "whose ids are made of the table's name (opUID)",
@@ -160,17 +166,17 @@ CONNECTORS = (
     ConnectorFacts(
         ("delta",),
         SourceFacts(
-            positions=StoredPositions.TABLE_VERSION,
+            positions=SourceState.TABLE_VERSION,
             options=(
-                *facts(Effect.READ, _DELTA, "table-path", says=_VERSION_OF_OLD),
-                *facts(Effect.BEGINNING, _DELTA, "startingVersion", "startingTimestamp", says=_BEGINNING),
-                *facts(Effect.TUNES, _DELTA, "updateCheckIntervalMillis"),
+                *facts(OptionEffect.READ, _DELTA, "table-path", says=_VERSION_OF_OLD),
+                *facts(OptionEffect.STARTUP, _DELTA, "startingVersion", "startingTimestamp", says=_BEGINNING),
+                *facts(OptionEffect.TUNES, _DELTA, "updateCheckIntervalMillis"),
             ),
             document="DeltaSource (3.3): its enumerator stores the version of the table, and files not read yet",
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
-            options=facts(Effect.TARGET, _DELTA, "table-path", says=_PENDING),
+            options=facts(OptionEffect.TARGET, _DELTA, "table-path", says=_PENDING),
             document="DeltaSink (3.3): a writer with files in progress, a committer and a global committer",
         ),
     ),

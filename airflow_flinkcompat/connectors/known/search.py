@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, Known, SinkFacts, SinkState, facts
+from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, OptionEffect, SinkFacts, SinkState, facts
 
 _PAGE = "Elasticsearch connector page"
 _OPTIONS = (
-    *facts(Effect.TARGET, _PAGE, "hosts", "index", "document-type"),
+    *facts(OptionEffect.TARGET, _PAGE, "hosts", "index", "document-type"),
     *facts(
-        Effect.KEY,
+        OptionEffect.KEY,
         _PAGE,
         "document-id.key-delimiter",
         says="documents get other ids: those of before stay where they are, and are never replaced or deleted",
     ),
-    *facts(Effect.CREDENTIALS, _PAGE, "username", "password"),
-    *facts(Effect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
-    *facts(Effect.GUARANTEE, _PAGE, "sink.delivery-guarantee", "sink.flush-on-checkpoint", "failure-handler"),
-    *facts(Effect.DECODING, _PAGE, "format"),
+    *facts(OptionEffect.CREDENTIALS, _PAGE, "username", "password"),
+    *facts(OptionEffect.TUNES, _PAGE, "sink.bulk-flush.*", "connection.*", "socket.timeout"),
+    *facts(
+        OptionEffect.DELIVERY_GUARANTEE, _PAGE, "sink.delivery-guarantee", "sink.flush-on-checkpoint", "failure-handler"
+    ),
+    *facts(OptionEffect.DECODING, _PAGE, "format"),
 )
 
 CONNECTORS = (

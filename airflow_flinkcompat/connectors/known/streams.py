@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
-    Effect,
     Known,
+    OptionEffect,
     SinkFacts,
     SinkState,
     SourceFacts,
-    StoredPositions,
+    SourceState,
     facts,
 )
 from airflow_flinkcompat.connectors.startup import EARLIEST, ISO, LATEST, TIMESTAMP, Startup
@@ -28,18 +28,18 @@ _END = "the savepoint holds each partition with the end that it had; whether ano
 
 _ASYNC_WRITER = "AsyncSinkBase: its writer stores the requests it has buffered"
 _PULSAR_SOURCE = (
-    *facts(Effect.READ, _PULSAR, "topics", says=_STORED),
-    *facts(Effect.ADDRESS, _PULSAR, "service-url"),
-    *facts(Effect.BEGINNING, _PULSAR, "source.start.*", says=_BEGINNING),
-    *facts(Effect.END, _PULSAR, "source.stop.*", says=_END),
-    *facts(Effect.DECODING, _PULSAR, "key.fields", "key.format"),
+    *facts(OptionEffect.READ, _PULSAR, "topics", says=_STORED),
+    *facts(OptionEffect.ADDRESS, _PULSAR, "service-url"),
+    *facts(OptionEffect.STARTUP, _PULSAR, "source.start.*", says=_BEGINNING),
+    *facts(OptionEffect.BOUNDED_END, _PULSAR, "source.stop.*", says=_END),
+    *facts(OptionEffect.DECODING, _PULSAR, "key.fields", "key.format"),
 )
 _PULSAR_SINK = SinkFacts(
     state=SinkState.TRANSACTIONS,
     operators=2,
     options=(
-        *facts(Effect.TARGET, _PULSAR, "topics", "service-url"),
-        *facts(Effect.GUARANTEE, _PULSAR, "pulsar.sink.deliveryGuarantee"),
+        *facts(OptionEffect.TARGET, _PULSAR, "topics", "service-url"),
+        *facts(OptionEffect.DELIVERY_GUARANTEE, _PULSAR, "pulsar.sink.deliveryGuarantee"),
     ),
     document="PulsarSink (4.1): a TwoPhaseCommittingSink, whose committer stores transactions",
 )
@@ -49,7 +49,7 @@ def _pulsar(name: str, appends: Known) -> ConnectorFacts:
     return ConnectorFacts(
         (name,),
         SourceFacts(
-            positions=StoredPositions.PARTITIONS,
+            positions=SourceState.PARTITIONS,
             projection=Known.NO,
             filters=Known.NO,
             watermark=Known.NO,
@@ -67,18 +67,18 @@ CONNECTORS = (
     ConnectorFacts(
         ("kinesis",),
         SourceFacts(
-            positions=StoredPositions.SHARDS,
+            positions=SourceState.SHARDS,
             projection=Known.NO,
             filters=Known.NO,
             watermark=Known.NO,
             metadata=Known.YES,
             appends=Known.YES,
             options=(
-                *facts(Effect.READ, _KINESIS, "stream.arn", "stream", says=_STORED),
-                *facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
-                *facts(Effect.BEGINNING, _KINESIS, "source.init.*", "scan.stream.initpos*", says=_BEGINNING),
-                *facts(Effect.TUNES, _KINESIS, "source.shard.discovery.interval", "source.shard.get-records.*"),
-                *facts(Effect.TUNES, _KINESIS, "source.reader.empty-records-fetch-interval"),
+                *facts(OptionEffect.READ, _KINESIS, "stream.arn", "stream", says=_STORED),
+                *facts(OptionEffect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+                *facts(OptionEffect.STARTUP, _KINESIS, "source.init.*", "scan.stream.initpos*", says=_BEGINNING),
+                *facts(OptionEffect.TUNES, _KINESIS, "source.shard.discovery.interval", "source.shard.get-records.*"),
+                *facts(OptionEffect.TUNES, _KINESIS, "source.reader.empty-records-fetch-interval"),
             ),
             startup=Startup(
                 choices={
@@ -102,8 +102,8 @@ CONNECTORS = (
             upserts=Known.NO,
             updates=Known.NO,
             options=(
-                *facts(Effect.TARGET, _KINESIS, "stream.arn", "stream"),
-                *facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+                *facts(OptionEffect.TARGET, _KINESIS, "stream.arn", "stream"),
+                *facts(OptionEffect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
             ),
             document=f"KinesisStreamsSink (5.0), an {_ASYNC_WRITER}",
         ),
@@ -116,7 +116,7 @@ CONNECTORS = (
             operators=1,
             upserts=Known.NO,
             updates=Known.NO,
-            options=facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+            options=facts(OptionEffect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
             document=f"KinesisFirehoseSink, SqsSink (5.0), an {_ASYNC_WRITER}",
         ),
         formats=("format",),
@@ -127,7 +127,7 @@ CONNECTORS = (
             state=SinkState.WRITER,
             operators=1,
             upserts=Known.YES,
-            options=facts(Effect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
+            options=facts(OptionEffect.CREDENTIALS, _KINESIS, "aws.credentials.*"),
             document=f"DynamoDbSink (5.0), an {_ASYNC_WRITER}",
         ),
     ),
@@ -136,14 +136,14 @@ CONNECTORS = (
     ConnectorFacts(
         ("socket",),
         SourceFacts(
-            positions=StoredPositions.NOTHING,
+            positions=SourceState.NOTHING,
             projection=Known.NO,
             filters=Known.NO,
             watermark=Known.NO,
             metadata=Known.NO,
             options=(
-                *facts(Effect.READ, _SOCKET, "hostname", "port"),
-                *facts(Effect.DECODING, _SOCKET, "byte-delimiter"),
+                *facts(OptionEffect.READ, _SOCKET, "hostname", "port"),
+                *facts(OptionEffect.DECODING, _SOCKET, "byte-delimiter"),
             ),
             document=f"{_SOCKET}: a SourceFunction that stores nothing",
         ),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from airflow_flinkcompat.connectors.facts import (
     READ_ONCE,
     ConnectorFacts,
-    Effect,
     Known,
     LookupFacts,
     LookupSupport,
+    OptionEffect,
     SinkFacts,
     SinkState,
     SourceFacts,
-    StoredPositions,
+    SourceState,
     facts,
 )
 
@@ -24,31 +24,35 @@ _HBASE_SINK = SinkFacts(
     operators=1,
     upserts=Known.YES,
     options=(
-        *facts(Effect.TARGET, _HBASE, *_HBASE_TABLE),
-        *facts(Effect.TUNES, _HBASE, "sink.buffer-flush.*"),
+        *facts(OptionEffect.TARGET, _HBASE, *_HBASE_TABLE),
+        *facts(OptionEffect.TUNES, _HBASE, "sink.buffer-flush.*"),
     ),
     document="HBaseSinkFunction (4.0) stores nothing; HBaseSink, which follows it, is an AsyncSinkBase: its writer "
     "stores what is buffered",
 )
 _HBASE_SOURCE = SourceFacts(
-    positions=StoredPositions.ENDED,
+    positions=SourceState.ENDED,
     projection=Known.YES,
     filters=Known.NO,
     watermark=Known.NO,
     metadata=Known.NO,
-    options=facts(Effect.READ, _HBASE_SCAN, *_HBASE_TABLE, says=READ_ONCE),
+    options=facts(OptionEffect.READ, _HBASE_SCAN, *_HBASE_TABLE, says=READ_ONCE),
     document=_HBASE_SCAN,
 )
 _MONGODB = "MongoDB connector page"
 _REDIS = "pages of flink-connector-redis (1.4) and Bahir's Redis connector"
 _ASKED = facts(
-    Effect.TUNES, "Flink's LookupOptions", "lookup.cache*", "lookup.partial-cache.*", "lookup.max-retries",
+    OptionEffect.TUNES, "Flink's LookupOptions", "lookup.cache*", "lookup.partial-cache.*", "lookup.max-retries",
     "lookup.retry.interval",
 )  # fmt: skip
-_HBASE_ASKED = (*_ASKED, *facts(Effect.READ, _HBASE, *_HBASE_TABLE), *facts(Effect.STATE, _HBASE, "lookup.async"))
+_HBASE_ASKED = (
+    *_ASKED,
+    *facts(OptionEffect.READ, _HBASE, *_HBASE_TABLE),
+    *facts(OptionEffect.STATE, _HBASE, "lookup.async"),
+)
 _MONGODB_ASKED = (
     *_ASKED,
-    *facts(Effect.READ, _MONGODB, "uri", "database", "collection"),
+    *facts(OptionEffect.READ, _MONGODB, "uri", "database", "collection"),
 )
 _REDIS_TARGET = ("host", "port", "cluster-nodes", "database", "redis-mode", "master.name", "sentinels.info", "command")
 _REDIS_TUNING = ("timeout", "max.retries", "sink.max-retries", "ttl", "ttl.*", "io.pool.size", "event.pool.size")
@@ -78,9 +82,9 @@ CONNECTORS = (
             upserts=Known.YES,
             updates=Known.NO,
             options=(
-                *facts(Effect.TARGET, _MONGODB, "uri", "database", "collection"),
-                *facts(Effect.TUNES, _MONGODB, "sink.buffer-flush.*", "sink.max-retries", "sink.retry.interval"),
-                *facts(Effect.GUARANTEE, _MONGODB, "sink.delivery-guarantee"),
+                *facts(OptionEffect.TARGET, _MONGODB, "uri", "database", "collection"),
+                *facts(OptionEffect.TUNES, _MONGODB, "sink.buffer-flush.*", "sink.max-retries", "sink.retry.interval"),
+                *facts(OptionEffect.DELIVERY_GUARANTEE, _MONGODB, "sink.delivery-guarantee"),
             ),
             document="MongoSink: a Sink without SupportsWriterState; a checkpoint flushes",
         ),
@@ -95,9 +99,9 @@ CONNECTORS = (
             operators=1,
             upserts=Known.YES,
             options=(
-                *facts(Effect.TARGET, _REDIS, *_REDIS_TARGET),
-                *facts(Effect.CREDENTIALS, _REDIS, "password", "sentinels.password"),
-                *facts(Effect.TUNES, _REDIS, *_REDIS_TUNING),
+                *facts(OptionEffect.TARGET, _REDIS, *_REDIS_TARGET),
+                *facts(OptionEffect.CREDENTIALS, _REDIS, "password", "sentinels.password"),
+                *facts(OptionEffect.TUNES, _REDIS, *_REDIS_TUNING),
             ),
             document="RedisSinkFunction: a RichSinkFunction, each row is written as it comes",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Effect, Known, SinkFacts, SinkState, facts
+from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, OptionEffect, SinkFacts, SinkState, facts
 
 _STARROCKS = "StarRocks' page on its connector for Flink (1.2)"
 _TUNING = ("sink.buffer-flush.*", "sink.max-retries", "sink.connect.timeout-ms", "sink.retry.interval-ms",
@@ -21,15 +21,15 @@ CONNECTORS = (
         ("starrocks",),
         sink=SinkFacts(
             state=SinkState.TRANSACTIONS,
-            only_with=(("sink.semantic", "exactly-once"), ("sink.use.new-sink-api", "true")),
+            stateful_options=(("sink.semantic", "exactly-once"), ("sink.use.new-sink-api", "true")),
             upserts=Known.NO,
             updates=Known.YES,
             options=(
-                *facts(Effect.TARGET, _STARROCKS, "jdbc-url", "load-url", "database-name", "table-name"),
-                *facts(Effect.CREDENTIALS, _STARROCKS, "username", "password"),
-                *facts(Effect.TUNES, _STARROCKS, *_TUNING),
-                *facts(Effect.GUARANTEE, _STARROCKS, "sink.semantic"),
-                *facts(Effect.DECODING, _STARROCKS, "sink.properties.*"),
+                *facts(OptionEffect.TARGET, _STARROCKS, "jdbc-url", "load-url", "database-name", "table-name"),
+                *facts(OptionEffect.CREDENTIALS, _STARROCKS, "username", "password"),
+                *facts(OptionEffect.TUNES, _STARROCKS, *_TUNING),
+                *facts(OptionEffect.DELIVERY_GUARANTEE, _STARROCKS, "sink.semantic"),
+                *facts(OptionEffect.DECODING, _STARROCKS, "sink.properties.*"),
             ),
             document="StarRocksDynamicSinkFunction, …FunctionV2 (1.2): transactions, labels and rows under "
             "exactly-once, nothing otherwise; StarRocksSink, the only one in a build for Flink 2, has a writer with "

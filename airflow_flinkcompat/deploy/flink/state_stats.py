@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
-from airflow_flinkcompat.deploy.target import Snapshot, TakenState, VertexState
+from airflow_flinkcompat.deploy.target import Snapshot, SnapshotStats, VertexState
 
 _NOT_FOUND = 404
 _OFFSET = re.compile(r"\.topic\.(?P<topic>.+)\.partition\.(?P<partition>\d+)\.(?P<kind>currentOffset|committedOffset)$")
@@ -22,7 +22,7 @@ _LONG_AGE = 60.0
 _METRICS_AT_ONCE = 50
 
 
-def taken_state(jobmanager: JobManager, job_id: str, kind: str) -> TakenState | None:
+def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotStats | None:
     """The latest ``completed`` checkpoint or ``savepoint`` of a job; None when there is none."""
     found = (jobmanager.checkpoints(job_id).get("latest") or {}).get(kind)
     if not found:
@@ -40,7 +40,7 @@ def taken_state(jobmanager: JobManager, job_id: str, kind: str) -> TakenState | 
     }
     path = str(found.get("external_path") or "")
     # "<checkpoint-not-externally-addressable>": it lies in the JobManager's memory.
-    return TakenState(Snapshot("" if path.startswith("<") else path), vertices, found["id"])
+    return SnapshotStats(Snapshot("" if path.startswith("<") else path), vertices, found["id"])
 
 
 def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, ClassVar, Self
 
-from airflow_flinkcompat.deploy.target import JobRef, Snapshot, TakenState
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, SnapshotStats
 from airflow_flinkcompat.model import JobSpec
 
 SCHEMA = "flinkcompat-ledger/1"
@@ -118,7 +118,7 @@ class JobStop(_Keys):
     offsets: Mapping[str, int] = field(default_factory=dict)
     directory: str | None = None
     savepoint: Snapshot | None = None
-    state: TakenState | None = None
+    state: SnapshotStats | None = None
 
     def to_dict(self) -> dict[str, Any]:
         row = super().to_dict()
@@ -134,7 +134,7 @@ class JobStop(_Keys):
         state = dict(row.get("state", {}))
         beside = {key: state.pop(key) for key in ("offsets", "directory") if key in state}
         given = {**row, "request_id": row.get(_STOP_REQUEST), "offsets": {}, **beside}
-        return super().from_dict({**given, "state": TakenState.from_dict(state)})
+        return super().from_dict({**given, "state": SnapshotStats.from_dict(state)})
 
 
 def _read_job(row: Mapping[str, Any]) -> JobSpec:

@@ -9,12 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from airflow_flinkcompat.deploy.target import TakenState, VertexState
+from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 
 _NUMBER = re.compile(r"\[\d+\]")
 
 
-def compare_state(saved: TakenState | None, first: TakenState | None) -> tuple[tuple[str, ...], str]:
+def compare_state(saved: SnapshotStats | None, first: SnapshotStats | None) -> tuple[tuple[str, ...], str]:
     """What a savepoint and the first checkpoint after its restore say beside each other, and what is wrong (or "").
 
     Sizes are sums over all subtasks, so they stand beside each other at any parallelism. A vertex that held state and

@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.target import (
     RetainedCheckpoints,
     SavepointStore,
     Snapshot,
-    TakenState,
+    SnapshotStats,
     Verb,
     same_snapshot,
 )
@@ -51,7 +51,7 @@ class Stopped:
     """
 
     savepoint: Snapshot | None = None
-    state: TakenState | None = None
+    state: SnapshotStats | None = None
     offsets: Mapping[str, int] = field(default_factory=dict)
     request_id: str | None = None
 
@@ -100,13 +100,13 @@ def _fits(run: Run, begun: JobStop) -> bool:
     return begun.request_id is not None or run.mode is StartMode.CHECKPOINT or not run.runs(begun.job_id)
 
 
-def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> TakenState:
+def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> SnapshotStats:
     """The checkpoint that outlives a job which ends, or ended, in this state. Raises DeployRefused."""
     if not isinstance(run.target, RetainedCheckpoints):
         raise DeployRefused(
             f"which checkpoint outlives job {job_id} {CANNOT_TELL}: use start mode {StartMode.SAVEPOINT} this time"
         )
-    taken = taken_state(run, job_id, "completed")
+    taken = snapshot_stats(run, job_id, "completed")
     if taken is None or not taken.path or not run.target.keeps_checkpoints(job_id, state):
         raise DeployRefused(
             f"job {job_id} keeps no checkpoint that outlives it: set "
@@ -116,18 +116,18 @@ def last_checkpoint(run: Run, job_id: JobRef, state: str = "CANCELED") -> TakenS
     return taken
 
 
-def taken_state(run: Run, job_id: JobRef, kind: str) -> TakenState | None:
+def snapshot_stats(run: Run, job_id: JobRef, kind: str) -> SnapshotStats | None:
     """The latest ``completed`` checkpoint or ``savepoint`` of a job, where the target shows them."""
-    return run.target.taken_state(job_id, kind) if isinstance(run.target, CheckpointStatistics) else None
+    return run.target.snapshot_stats(job_id, kind) if isinstance(run.target, CheckpointStatistics) else None
 
 
 def _intent(run: Run, job_id: JobRef) -> StoppingEntry:
     """Write down what is about to be done, under an id by which the cluster can be asked about it."""
     if run.mode is StartMode.CHECKPOINT:
-        taken: TakenState | None = last_checkpoint(run, job_id)
+        taken: SnapshotStats | None = last_checkpoint(run, job_id)
         request_id = None
     else:
-        taken, request_id = taken_state(run, job_id, "completed"), new_id()
+        taken, request_id = snapshot_stats(run, job_id, "completed"), new_id()
     asked = JobStop(
         job_id,
         request_id,
@@ -170,9 +170,9 @@ def _settle(run: Run, job_id: JobRef) -> None:
         poll(lambda: run.target.status(job_id), begins, timeout=min(run.options.stop_timeout, _BEGIN_SECONDS))
 
 
-def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> TakenState | None:
+def saved_state(run: Run, job_id: JobRef, savepoint: str | None) -> SnapshotStats | None:
     """What the cluster shows of the savepoint by which a job ended; None while its statistics are older than that."""
-    taken = taken_state(run, job_id, "savepoint")
+    taken = snapshot_stats(run, job_id, "savepoint")
     return taken if taken is not None and same_snapshot(taken.path, savepoint) else None
 
 

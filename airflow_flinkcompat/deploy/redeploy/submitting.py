@@ -18,8 +18,8 @@ from airflow_flinkcompat.deploy.target import (
     JobHistory,
     JobRef,
     Operation,
+    SnapshotStats,
     Start,
-    TakenState,
     Verb,
 )
 from airflow_flinkcompat.model import JobSpec, StartMode
@@ -123,7 +123,7 @@ def _answers(run: Run) -> bool:
 def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, earlier: StartEntry | None) -> Verified:
     """Wait for the job's proof; ``earlier`` as in ``submit``. Raises StartRefused, Waiting."""
 
-    def state() -> TakenState | None:
+    def state() -> SnapshotStats | None:
         # Right after the stop the cluster may have shown older statistics.
         if former.state is not None or head is None:
             return former.state

@@ -20,9 +20,9 @@ from airflow_flinkcompat.deploy.target import (
     JobRef,
     JobStatus,
     OffsetStatistics,
+    SnapshotStats,
     Start,
     Strength,
-    TakenState,
     Target,
     same_snapshot,
 )
@@ -68,7 +68,7 @@ def verify_start(
     settle_seconds: float,
     timeout: float,
     log: Callable[[str], None],
-    state: Callable[[], TakenState | None] | None = lambda: None,
+    state: Callable[[], SnapshotStats | None] | None = lambda: None,
     offsets: Mapping[str, int] | None = None,
     proven_since: float | None = None,
     history: StartHistory | None = None,
@@ -139,13 +139,13 @@ def _began(start: Start, strength: Strength) -> str:
 
 
 def _compared_state(
-    target: Target, job_id: JobRef, state: Callable[[], TakenState | None] | None
+    target: Target, job_id: JobRef, state: Callable[[], SnapshotStats | None] | None
 ) -> tuple[tuple[str, ...], str]:
     if state is None:
         return ("state sizes: not compared, what the former job left was rewritten",), ""
     if not isinstance(target, CheckpointStatistics):
         return (f"state sizes: {CANNOT_TELL}",), ""
-    return compare_state(state(), target.taken_state(job_id, "completed"))
+    return compare_state(state(), target.snapshot_stats(job_id, "completed"))
 
 
 def _compared_offsets(target: Target, job_id: JobRef, before: Mapping[str, int]) -> tuple[tuple[str, ...], str]:

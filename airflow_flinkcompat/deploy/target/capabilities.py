@@ -15,8 +15,8 @@ from airflow_flinkcompat.deploy.target.values import (
     Operation,
     Slots,
     Snapshot,
+    SnapshotStats,
     Sources,
-    TakenState,
 )
 from airflow_flinkcompat.model import JobSpec
 
@@ -140,7 +140,7 @@ class SourceTables(Protocol):
 class CheckpointStatistics(Protocol):
     """A target that shows what checkpoints and savepoints hold."""
 
-    def taken_state(self, job: JobRef, kind: str) -> TakenState | None:
+    def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
         """The latest checkpoint or savepoint of a job.
 
         Args:
@@ -174,7 +174,7 @@ class RetainedCheckpoints(Protocol):
             True where they are kept.
         """
 
-    def last_checkpoint(self, job: JobRef) -> TakenState | None:
+    def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
         """The last checkpoint of a job that has ended, by statistics that are not older than this call.
 
         Args:

@@ -215,7 +215,7 @@ class VertexState:
 
 
 @dataclass(frozen=True)
-class TakenState:
+class SnapshotStats:
     """A checkpoint or savepoint as its job's statistics show it: where, bytes by vertex id, and its number."""
 
     path: Snapshot
@@ -235,7 +235,7 @@ class TakenState:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> TakenState | None:
+    def from_dict(cls, row: Mapping[str, Any]) -> SnapshotStats | None:
         """The state that :meth:`to_dict` wrote.
 
         Args:

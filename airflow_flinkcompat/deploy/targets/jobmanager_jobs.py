@@ -27,7 +27,7 @@ from airflow_flinkcompat.deploy.target import (
     Proof,
     Slots,
     Snapshot,
-    TakenState,
+    SnapshotStats,
     Verb,
 )
 from airflow_flinkcompat.deploy.targets import Access
@@ -185,18 +185,18 @@ class JobManagerJobs(Closing):
         """Ask for a checkpoint beside the job's own interval."""
         self._jobmanager.request_checkpoint(job)
 
-    def taken_state(self, job: JobRef, kind: str) -> TakenState | None:
+    def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
         """The latest ``completed`` checkpoint or ``savepoint`` of a job."""
-        return state_stats.taken_state(self._jobmanager, job, kind)
+        return state_stats.snapshot_stats(self._jobmanager, job, kind)
 
     def keeps_checkpoints(self, job: JobRef, state: str = "CANCELED") -> bool:
         """Whether the job's checkpoints outlive an end in this state."""
         return state_stats.keeps_checkpoints(self._jobmanager, job, state)
 
-    def last_checkpoint(self, job: JobRef) -> TakenState | None:
+    def last_checkpoint(self, job: JobRef) -> SnapshotStats | None:
         """The last checkpoint of a job that has ended: one that was the last before may have made room for another."""
         self._await_statistics()
-        return self.taken_state(job, "completed")
+        return self.snapshot_stats(job, "completed")
 
     def source_offsets(self, job: JobRef) -> Mapping[str, int]:
         """Next offset by source partition, where connectors show it in metrics."""

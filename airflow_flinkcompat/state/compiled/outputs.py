@@ -27,8 +27,8 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
         The columns of which one output each is computed, then those that decide which rows go on. Behind a further
         aggregation nothing is looked for: its calls are metrics of their own.
     """
-    together: set[Columns] = set()
-    deciding: set[int] = set()
+    jointly_used: set[Columns] = set()
+    filtering: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
     reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
     while reached:
@@ -38,18 +38,18 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
             continue
         if not is_stateless(reader):
             places = [place for place in _ranked_by(reader) if place < len(columns)]
-            deciding |= frozenset().union(*(columns[place] for place in places))
+            filtering |= frozenset().union(*(columns[place] for place in places))
             columns = _passed_on(plan, reader, read, columns)
         elif reader.kind == "calc":
-            deciding |= _used(reader.config.get("condition"), columns)
+            filtering |= _used(reader.config.get("condition"), columns)
             columns = [_used(rex, columns) for rex in reader.config["projection"]]
-            together |= set(columns)
+            jointly_used |= set(columns)
         elif reader.kind not in _HANDS_ON:
             # Which of them a table function, a lookup or grouping sets go by is not told apart.
-            deciding |= frozenset().union(*columns)
+            filtering |= frozenset().union(*columns)
             continue
         reached += [(above, place, columns) for above in plan.readers[place]]
-    return frozenset(together), frozenset(deciding)
+    return frozenset(jointly_used), frozenset(filtering)
 
 
 def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Columns]) -> list[Columns]:

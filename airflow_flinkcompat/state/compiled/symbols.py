@@ -50,11 +50,11 @@ class Symbols:
                 return self.of("filtered", below, earlier | conditions)
         return self.of("filtered", rows, conditions)
 
-    def unfiltered(self, rows: Symbol) -> Symbol:
+    def meaning_without_filter(self, rows: Symbol) -> Symbol:
         """The rows of which a condition lets some through, whether it stands in a Calc or in the source."""
         match self._values[rows]:
             case ("filtered", int(below), frozenset()) | ("read", "FilterPushDown", int(below), _):
-                return self.unfiltered(below)
+                return self.meaning_without_filter(below)
         return rows
 
 

@@ -45,7 +45,7 @@ def sliced_window(windowing: Hashable) -> SlicedWindow | None:
     return SlicedWindow(kind, *map(int, lengths)) if whole else None
 
 
-def unwindowed(windowing: Hashable) -> Hashable:
+def meaning_without_window(windowing: Hashable) -> Hashable:
     """By which time windows are assigned, and how.
 
     Args:

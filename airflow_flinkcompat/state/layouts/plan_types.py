@@ -11,7 +11,7 @@ _PLAIN = frozenset(
 )  # fmt: skip
 
 
-class Untold(Exception):
+class LayoutNotDerived(Exception):
     """The layout of an operator cannot be told; says why, as the end of a sentence."""
 
 
@@ -25,10 +25,10 @@ def stored_as(type: DataType) -> str:
         It in Flink's words, such as ``VARCHAR(2147483647) NOT NULL``.
 
     Raises:
-        Untold: How such values are stored was not measured.
+        LayoutNotDerived: How such values are stored was not measured.
     """
     if type.name not in _PLAIN or not type.is_known:
-        raise Untold(f"how a {type} is stored is not told")
+        raise LayoutNotDerived(f"how a {type} is stored is not told")
     text = str(type)
     word = text.partition(" ")[0]
     return text.replace(word, _WIDE[word], 1) if word in _WIDE else text

@@ -21,15 +21,15 @@ from airflow_flinkcompat.state.planned.job import (
     GROUP,
     LOCAL,
     SCAN,
-    Alternatives,
+    OperatorsUnknown,
     PlannedJob,
-    Unsure,
+    PossibleChains,
     check_functions,
     check_no_operators,
     shown_output,
 )
 from airflow_flinkcompat.state.planned.sinks import cast_by_calc
-from airflow_flinkcompat.state.planned.sources import columns_read, every_column, stretch_above, told_source
+from airflow_flinkcompat.state.planned.sources import columns_read, derive_source, every_column, stretch_above
 
 _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
 """Calls that a windowed aggregation computes in two phases."""
@@ -40,41 +40,41 @@ def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Tabl
     check_no_operators(operator.segment)
     check_no_operators(job.output.segment)
     if not isinstance(operator.segment.origin, Source) or job.output.segment.windows:
-        raise Unsure("only aggregations over one table are known")
+        raise OperatorsUnknown("only aggregations over one table are known")
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise Unsure("this form of an aggregation is planned with further operators")
+        raise OperatorsUnknown("this form of an aggregation is planned with further operators")
     if any(call.language != "builtin" or call.order_by for call in operator.aggregates):
-        raise Unsure("aggregate functions of one's own are not known")
+        raise OperatorsUnknown("aggregate functions of one's own are not known")
     check_functions(
         job, (*operator.expressions, *operator.segment.filters, *job.output.columns, *job.output.segment.filters)
     )
-    return told_source(job, operator.segment.origin), operator
+    return derive_source(job, operator.segment.origin), operator
 
 
-def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: Table) -> Alternatives:
+def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: Table) -> PossibleChains:
     """The operators from the scan to what stands above the aggregation."""
     wanted = tuple(dict.fromkeys((*operator.keys, *(part for call in operator.aggregates for part in _taken(call)))))
     filtered = bool(operator.segment.filters)
     if operator.kind is AggregateKind.GROUP:
         if operator.segment.windows:
-            raise Unsure("only aggregations over one table are known")
+            raise OperatorsUnknown("only aggregations over one table are known")
         times = {column.name for column in table.columns if column.time_attribute is not None}
         if times & {part.column for part in wanted if isinstance(part, SourceColumn)}:
-            raise Unsure("a time that is grouped by or aggregated is planned as a value")
+            raise OperatorsUnknown("a time that is grouped by or aggregated is planned as a value")
         below = stretch_above(table, wanted, filtered, ordered=False)
         if below == ((SCAN, CALC),) and not filtered and set(columns_read(wanted)) == every_column(table):
             below = (*below, (SCAN,))  # all columns in another order: the aggregation may take them as they come
         return tuple((*kinds, GROUP, *above) for kinds, above in product(below, _above(job, operator)))
     window = operator.window
     if operator.kind is not AggregateKind.WINDOW or window is None or len(operator.segment.windows) != 1:
-        raise Unsure(f"a {operator.kind} is not known")
+        raise OperatorsUnknown(f"a {operator.kind} is not known")
     if window.window.kind is WindowKind.SESSION or window.time_attribute is not TimeAttribute.ROWTIME:
-        raise Unsure("session windows and windows of processing time are not known")
+        raise OperatorsUnknown("session windows and windows of processing time are not known")
     if not isinstance(window.time, SourceColumn) or window.partition_by:
-        raise Unsure("a window over a computed time is not known")
+        raise OperatorsUnknown("a window over a computed time is not known")
     if any(call.function not in _IN_TWO_PHASES for call in operator.aggregates):
-        raise Unsure("whether these calls are computed in two phases is not known")
+        raise OperatorsUnknown("whether these calls are computed in two phases is not known")
     wanted = tuple(dict.fromkeys((*wanted, window.time)))
     below = stretch_above(table, wanted, filtered, ordered=True)
     return tuple((*kinds, LOCAL, GLOBAL, *above) for kinds, above in product(below, _above(job, operator)))
@@ -88,7 +88,7 @@ def _taken(call: AggregateCall) -> Iterator[Expression]:
             yield part if part is not call.filter else FunctionCall("IS TRUE", (part,), part.type)
 
 
-def _above(job: PlannedJob, operator: AggregateOperator) -> Alternatives:
+def _above(job: PlannedJob, operator: AggregateOperator) -> PossibleChains:
     """Whether a Calc stands between an aggregation and the sink."""
     converted, columns = cast_by_calc(job), job.output.columns
     if job.output.segment.filters or converted is Known.YES:

@@ -33,12 +33,12 @@ _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "t
 """Settings that may decide which operators there are, or which ids they have."""
 
 _REACHES_IN = frozenset({"FIELD", "ITEM"})
-Kinds = tuple[str, ...]
+OperatorKinds = tuple[str, ...]
 
-Alternatives = tuple[Kinds, ...]
+PossibleChains = tuple[OperatorKinds, ...]
 
 
-class Unsure(Exception):
+class OperatorsUnknown(Exception):
     """The operators cannot be told; says why."""
 
 
@@ -53,7 +53,7 @@ class PlannedJob:
     def table(self, name: str) -> Table:
         found = next((table for table in self.program.tables if table.name == name), None)
         if found is None or not found.declared:
-            raise Unsure(f"table {name} is not declared")
+            raise OperatorsUnknown(f"table {name} is not declared")
         return found
 
     @property
@@ -62,22 +62,22 @@ class PlannedJob:
 
 
 def check_planning(job: PlannedJob) -> None:
-    """Raises Unsure where the query is planned with others, or settings decide about its operators."""
+    """Raises OperatorsUnknown where the query is planned with others, or settings decide about its operators."""
     alone = [p for p in job.program.pipelines if p.statement_set == job.pipeline.statement_set is not None]
     if len(alone) > 1:
-        raise Unsure("several queries of one statement set are planned together")
+        raise OperatorsUnknown("several queries of one statement set are planned together")
     if job.pipeline.steps:
-        raise Unsure("queries of the Table API are planned otherwise")
+        raise OperatorsUnknown("queries of the Table API are planned otherwise")
     for key in job.settings:
         if key.startswith(_REPLANS):
-            raise Unsure(f"{key} may decide about operators")
+            raise OperatorsUnknown(f"{key} may decide about operators")
     if (
         job.settings.get("pipeline.operator-chaining.enabled", job.settings.get("pipeline.operator-chaining"))
         == "false"
     ):
-        raise Unsure("no operators are chained")
+        raise OperatorsUnknown("no operators are chained")
     if job.settings.get("execution.runtime-mode", "streaming").lower() != "streaming":
-        raise Unsure("a batch job keeps nothing")
+        raise OperatorsUnknown("a batch job keeps nothing")
 
 
 def connector_words(table: Table) -> str:
@@ -90,11 +90,11 @@ def mentions(hints: Iterable[tuple[str, str]], *words: str) -> bool:
 
 
 def check_no_operators(segment: StatelessSegment) -> None:
-    """Raises Unsure where a stateless stretch holds more than a Calc."""
+    """Raises OperatorsUnknown where a stateless stretch holds more than a Calc."""
     if segment.functions:
-        raise Unsure("table functions are operators of their own")
+        raise OperatorsUnknown("table functions are operators of their own")
     if segment.window_filters:
-        raise Unsure("conditions on window fields are planned as operators of their own")
+        raise OperatorsUnknown("conditions on window fields are planned as operators of their own")
 
 
 def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
@@ -108,9 +108,11 @@ def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
             case FunctionDeclaration(kind="scalar", language="java" | "scala"):
                 continue
             case FunctionDeclaration(language="python"):
-                raise Unsure(f"the Python function {name} is an operator of its own")
+                raise OperatorsUnknown(f"the Python function {name} is an operator of its own")
         remedy = f"say what it is, for instance --function {name}=scalar:java"
-        raise Unsure(f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}")
+        raise OperatorsUnknown(
+            f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}"
+        )
 
 
 def shown_output(column: Expression) -> object:

@@ -19,39 +19,39 @@ from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.planned.job import (
     CALC,
     LOOKUP,
-    Alternatives,
+    OperatorsUnknown,
     PlannedJob,
-    Unsure,
+    PossibleChains,
     check_functions,
     check_no_operators,
 )
 from airflow_flinkcompat.state.planned.sinks import cast_by_calc
 from airflow_flinkcompat.state.planned.sources import (
     check_conditions,
+    derive_source,
     simplified_stretch,
-    told_source,
     with_output_calc,
 )
 
 
-def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, Alternatives]:
+def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, PossibleChains]:
     """A lookup that asks row by row keeps nothing; where a Calc stands around it is left open."""
     left, right = join.segments
     if not isinstance(left.origin, Source) or not isinstance(right.origin, Source):
-        raise Unsure("only lookups from a table are known")
+        raise OperatorsUnknown("only lookups from a table are known")
     for segment in (left, right, job.output.segment):
         check_no_operators(segment)
         if segment.windows:
-            raise Unsure("windows around a lookup are operators of their own")
+            raise OperatorsUnknown("windows around a lookup are operators of their own")
     check_functions(
         job, (*join.expressions, *join.conditions, *job.output.columns, *left.filters, *job.output.segment.filters)
     )
     looked_up = job.table(right.origin.table)
     if right.origin.hints or looked_up.option("connector") is None:
-        raise Unsure("a lookup may keep rows that wait for an answer")
+        raise OperatorsUnknown("a lookup may keep rows that wait for an answer")
     if any(name == "LOOKUP" for segment in (left, right, job.output.segment) for name, _ in segment.hints):
-        raise Unsure("a LOOKUP hint may decide about operators")
-    table = told_source(job, left.origin)
+        raise OperatorsUnknown("a LOOKUP hint may decide about operators")
+    table = derive_source(job, left.origin)
     check_conditions(left, table)
     check_conditions(job.output.segment, table, looked_up)
     below = simplified_stretch(table, join.rows[0], bool(left.filters))
@@ -101,7 +101,9 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
     if support is LookupSupport.SYNCHRONOUS or (given or by_option).lower() == "false":
         return None
     if _asked_about_alone(job, join):
-        raise Unsure("a column of rows that wait is asked about alone: where it is asked below, it does not wait")
+        raise OperatorsUnknown(
+            "a column of rows that wait is asked about alone: where it is asked below, it does not wait"
+        )
     computed = computed_in_front(join, job.output.segment.filters)
     decides = connector, given, join.rows[0], join.row_types[0], computed
-    return StateSpec(StateKind.OPERATOR, LOOKUP, unmeasured=decides)
+    return StateSpec(StateKind.OPERATOR, LOOKUP, unverified=decides)

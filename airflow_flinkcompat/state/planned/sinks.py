@@ -20,9 +20,9 @@ from airflow_flinkcompat.state.planned.job import (
     ENFORCER,
     INSERTER,
     WRITER,
-    Alternatives,
+    OperatorsUnknown,
     PlannedJob,
-    Unsure,
+    PossibleChains,
     connector_words,
     mentions,
     shown_output,
@@ -74,7 +74,7 @@ def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
     return bool(read.primary_key) and held >= {*read.primary_key}
 
 
-def told_sink(job: PlannedJob) -> tuple[Alternatives, SinkState]:
+def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
     """The operators of the sink in each way that they may be planned, and what it keeps."""
     inserter = (INSERTER,) if _has_rowtime(job) else ()
     if not job.output.sink:  # as a bare query was measured
@@ -82,19 +82,19 @@ def told_sink(job: PlannedJob) -> tuple[Alternatives, SinkState]:
     sink = job.table(job.output.sink)
     facts = registry.sink(sink.option("connector"))
     if facts.state is SinkState.NOT_KNOWN:
-        raise Unsure(f"what a sink of {connector_words(sink)} keeps is not known")
+        raise OperatorsUnknown(f"what a sink of {connector_words(sink)} keeps is not known")
     if facts.operators not in (1, 2):
-        raise Unsure(f"which operators are planned for a sink of {connector_words(sink)} is not known")
+        raise OperatorsUnknown(f"which operators are planned for a sink of {connector_words(sink)} is not known")
     if sink.option("sink.parallelism") is not None or mentions(job.output.hints, "parallelism"):
-        raise Unsure("a sink with a parallelism of its own may be chained to nothing")
+        raise OperatorsUnknown("a sink with a parallelism of its own may be chained to nothing")
     if _rolls_otherwise(sink) or sink.partitioned_by:
-        raise Unsure("what is planned for a sink that compacts, partitions or commits is not known")
+        raise OperatorsUnknown("what is planned for a sink that compacts, partitions or commits is not known")
     writer = (WRITER, COMMITTER)[: facts.operators]
     front = (ENFORCER,) if _enforces(job, sink) else ()
     behind = (*front, *inserter, *writer)
     if not _materialized(job, sink):
         return (behind,), facts.state
-    raise Unsure("results may be kept once more in front of the sink, by its primary key")
+    raise OperatorsUnknown("results may be kept once more in front of the sink, by its primary key")
 
 
 def _rolls_otherwise(sink: Table) -> bool:

@@ -119,27 +119,27 @@ def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bo
 def mixed(
     kept: Sequence[StateField],
     begun: Sequence[StateField],
-    together: Set[frozenset[Hashable]],
-    deciding: Set[Hashable],
+    jointly_used: Set[frozenset[Hashable]],
+    filtering: Set[Hashable],
 ) -> str:
     """Why outputs above a rewritten operator would be neither of all rows nor of those from now on.
 
     Args:
         kept: The fields that go on.
         begun: Those that begin now.
-        together: The calls, or columns of stored rows, of which one output each is computed.
-        deciding: Those that decide which results go on.
+        jointly_used: The calls, or columns of stored rows, of which one output each is computed.
+        filtering: Those that decide which results go on.
 
     Returns:
         The reason, "" where there is none.
     """
     of_all, of_later = _calls(kept), _calls(begun)
-    for calls in (*together, *(frozenset({call}) for call in of_all)):
+    for calls in (*jointly_used, *(frozenset({call}) for call in of_all)):
         if calls & of_all and calls & of_later:
             old, new = (", ".join(words(field for field in fields if _is_of(field, calls))) for fields in (kept, begun))
             return f"a metric is computed of {old}, which would go on, and {new}, which would begin now"
-    if of_all and deciding & of_later:
-        told = ", ".join(words(field for field in begun if _is_of(field, deciding)))
+    if of_all and filtering & of_later:
+        told = ", ".join(words(field for field in begun if _is_of(field, filtering)))
         return f"{told}, which would begin now, decides which results go on"
     return ""
 

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_flinkcompat.compat.changes.settings import DEFAULTS
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
-from airflow_flinkcompat.compat.planner import _SHOWN
+from airflow_flinkcompat.compat.plan_comparison import _SHOWN
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import PlanCover
 from airflow_flinkcompat.compat.rule_builders.part_rules import NOTICED_ABOVE

@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.engines.flink.engine import measured_line_adjust
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.one_sided import RULES as ONE_SIDED
 from airflow_flinkcompat.compat.pages import example_sides, judged
-from airflow_flinkcompat.compat.planner import example_plans
+from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
 from airflow_flinkcompat.compat.rule import SAFE, Verdict, inferred, measured, together
 from measure import evidence as made

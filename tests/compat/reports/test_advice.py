@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.compat import Circumstances, Side, check, render_markdown, render_text
+from airflow_flinkcompat.compat import ReportContext, Side, check, render_markdown, render_text
 from airflow_flinkcompat.compat.reports.advice import steps
 from tests.operators.fakes import script
 
 OLD = Side(script(), engine="flink", source="deployed #4")
 INCOMPATIBLE = check(OLD, Side(script(size=5), engine="flink", source="orders.sql"))
 UNKNOWN = check(OLD, Side(script().replace("'/out'", "'/out', 'k' = 'v'"), engine="flink", source="orders.sql"))
-KNOWN = Circumstances(deployment="orders", job_id="0af1", entry=4, approver=True, backfill=True)
+KNOWN = ReportContext(deployment="orders", job_id="0af1", entry=4, approver=True, backfill=True)
 
 
-def told(report: object, known: Circumstances = Circumstances()) -> str:  # noqa: B008
+def told(report: object, known: ReportContext = ReportContext()) -> str:  # noqa: B008
     return "\n".join("\n".join((step.text, *step.commands)) for step in steps(report, known))  # type: ignore[arg-type]
 
 
@@ -37,12 +37,12 @@ def test_ids_are_those_of_the_ledger(report: object) -> None:
 def test_a_backfill_is_advised_as_it_is_there_and_not_where_it_is_refused() -> None:
     assert "flinkcompat backfill orders.sql" in told(INCOMPATIBLE)
     assert "the backfill of this deployment recomputes" in told(INCOMPATIBLE, KNOWN)
-    by_hand = told(INCOMPATIBLE, Circumstances(backfill=False))
+    by_hand = told(INCOMPATIBLE, ReportContext(backfill=False))
     assert "No backfill follows the restart here" in by_hand
     assert "flinkcompat backfill orders.sql" in by_hand
     for backfill in (True, False, None):
         refused = told(
-            INCOMPATIBLE, Circumstances(backfill=backfill, backfill_refused="a LEFT join is not recomputed.")
+            INCOMPATIBLE, ReportContext(backfill=backfill, backfill_refused="a LEFT join is not recomputed.")
         )
         assert "cannot be recomputed by a backfill of orders.sql: a LEFT join is not recomputed." in refused
         assert "flinkcompat backfill" not in refused

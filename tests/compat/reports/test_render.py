@@ -13,13 +13,13 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check, render_markdown, render_text, report_rows
 from airflow_flinkcompat.compat.pages import judged
-from airflow_flinkcompat.compat.planner import Plans
+from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES
 from airflow_flinkcompat.compat.reports.sections import format_excerpt
 from airflow_flinkcompat.compat.rule import PlanCover, Rule
 from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.state.migration import MigrationExtent
 from tests.nightly import mostly_slow
 
 TABLES = """\
@@ -311,12 +311,12 @@ def planned(case: str) -> tuple[Side, Side, Plans]:
 @pytest.mark.parametrize(
     ("case", "kept"),
     [
-        ("a-metric-is-added-to-a-tumbling-window", Kept.PARTIAL),
-        ("the-keys-of-a-group-aggregation-change-places", Kept.WHOLE),
+        ("a-metric-is-added-to-a-tumbling-window", MigrationExtent.PARTIAL),
+        ("the-keys-of-a-group-aggregation-change-places", MigrationExtent.WHOLE),
     ],
 )
 def test_what_a_rewritten_savepoint_would_keep(
-    case: str, kept: Kept, render: Callable[[Report], str], snapshot: SnapshotAssertion
+    case: str, kept: MigrationExtent, render: Callable[[Report], str], snapshot: SnapshotAssertion
 ) -> None:
     old, new, plans = planned(case)
     report = check(old, new, plans=plans)

@@ -33,7 +33,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     RollingBackEntry,
 )
 from airflow_flinkcompat.deploy.ledger.steps import Progress
-from airflow_flinkcompat.deploy.target import TakenState, VertexState
+from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, JobSpec
 from tests.deploy.ledger.test_stored import FILES, SINCE, TORN, told
 
@@ -46,7 +46,7 @@ maybe = st.none() | texts
 mappings = st.dictionaries(texts, texts, max_size=2)
 numbers = st.integers(0, 10**6)
 states = st.builds(
-    TakenState, texts, st.dictionaries(texts, st.builds(VertexState, texts, numbers, numbers), max_size=2),
+    SnapshotStats, texts, st.dictionaries(texts, st.builds(VertexState, texts, numbers, numbers), max_size=2),
     st.none() | numbers,
 )  # fmt: skip
 

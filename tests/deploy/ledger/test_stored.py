@@ -42,7 +42,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     UnchangedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.steps import Progress
-from airflow_flinkcompat.deploy.target import JobRef, Snapshot, TakenState, VertexState
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot, SnapshotStats, VertexState
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.tasks.base import side_of
 
@@ -142,7 +142,7 @@ def test_there_is_one_of_each_type_and_their_values_are_understood() -> None:
     assert stopped.stop == JobStop(
         JobRef(f"{3:032}"), f"{4:032}", Snapshot("s3://b/chk/chk-16"), {"t-0": 12, "t-1": 7}, "s3://b/sp/stop-4",
         Snapshot("s3://b/sp/savepoint-1"),
-        TakenState(Snapshot("s3://b/sp/savepoint-1"), {"v1": VertexState("Source: t[1]", 2, 4096)}, 17),
+        SnapshotStats(Snapshot("s3://b/sp/savepoint-1"), {"v1": VertexState("Source: t[1]", 2, 4096)}, 17),
     )  # fmt: skip
     assert isinstance(deployed, DeployedEntry)
     start = deployed.start

@@ -9,16 +9,16 @@ import pytest
 
 from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
 from airflow_flinkcompat.deploy.redeploy.comparison import compare_state
-from airflow_flinkcompat.deploy.target import TakenState, VertexState
+from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.deploy.jobs import Files, Side
 
 SOURCE, AGGREGATE = "Source: o[1] -> Calc[2]", "GroupAggregate[4] -> k[5]: Writer"
 
 
-def taken(parallelism: int = 1, **vertices: tuple[str, int]) -> TakenState:
+def taken(parallelism: int = 1, **vertices: tuple[str, int]) -> SnapshotStats:
     """Name and bytes by id."""
-    return TakenState("p", {key: VertexState(name, parallelism, size) for key, (name, size) in vertices.items()})
+    return SnapshotStats("p", {key: VertexState(name, parallelism, size) for key, (name, size) in vertices.items()})
 
 
 SAVED = taken(s=(SOURCE, 234), a=(AGGREGATE, 3000))
@@ -72,7 +72,7 @@ def test_an_operator_of_the_same_name_that_was_kept_is_not_the_one_that_is_gone(
 
 
 def test_what_is_not_shown_is_not_compared() -> None:
-    for saved, first in ((None, SAVED), (SAVED, None), (SAVED, TakenState("p")), (TakenState("p"), SAVED)):
+    for saved, first in ((None, SAVED), (SAVED, None), (SAVED, SnapshotStats("p")), (SnapshotStats("p"), SAVED)):
         assert compare_state(saved, first) == (
             ("state sizes: not compared, the target does not show them",), "",
         )  # fmt: skip

@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown
 from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry, MigratingEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy import migrating
 from airflow_flinkcompat.deploy.redeploy.retention import surplus
-from airflow_flinkcompat.deploy.target import Snapshot, TakenState, VertexState
+from airflow_flinkcompat.deploy.target import Snapshot, SnapshotStats, VertexState
 from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.redeploy.test_redeploy import V1, V2, kinds, no_pauses, run  # noqa: F401
 
@@ -186,8 +186,8 @@ def test_a_target_that_does_not_answer_is_asked_again(target: FakeCluster, ledge
 
 def test_the_sizes_of_rewritten_state_say_nothing(target: FakeCluster, ledger: Ledger) -> None:
     """Operators may have other ids: what the former job's vertices held is not looked for in the new ones."""
-    target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
-    target.states["job-1", "savepoint"] = TakenState("s", {"v": VertexState("sum", 1, 100)})
+    target.states["job-2", "completed"] = SnapshotStats("c", {"w": VertexState("sum", 1, 0)})
+    target.states["job-1", "savepoint"] = SnapshotStats("s", {"v": VertexState("sum", 1, 100)})
     entry = migrated(target, ledger, Rewriting())
     assert "state sizes: not compared, what the former job left was rewritten" in entry.evidence
 

@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.state.migration import Accept, Kept
+from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -54,7 +54,13 @@ def migrated(flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, new: S
     cluster = Cluster(
         target, TargetLocation("sql-gateway", {"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
     )
-    given: dict[str, Any] = {"at_least": Kept.WHOLE, "plan_dir": None, "rehearsed": True, "log": print, **changes}
+    given: dict[str, Any] = {
+        "at_least": MigrationExtent.WHOLE,
+        "plan_dir": None,
+        "rehearsed": True,
+        "log": print,
+        **changes,
+    }
     return deploy(
         target,
         ledger,
@@ -91,7 +97,7 @@ def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
     files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
     deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
     wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
-    migrated(local_flink, target, ledger, script(files, **OLD), at_least=Kept.PARTIAL)
+    migrated(local_flink, target, ledger, script(files, **OLD), at_least=MigrationExtent.PARTIAL)
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",7']
 
 
@@ -137,7 +143,7 @@ def test_a_source_begins_anew_elsewhere_and_the_open_window_keeps_its_sum(
     moved = replace(moved, script=moved.script.replace(files.source.as_uri(), other.as_uri()))
     with pytest.raises(DeployRefused, match="path changed, so that it may read another place"):
         migrated(local_flink, target, ledger, moved)
-    migrated(local_flink, target, ledger, moved, at_least=Kept.PARTIAL, accepted=(Accept.SOURCE_MOVED,))
+    migrated(local_flink, target, ledger, moved, at_least=MigrationExtent.PARTIAL, accepted=(Accept.SOURCE_MOVED,))
     files.arrive("2.csv", [("ann", 1000, "01:20")])  # where nobody reads any more
     wait_for(lambda: len(files.rows()) >= 2, "minute 1 is written")
     assert files.rows() == [MINUTE_0, MINUTE_1_NEW]

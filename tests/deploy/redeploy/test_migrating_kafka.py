@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
 from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.state.migration import Kept
+from airflow_flinkcompat.state.migration import MigrationExtent
 from tests.deploy.jobs import wait_for
 from tests.deploy.redeploy.test_migrating_flink import migrated
 from tests.services.kafka import Broker, kafka_broker
@@ -70,7 +70,7 @@ def test_a_metric_is_added_between_two_topics(
     deploy(target, ledger, old, checked_old_sha256=None, options=options, log=print)
     first = [f"ann,{minute(0)},1", f"bnn,{minute(0)},1"]
     wait_for(lambda: written() == first, "minute 0 is written")
-    entry = migrated(local_flink, target, ledger, new, at_least=Kept.PARTIAL)
+    entry = migrated(local_flink, target, ledger, new, at_least=MigrationExtent.PARTIAL)
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     states = {each["operator"]: each["state"] for each in done.migration["operators"]}
     assert states["sink totals"] == states["source orders"] == "carried as it is"

@@ -49,7 +49,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     VersionEntry,
 )
 from airflow_flinkcompat.deploy.redeploy.retention import surplus
-from airflow_flinkcompat.deploy.target import TakenState, VertexState
+from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import find_savepoint
 from airflow_flinkcompat.model import JobSpec, Span
 from airflow_flinkcompat.plan import FunctionDeclaration
@@ -186,7 +186,7 @@ def test_job_that_ends_while_it_is_stopped(
     state: str | None, retained: bool, checkpoint: str | None, said: str, target: FakeCluster, ledger: Ledger
 ) -> None:
     run(target, ledger, V1)
-    target.states["job-1", "completed"] = TakenState("file:/chk-7")
+    target.states["job-1", "completed"] = SnapshotStats("file:/chk-7")
     target.fail, target.retained = "result", retained
 
     def end() -> None:
@@ -197,7 +197,7 @@ def test_job_that_ends_while_it_is_stopped(
             target.end("job-1", state)
         target.states.pop(("job-1", "completed"))
         if checkpoint:
-            target.states["job-1", "completed"] = TakenState(checkpoint)
+            target.states["job-1", "completed"] = SnapshotStats(checkpoint)
 
     target.before["stop"] = end
     with pytest.raises(StartFailed, match=f"(?s)Nothing of orders runs now.*{said}") as caught:
@@ -209,7 +209,7 @@ def test_job_that_ends_while_it_is_stopped(
 def fails_over_the_stop(target: FakeCluster) -> None:
     """The job fails when it is stopped, and keeps its checkpoint."""
     (former,) = target.running("orders")
-    target.states[former, "completed"], target.retained = TakenState("file:/chk-8"), True
+    target.states[former, "completed"], target.retained = SnapshotStats("file:/chk-8"), True
     ask, result = target.stop, target.stop_result
 
     def failed(job_id: str, trigger_id: str) -> str | None:
@@ -558,7 +558,7 @@ def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: F
     run(target, ledger, V1)
     with pytest.raises(DeployRefused, match="for compatible changes only"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="partial")
-    target.states["job-1", "completed"] = TakenState("file:/chk-7", {"v": VertexState("a", 1, 100)})
+    target.states["job-1", "completed"] = SnapshotStats("file:/chk-7", {"v": VertexState("a", 1, 100)})
     with pytest.raises(DeployRefused, match="keeps no checkpoint that outlives it"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
     target.retained = True
@@ -571,7 +571,7 @@ def test_checkpoint_is_for_compatible_changes_of_jobs_that_keep_theirs(target: F
 def test_job_that_failed_goes_on_from_its_last_checkpoint(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.end("job-1", "FAILED")
-    target.states["job-1", "completed"], target.retained = TakenState("file:/chk-7"), True
+    target.states["job-1", "completed"], target.retained = SnapshotStats("file:/chk-7"), True
     with pytest.raises(DeployRefused, match="start mode checkpoint"):
         run(target, ledger, V2, start_mode="savepoint")
     assert run(target, ledger, V2, start_mode="checkpoint", outcome="compatible").start.savepoint == "file:/chk-7"
@@ -579,10 +579,10 @@ def test_job_that_failed_goes_on_from_its_last_checkpoint(target: FakeCluster, l
 
 def test_job_that_dropped_state_has_not_started(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
+    target.states["job-2", "completed"] = SnapshotStats("c", {"w": VertexState("sum", 1, 0)})
     # Right after the stop the cluster still shows an older savepoint.
-    target.states["job-1", "savepoint"] = TakenState("file:/sp/older", {"v": VertexState("sum", 1, 1)})
-    taken = TakenState("file:/sp/orders/job-2/job-1", {"v": VertexState("sum", 1, 100)})
+    target.states["job-1", "savepoint"] = SnapshotStats("file:/sp/older", {"v": VertexState("sum", 1, 1)})
+    taken = SnapshotStats("file:/sp/orders/job-2/job-1", {"v": VertexState("sum", 1, 100)})
     target.before["submit"] = lambda: target.states.update({("job-1", "savepoint"): taken})
     with pytest.raises(RolledBack, match=r"state was dropped: no operator of the new job took that of sum \(100 bytes"):
         run(target, ledger, V2)
@@ -591,19 +591,19 @@ def test_job_that_dropped_state_has_not_started(target: FakeCluster, ledger: Led
 
 def test_statistics_of_another_savepoint_are_not_compared(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.states["job-1", "savepoint"] = TakenState("file:/sp/older", {"v": VertexState("sum", 1, 1)})
-    target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("sum", 1, 0)})
+    target.states["job-1", "savepoint"] = SnapshotStats("file:/sp/older", {"v": VertexState("sum", 1, 1)})
+    target.states["job-2", "completed"] = SnapshotStats("c", {"w": VertexState("sum", 1, 0)})
     assert "state sizes: not compared, the target does not show them" in run(target, ledger, V2).evidence
 
 
 def test_checkpoint_that_came_while_the_job_was_cancelled_is_the_one(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
     target.retained = True
-    target.states["job-1", "completed"] = TakenState("file:/chk-7")
+    target.states["job-1", "completed"] = SnapshotStats("file:/chk-7")
 
     def renewed() -> float:  # statistics may be seconds old, and checkpoint 7 is gone when 8 has completed
         assert target.now["job-1"] == "CANCELED"
-        target.states["job-1", "completed"] = TakenState("file:/chk-8")
+        target.states["job-1", "completed"] = SnapshotStats("file:/chk-8")
         return 0.0
 
     target.statistics_age = renewed  # type: ignore[method-assign]
@@ -761,7 +761,7 @@ def test_former_job_that_only_takes_its_time_is_left_running(target: FakeCluster
 
 def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.states["job-1", "completed"], target.retained = TakenState("file:/chk-7"), True
+    target.states["job-1", "completed"], target.retained = SnapshotStats("file:/chk-7"), True
     target.fail = "cancel"
     with pytest.raises(DeployError, match="cancel does not work"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
@@ -772,7 +772,7 @@ def test_cancelling_is_for_the_start_mode_that_asked_for_it(target: FakeCluster,
 
 def test_a_checkpoint_without_a_place_is_no_start(target: FakeCluster, ledger: Ledger) -> None:
     run(target, ledger, V1)
-    target.states["job-1", "completed"], target.retained = TakenState(""), True
+    target.states["job-1", "completed"], target.retained = SnapshotStats(""), True
     with pytest.raises(DeployRefused, match="keeps no checkpoint that outlives it"):
         run(target, ledger, V2, start_mode="checkpoint", outcome="compatible")
     assert target.now == {"job-1": "RUNNING"}

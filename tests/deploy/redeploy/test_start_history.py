@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy import DeployError, JobStatus, Ledger, LedgerEnt
 from airflow_flinkcompat.deploy.ledger.entries import JobStart, JobStop, StartingEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy.start_history import number_of
 from airflow_flinkcompat.deploy.redeploy.verify import verify_start
-from airflow_flinkcompat.deploy.target import JobHistory, TakenState, VertexState
+from airflow_flinkcompat.deploy.target import JobHistory, SnapshotStats, VertexState
 from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.redeploy.test_redeploy import STOPPED_AT, V1, V2, Killed, kinds, no_pauses, run
 
@@ -57,7 +57,7 @@ def target(ledger: Ledger, began: float, monkeypatch: pytest.MonkeyPatch) -> Fak
     """A run died two hours ago, right after its submission; its job failed once since, and recovered."""
     target = FakeCluster()
     run(target, ledger, V1)
-    target.states["job-1", "savepoint"] = TakenState(STOPPED_AT, {"v": VertexState("sum", 1, 9)}, 100)
+    target.states["job-1", "savepoint"] = SnapshotStats(STOPPED_AT, {"v": VertexState("sum", 1, 9)}, 100)
 
     def die() -> None:
         raise Killed
@@ -67,7 +67,7 @@ def target(ledger: Ledger, began: float, monkeypatch: pytest.MonkeyPatch) -> Fak
         run(target, ledger, V2)
     _written_at(monkeypatch, began)
     fails(target, FAILED_LATER, began + 3600)
-    target.states["job-2", "completed"] = TakenState("file:/chk/job-2/chk-170", {"v": VertexState("sum", 1, 9)}, 170)
+    target.states["job-2", "completed"] = SnapshotStats("file:/chk/job-2/chk-170", {"v": VertexState("sum", 1, 9)}, 170)
     return target
 
 
@@ -134,7 +134,7 @@ def test_another_state_than_its_own_is_none(
 
 
 def test_state_that_was_dropped_is_seen_late_as_well(target: FakeCluster, ledger: Ledger) -> None:
-    target.states["job-2", "completed"] = TakenState("c", {"w": VertexState("count", 1, 9)})
+    target.states["job-2", "completed"] = SnapshotStats("c", {"w": VertexState("count", 1, 9)})
     with pytest.raises(RolledBack, match="state was dropped"):
         run(target, ledger, V2, options=OPTIONS)
 
@@ -194,7 +194,7 @@ def test_a_start_without_state(ledger: Ledger, began: float, monkeypatch: pytest
 
 
 def test_numbers_of_states() -> None:
-    taken = TakenState("file:///sp/1", number=9)
+    taken = SnapshotStats("file:///sp/1", number=9)
     stopped = StoppedEntry(job=V1, stop=JobStop("job-1", checkpoint="file:/c/chk-7", savepoint=taken.path, state=taken))
     unmeasured = replace(stopped, stop=replace(stopped.stop, state=None))
     assert number_of(None, ()) == 0

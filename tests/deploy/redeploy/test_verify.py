@@ -60,7 +60,7 @@ class Scripted:
             target, "j", Start(savepoint), settle_seconds=settle, timeout=timeout, log=self.log.append, clock=look
         ).status
 
-    def taken_state(self, job_id: str, kind: str) -> None: ...
+    def snapshot_stats(self, job_id: str, kind: str) -> None: ...
 
     def source_offsets(self, job_id: str) -> dict[str, int]:
         return {}

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, resolved
-from airflow_flinkcompat.state.compiled.windows import sliced_window, unwindowed
+from airflow_flinkcompat.state.compiled.windows import meaning_without_window, sliced_window
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 TIME = {"type": "TIMESTAMP_WITHOUT_TIME_ZONE", "precision": 3, "kind": "ROWTIME"}
@@ -54,10 +54,10 @@ def test_windows_that_come_with_rows_or_go_by_another_clock_are_not_known(more: 
 
 
 def test_what_is_told_without_the_window_is_by_which_time_it_is() -> None:
-    assert unwindowed(windowing(HOP)) == unwindowed(windowing({**HOP, "slide": "PT1M"}))
-    assert unwindowed(windowing(HOP)) != unwindowed(windowing(HOP, timeAttributeIndex=1))
+    assert meaning_without_window(windowing(HOP)) == meaning_without_window(windowing({**HOP, "slide": "PT1M"}))
+    assert meaning_without_window(windowing(HOP)) != meaning_without_window(windowing(HOP, timeAttributeIndex=1))
 
 
 def test_an_aggregation_without_windows_has_none() -> None:
     assert sliced_window(()) is None
-    assert unwindowed(()) == ()
+    assert meaning_without_window(()) == ()

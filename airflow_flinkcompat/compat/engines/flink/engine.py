@@ -28,8 +28,8 @@ from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
-from airflow_flinkcompat.state.mapping import BAD_MOVES, StateMove, worst_move
-from airflow_flinkcompat.state.model import NotPredicted
+from airflow_flinkcompat.state.mapping import BAD_MOVES, RestoreEffect, worst_move
+from airflow_flinkcompat.state.model import JobStateUnknown
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
@@ -133,9 +133,9 @@ def mapping_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
     if finding.sink not in case.memo:
         found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
-        moves = (StateMove.NOT_KNOWN if isinstance(each, NotPredicted) else worst_move(each) for each in found)
+        moves = (RestoreEffect.NOT_KNOWN if isinstance(each, JobStateUnknown) else worst_move(each) for each in found)
         case.memo[finding.sink] = next((move for move in moves if move in BAD_MOVES), None)
-    bad: StateMove | None = case.memo[finding.sink]
+    bad: RestoreEffect | None = case.memo[finding.sink]
     return finding if bad is None else doubted(finding, f"what becomes of a state of the job: {bad.value}")
 
 
@@ -261,7 +261,7 @@ class FlinkEngine:
         operator_ids_adjuster,
     )
     unchanged_adjusters = (key_order_adjuster, operator_ids_adjuster)
-    last_doubts = (mapping_adjuster,)
+    safe_finding_adjusters = (mapping_adjuster,)
 
     def level(self, rule: Rule) -> Level:
         """One level for all rules."""

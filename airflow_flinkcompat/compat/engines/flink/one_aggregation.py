@@ -18,8 +18,8 @@ from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.state.mapping import StateMove
-from airflow_flinkcompat.state.model import NotPredicted
+from airflow_flinkcompat.state.mapping import RestoreEffect
+from airflow_flinkcompat.state.model import JobStateUnknown
 
 _MEASURED_SOURCE = "kafka"
 _PARTS: Mapping[str, tuple[str, ...]] = {
@@ -64,13 +64,13 @@ def kept(pair: PipelinePair, part: str, used: Set[str]) -> Verdict | None:
         says = "rows say by their order alone which column a value is of"
         return inferred(Outcome.UNKNOWN, f"{says}: what is stored of {', '.join(moved)} may be of another column")
     mapped = mapped_states(pair)
-    if isinstance(mapped, NotPredicted):
+    if isinstance(mapped, JobStateUnknown):
         return None
     moves = {each.move for each in mapped}
-    if StateMove.GONE in moves:
+    if RestoreEffect.UNCLAIMED in moves:
         says = "a Calc above the source comes or goes, so that the aggregation gets another id"
         return measured(Outcome.INCOMPATIBLE, *_REFUSED, note=says, consequence=Consequence.REFUSED_AT_SUBMIT)
-    if moves != {StateMove.CARRIED}:
+    if moves != {RestoreEffect.CARRIED}:
         return None
     return measured(Outcome.COMPATIBLE, *ids, note="every operator keeps its id, and the aggregation reads the same")
 

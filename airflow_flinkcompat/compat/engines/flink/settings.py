@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, declared, materialized
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
-from airflow_flinkcompat.connectors import StoredPositions
+from airflow_flinkcompat.connectors import SourceState
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -147,7 +147,7 @@ def _ttl_of_aggregations(changed: Changed) -> bool:
     return _ttl_taken(changed) and _kinds(changed) == {AggregateKind.GROUP}
 
 
-READ_IN_PARALLEL = (StoredPositions.PARTITIONS, StoredPositions.FILES)
+READ_IN_PARALLEL = (SourceState.PARTITIONS, SourceState.FILES)
 """Sources that run in as many subtasks as the job, whose positions are spread over any number of them."""
 
 

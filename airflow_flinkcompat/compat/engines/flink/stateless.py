@@ -18,8 +18,8 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators, sources
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.state.from_plan import job_state
-from airflow_flinkcompat.state.mapping import MappedState, StateMove, diff
-from airflow_flinkcompat.state.model import NotPredicted, StateKind
+from airflow_flinkcompat.state.mapping import MappedState, RestoreEffect, diff
+from airflow_flinkcompat.state.model import JobStateUnknown, StateKind
 from airflow_flinkcompat.state.planned.sinks import written_by_its_key
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
@@ -81,7 +81,7 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
     if not all(keeps_no_rows(output, program) for output, program in sides):
         return None
     mapped = mapped_states(pair)
-    if isinstance(mapped, NotPredicted):
+    if isinstance(mapped, JobStateUnknown):
         return inferred(Outcome.UNKNOWN, mapped.reason)
     return _restored(pair, [each for each in mapped if each.old is not None], ids)
 
@@ -99,7 +99,7 @@ def keeps_nothing(pair: PipelinePair) -> Verdict | None:
     return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == () else None
 
 
-def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | NotPredicted:
+def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | JobStateUnknown:
     """What becomes of every state of a query's job.
 
     Args:
@@ -110,23 +110,25 @@ def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | NotPredicted:
     """
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
     new = job_state(pair.new, pair.new_pipeline, pair.new_program)
-    if isinstance(old, NotPredicted):
+    if isinstance(old, JobStateUnknown):
         return old
-    return new if isinstance(new, NotPredicted) else diff(old, new)
+    return new if isinstance(new, JobStateUnknown) else diff(old, new)
 
 
 def _restored(pair: PipelinePair, mapped: list[MappedState], ids: tuple[str, ...]) -> Verdict:
-    if any(each.old and each.old.kind is StateKind.OPERATOR and each.move is not StateMove.CARRIED for each in mapped):
+    if any(
+        each.old and each.old.kind is StateKind.OPERATOR and each.move is not RestoreEffect.CARRIED for each in mapped
+    ):
         return inferred(Outcome.UNKNOWN, "a lookup may keep rows that wait for an answer, which another would not read")
     moves = {each.move for each in mapped}
-    if StateMove.GONE in moves:
+    if RestoreEffect.UNCLAIMED in moves:
         return Verdict(
             Outcome.INCOMPATIBLE,
             Basis.INFERRED,
             "the operators in front of the sink are others now: the state of its writer finds none",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
-    if not moves <= {StateMove.CARRIED}:
+    if not moves <= {RestoreEffect.CARRIED}:
         return inferred(
             Outcome.UNKNOWN,
             "a Calc may come or go in front of the sink, which keeps state: its writer would then get another id",

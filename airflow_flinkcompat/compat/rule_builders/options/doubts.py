@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionChange, Options
-from airflow_flinkcompat.connectors import Effect, OptionFact, TableUse, catalogue
+from airflow_flinkcompat.connectors import OptionEffect, OptionFact, TableUse, catalogue
 
 _CHOICES: Mapping[str, frozenset[str]] = {
     "sink.delivery-guarantee": frozenset({"none", "at-least-once", "exactly-once"}),
@@ -38,7 +38,7 @@ _DRAWN: Mapping[str, frozenset[str]] = {
 """Options of datagen for values that are drawn, and the types of column that take them; any where none is listed."""
 _TOLERANT = "csv.ignore-parse-errors"
 _POSITIVE = re.compile("[1-9][0-9]*")
-_PLACES = (Effect.TARGET, Effect.ADDRESS, Effect.READ)
+_PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
 _COMES_OR_GOES: Mapping[str, str] = {
     "source.monitor-interval": "a source that looks for new files and one that reads a list once store other positions",
 }

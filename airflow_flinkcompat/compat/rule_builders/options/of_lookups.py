@@ -21,7 +21,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     not_with_this_connector,
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above
-from airflow_flinkcompat.connectors import Effect, OptionFact, TableUse
+from airflow_flinkcompat.connectors import OptionEffect, OptionFact, TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import Source
 
@@ -35,12 +35,14 @@ BECAME_SYNCHRONOUS = ("al-stateless-pending-hint-sync", "al-group-pending-hint-s
 
 _FUNCTIONS = "LookupFunction, AsyncLookupFunction: Flink gives neither a place in a savepoint"
 _EITHER_WAY = "a lookup stores at most rows that wait for an answer, as they came in, and asks for them again"
-_PURPOSES: Mapping[Effect, frozenset[str]] = {
-    Effect.ADDRESS: frozenset({"url", "uri", "host", "hosts", "hostname", "port", "nodes", "quorum"}),
-    Effect.READ: frozenset({"database", "schema", "table", "tablename", "collection", "index", "path", "keyspace"}),
-    Effect.CREDENTIALS: frozenset({"user", "username", "password"}),
-    Effect.TUNES: frozenset({"cache", "ttl", "expire", "timeout", "retry", "retries"}),
-    Effect.DECODING: frozenset({"format", "charset", "encoding", "delimiter", "literal", "key"}),
+_PURPOSES: Mapping[OptionEffect, frozenset[str]] = {
+    OptionEffect.ADDRESS: frozenset({"url", "uri", "host", "hosts", "hostname", "port", "nodes", "quorum"}),
+    OptionEffect.READ: frozenset(
+        {"database", "schema", "table", "tablename", "collection", "index", "path", "keyspace"}
+    ),
+    OptionEffect.CREDENTIALS: frozenset({"user", "username", "password"}),
+    OptionEffect.TUNES: frozenset({"cache", "ttl", "expire", "timeout", "retry", "retries"}),
+    OptionEffect.DECODING: frozenset({"format", "charset", "encoding", "delimiter", "literal", "key"}),
 }  # fmt: skip
 """Words that say what an option is for, whatever the connector: none of them says how a lookup asks."""
 _WHOLE_TABLE = frozenset({"all", "full"})
@@ -68,7 +70,9 @@ def unlisted(change: OptionChange) -> OptionFact | None:
     if any(value is not None and value.lower() in _WHOLE_TABLE for value in change.values):
         return None
     # A cache of a table, and the patience with a host, tune; a table's schema is what is read.
-    effect = next(each for each in (Effect.TUNES, Effect.CREDENTIALS, Effect.DECODING, *found) if each in found)
+    effect = next(
+        each for each in (OptionEffect.TUNES, OptionEffect.CREDENTIALS, OptionEffect.DECODING, *found) if each in found
+    )
     return OptionFact(change.key, effect, document=_FUNCTIONS)
 
 
@@ -97,8 +101,8 @@ def _in_modes(
 ) -> OptionVerdict:
     if change.key == "lookup.async":
         return _mode(modes)
-    another_system = fact.effect is Effect.ADDRESS and not set.intersection(*map(members, change.values))
-    elsewhere = another_system or fact.effect is Effect.READ
+    another_system = fact.effect is OptionEffect.ADDRESS and not set.intersection(*map(members, change.values))
+    elsewhere = another_system or fact.effect is OptionEffect.READ
     if elsewhere and gathered_above(pair):
         says = "other rows are found from now on, and what is above has gathered values of the old ones"
         return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
@@ -109,19 +113,24 @@ def _in_modes(
     if elsewhere:
         says = "a synchronous lookup stores nothing: rows from now on are completed from the new place"
         return harmless(fact, says, LOOKED_UP_ELSEWHERE)
-    if fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.ADDRESS) or _decodes(fact, pair):
+    if fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS, OptionEffect.ADDRESS) or _decodes(fact, pair):
         return harmless(fact, f"{decides(fact)}; a synchronous lookup stores nothing", LOOKED_UP_OTHERWISE)
     return not_measured(change, fact, not_with_this_connector(fact))
 
 
 def _decodes(fact: OptionFact, pair: OperatorPair) -> bool:
     """Whether it decides how what was found is read, of which nothing above has gathered anything."""
-    return fact.effect is Effect.DECODING and not gathered_above(pair)
+    return fact.effect is OptionEffect.DECODING and not gathered_above(pair)
 
 
 def _of_waiting(change: OptionChange, fact: OptionFact, pair: OperatorPair) -> OptionVerdict:
     """Rows that wait are stored as they came in: they are asked for again, by the new options."""
-    harmless_here = fact.effect in (Effect.TUNES, Effect.CREDENTIALS, Effect.READ, Effect.ADDRESS)
+    harmless_here = fact.effect in (
+        OptionEffect.TUNES,
+        OptionEffect.CREDENTIALS,
+        OptionEffect.READ,
+        OptionEffect.ADDRESS,
+    )
     if harmless_here or _decodes(fact, pair):
         says = "rows that wait for an answer are stored as they came in, and asked for again"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=ASKED_AGAIN))

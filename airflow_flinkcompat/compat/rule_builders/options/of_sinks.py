@@ -20,7 +20,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     not_measured,
     parallelism,
 )
-from airflow_flinkcompat.connectors import Effect, OptionFact, SinkState, format_option
+from airflow_flinkcompat.connectors import OptionEffect, OptionFact, SinkState, format_option
 
 NOTHING_KEPT = ("sk-stateless-jdbc-table", "sk-stateless-jdbc-buffer", "sk-group-jdbc-retries", "sinks-print-option")
 """Options of sinks that keep nothing."""
@@ -49,20 +49,20 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
         return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
-    if fact.effect in (Effect.STATE, Effect.KEY):
+    if fact.effect in (OptionEffect.STATE, OptionEffect.KEY):
         return not_measured(change, fact, f"{fact.says or decides(fact)}; no restore shows what another value does")
-    if fact.effect is Effect.DECODING and names_a_format(change):
+    if fact.effect is OptionEffect.DECODING and names_a_format(change):
         return _format_of_sink(change, fact)
-    if fact.effect is Effect.TARGET and (kept := _begun_at_the_old_place(change)):
+    if fact.effect is OptionEffect.TARGET and (kept := _begun_at_the_old_place(change)):
         return not_measured(change, fact, kept)
     says = _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink holds that")
     if nothing:
-        if fact.effect is not Effect.TARGET:
+        if fact.effect is not OptionEffect.TARGET:
             says = f"{decides(fact)}; the sink stores nothing"
         return harmless(fact, says, NOTHING_KEPT, PRINTED if change.connector == "print" else ())
     if fact == format_option(change.key):
         return harmless(fact, says, _FORMATS_OF_SINKS.get(change.connector or "", NOT_IN_WRITERS))
-    if fact.ids or fact.effect in (Effect.TUNES, Effect.CREDENTIALS):
+    if fact.ids or fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS):
         return harmless(fact, says, facts.ids or NOT_IN_WRITERS)
     return not_measured(
         change, fact, fact.says or f"{decides(fact)}: what that does to the sink `{change.connector}` was not measured"
@@ -91,8 +91,8 @@ def _begun_at_the_old_place(change: OptionChange) -> str:
 
 
 _SAID_OF_SINKS = {
-    Effect.TARGET: "results from now on go to the new place; those written before stay where they are",
-    Effect.GUARANTEE: "what the sink has stored can be restored with the new value",
+    OptionEffect.TARGET: "results from now on go to the new place; those written before stay where they are",
+    OptionEffect.DELIVERY_GUARANTEE: "what the sink has stored can be restored with the new value",
 }
 
 

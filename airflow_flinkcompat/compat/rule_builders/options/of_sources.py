@@ -25,7 +25,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     nothing_stored,
     parallelism,
 )
-from airflow_flinkcompat.connectors import Effect, OptionFact, StoredPositions, format_option
+from airflow_flinkcompat.connectors import OptionEffect, OptionFact, SourceState, format_option
 from airflow_flinkcompat.plan.operators import AggregateKind
 
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
@@ -37,34 +37,34 @@ _ANEW = "the way out is to begin this source anew"
 _STARTUP, _READS_ALL = "scan.startup.mode", "initial"
 _SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
-_REMEMBERS_NO_PLACE = (StoredPositions.NOTHING, StoredPositions.COUNTER)
+_REMEMBERS_NO_PLACE = (SourceState.NOTHING, SourceState.COUNTER)
 _ONLY_A_START = "only a start without state takes notice of it; this job goes on from the stored positions"
 _UNSAID = {
-    Effect.READ: "something else is read from now on; what a restored source does with the positions it has stored was "
-    "not measured with this connector",
-    Effect.BEGINNING: "a start without state begins where it says; whether a restored source takes notice of it was "
-    "not measured with this connector",
+    OptionEffect.READ: "something else is read from now on; what a restored source does with the positions it has "
+    "stored was not measured with this connector",
+    OptionEffect.STARTUP: "a start without state begins where it says; whether a restored source takes notice of it "
+    "was not measured with this connector",
 }
 
 
 def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
     stored = connectors.source(change.connector).positions
     match fact.effect:
-        case Effect.TUNES | Effect.CREDENTIALS if fact.ids or stored is not StoredPositions.NOT_KNOWN:
+        case OptionEffect.TUNES | OptionEffect.CREDENTIALS if fact.ids or stored is not SourceState.NOT_KNOWN:
             return harmless(fact, f"{decides(fact)}; no stored position holds that", IN_NO_POSITION, _of_logs(change))
-        case Effect.BEGINNING if _at_a_start_alone(change, fact):
+        case OptionEffect.STARTUP if _at_a_start_alone(change, fact):
             return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _of_logs(change))
-        case Effect.ADDRESS:
+        case OptionEffect.ADDRESS:
             return _address(change, fact)
-        case Effect.DECODING:
+        case OptionEffect.DECODING:
             return _format_of_source(change, fact, pair)
-        case Effect.READ:
+        case OptionEffect.READ:
             return _what_is_read(change, fact, pair)
-        case Effect.END if fact.ids and _windowed(pair):
+        case OptionEffect.BOUNDED_END if fact.ids and _windowed(pair):
             return OptionVerdict(fact.says, wrong(*fact.ids))
-        case Effect.STATE if change.key == "scan.parallelism":
+        case OptionEffect.STATE if change.key == "scan.parallelism":
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
-        case Effect.STATE if fact.default is not None:
+        case OptionEffect.STATE if fact.default is not None:
             return OptionVerdict(f"{fact.says}; {_way_out(pair)}", expected(fact.document, None))
     return not_measured(change, fact, fact.says or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
 
@@ -88,7 +88,7 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
     if stored in _REMEMBERS_NO_PLACE:
         says = fact.says or "the source stores nothing: rows from now on come from the new place"
         return harmless(fact, says, IN_NO_POSITION)
-    if stored is StoredPositions.ENDED and fact.says:
+    if stored is SourceState.ENDED and fact.says:
         return OptionVerdict(f"{fact.says}; {_way_out(pair)}", expected(fact.document, None))
     if fact.ids:
         if doubt := _not_as_measured(change, fact):
@@ -103,7 +103,7 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
 
 def _of_logs(change: OptionChange) -> tuple[str, ...]:
     """Restores of sources that store positions in a log, where such a one is read."""
-    log = connectors.source(change.connector).positions is StoredPositions.LOG
+    log = connectors.source(change.connector).positions is SourceState.LOG
     return IN_NO_LOG_POSITION if log else ()
 
 
@@ -174,7 +174,7 @@ def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair
     """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
     if fact.ids and fact != format_option(change.key):  # restores with this very connector
         return harmless(fact, f"{decides(fact)}; no stored position holds that", ())
-    if connectors.source(change.connector).positions not in (StoredPositions.PARTITIONS, StoredPositions.NOTHING):
+    if connectors.source(change.connector).positions not in (SourceState.PARTITIONS, SourceState.NOTHING):
         return not_measured(change, fact, not_with_this_connector(fact))
     if nothing := stateless.keeps_nothing(pair):
         return nothing_stored(nothing)

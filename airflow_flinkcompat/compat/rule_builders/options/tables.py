@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     nothing_stored,
     of_its_format,
 )
-from airflow_flinkcompat.connectors import Effect, LookupSupport, OptionFact, SinkState, TableUse
+from airflow_flinkcompat.connectors import LookupSupport, OptionEffect, OptionFact, SinkState, TableUse
 from airflow_flinkcompat.model import Outcome
 
 _MECHANISM: Mapping[TableUse, tuple[str, ...]] = {
@@ -83,9 +83,9 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         if connectors.lookup(change.connector).support is LookupSupport.SYNCHRONOUS:
             says = "the connector may have no such option: it asks for one row after the other"
             return OptionVerdict(says, unmeasured(says))
-        return on_lookup(change, OptionFact(change.key, Effect.STATE), used.pair)
+        return on_lookup(change, OptionFact(change.key, OptionEffect.STATE), used.pair)
     if names_a_format(change):
-        return _JUDGES[used.use](change, OptionFact(change.key, Effect.DECODING), used.pair)
+        return _JUDGES[used.use](change, OptionFact(change.key, OptionEffect.DECODING), used.pair)
     read_in_it = fact is None and used.use is TableUse.SOURCE and of_its_format(change)
     if read_in_it and (nothing := stateless.keeps_nothing(used.pair)):
         return nothing_stored(nothing)
@@ -101,7 +101,7 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
     if fact.default is not None and len({value and value.lower() for value in given(change, fact)}) == 1:
         says = "it is what the connector does without it"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
-    if fact.effect is Effect.IGNORED:
+    if fact.effect is OptionEffect.IGNORED:
         says = f"a table that is {used.use.value} takes no notice of it"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     return _JUDGES[used.use](change, fact, used.pair)

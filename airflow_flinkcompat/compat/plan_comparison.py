@@ -29,7 +29,7 @@ from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope,
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.connectors.facts import Effect, SinkState, TableUse
+from airflow_flinkcompat.connectors.facts import OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import by_place
 from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.lazy import cached_property
@@ -37,7 +37,7 @@ from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import sources
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.state.migration import Accept, Declarations, Migration, migration
+from airflow_flinkcompat.state.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
@@ -92,7 +92,7 @@ RULES = (DIFFERS, EQUAL)
 
 
 @dataclass(frozen=True)
-class SourcesAsked:
+class SourceOverrides:
     """What is asked for of sources, by the names of their tables.
 
     Attributes:
@@ -105,7 +105,7 @@ class SourcesAsked:
 
 
 def migrations(
-    old: Side, new: Side, plans: Plans, asked: SourcesAsked | None = None, accepted: Collection[Accept] = ()
+    old: Side, new: Side, plans: Plans, asked: SourceOverrides | None = None, accepted: Collection[Accept] = ()
 ) -> tuple[Migration, ...]:
     """What of the state of each job a rewritten savepoint could keep.
 
@@ -123,7 +123,7 @@ def migrations(
         InputError: A plan is not as the measured versions write it, or no job reads a source of which something is
             asked.
     """
-    return Explained(Change(old, new), plans, asked or SourcesAsked(), accepted).migrations
+    return ComparedPlans(Change(old, new), plans, asked or SourceOverrides(), accepted).migrations
 
 
 def example_plans(code: str) -> Plans | None:
@@ -154,7 +154,13 @@ def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
         )
 
 
-_STAYS = (Effect.TUNES, Effect.BEGINNING, Effect.CREDENTIALS, Effect.DECODING, Effect.IGNORED)
+_STAYS = (
+    OptionEffect.TUNES,
+    OptionEffect.STARTUP,
+    OptionEffect.CREDENTIALS,
+    OptionEffect.DECODING,
+    OptionEffect.IGNORED,
+)
 """What an option of a source may do so that stored positions are still its own."""
 
 
@@ -168,18 +174,18 @@ def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
     fact = option(after.option("connector"), TableUse.SOURCE, key) if key != "connector" else None
     if fact is None:
         return False
-    if fact.effect is Effect.ADDRESS:  # one of several brokers is enough to reach the same ones
+    if fact.effect is OptionEffect.ADDRESS:  # one of several brokers is enough to reach the same ones
         return bool(set.intersection(*(set((each.option(key) or "").split(",")) for each in (before, after))) - {""})
     return fact.effect in _STAYS
 
 
 @dataclass(frozen=True)
-class Explained:
+class ComparedPlans:
     """A change with the compiled plans of both sides."""
 
     change: Change
     plans: Plans
-    asked: SourcesAsked = field(default_factory=SourcesAsked)
+    asked: SourceOverrides = field(default_factory=SourceOverrides)
     accepted: Collection[Accept] = ()
 
     @cached_property
@@ -206,8 +212,10 @@ class Explained:
             for spec in _positions(new)
         ]
         _require(self.asked.restarted, [name for name, _ in sources])
-        declared = Declarations(
-            any_columns=self._sinks(lambda found: all(sink(each).outlives_columns for each in found)),
+        declared = DdlEffects(
+            column_independent_sinks=self._sinks(
+                lambda found: all(sink(each).state_survives_columns for each in found)
+            ),
             replaced=self._sinks(lambda found: len(found) > 1) | self._sinks_elsewhere(),
             moved={new: why for new, old in sources if old and (why := self._moved(old, new))},
             restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),

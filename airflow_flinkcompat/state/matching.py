@@ -64,7 +64,7 @@ def holds_rows(spec: StateSpec) -> bool:
     return family(spec) in HOLD_ROWS and isinstance(spec.layout, StateLayout)
 
 
-def told_layout(spec: StateSpec) -> StateLayout:
+def known_layout(spec: StateSpec) -> StateLayout:
     """The layout of an operator of which it is known.
 
     Args:
@@ -86,7 +86,7 @@ def meant_keys(spec: StateSpec) -> Counter[object]:
     Returns:
         The meanings of its keys, in no order.
     """
-    return Counter(means(told_layout(spec).key))
+    return Counter(means(known_layout(spec).key))
 
 
 def shared_fields(old: StateSpec, new: StateSpec) -> int:
@@ -99,10 +99,10 @@ def shared_fields(old: StateSpec, new: StateSpec) -> int:
     Returns:
         The number of fields.
     """
-    return len(set(stored_fields(told_layout(old))) & set(stored_fields(told_layout(new))))
+    return len(set(stored_fields(known_layout(old))) & set(stored_fields(known_layout(new))))
 
 
-def alike_operators(
+def matching_operators(
     new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
 ) -> list[StateSpec]:
     """Operators over the same rows and windows whose keys are alike.
@@ -118,7 +118,7 @@ def alike_operators(
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
-    found = [old for old in found if aggregates(old) or (holds_rows(old) and old.unmeasured == new.unmeasured)]
+    found = [old for old in found if aggregates(old) or (holds_rows(old) and old.unverified == new.unverified)]
     found = [old for old in found if keys(meant_keys(new), meant_keys(old))]
     return sorted(found, key=lambda old: -shared_fields(old, new))
 
@@ -138,9 +138,9 @@ def other_condition(old: StateSpec, new: StateSpec) -> bool:
     Returns:
         False where rows are taken back: one that never came through would be, under the new condition.
     """
-    if not _aggregate_alike(old, new) or told_layout(old).retracting or told_layout(new).retracting:
+    if not _aggregate_alike(old, new) or known_layout(old).retracting or known_layout(new).retracting:
         return False
-    return old.unfiltered == new.unfiltered is not None
+    return old.meaning_without_filter == new.meaning_without_filter is not None
 
 
 def only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
@@ -154,4 +154,4 @@ def only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
         True or False.
     """
     sliced = old.windows is not None and new.windows is not None
-    return _aggregate_alike(old, new) and sliced and old.unwindowed == new.unwindowed
+    return _aggregate_alike(old, new) and sliced and old.meaning_without_window == new.meaning_without_window

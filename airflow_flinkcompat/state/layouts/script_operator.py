@@ -10,9 +10,9 @@ from __future__ import annotations
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, Operator, RankOperator, Source
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.of_aggregation import told_aggregation
-from airflow_flinkcompat.state.layouts.of_rows import told_join, told_rank
-from airflow_flinkcompat.state.layouts.plan_types import Untold
+from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived
+from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.state.layouts.script_rows import derive_join, derive_rank
 
 
 def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | LayoutUnknown:
@@ -28,14 +28,14 @@ def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = F
     """
     try:
         if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
-            raise Untold("only operators straight over tables are told")
+            raise LayoutNotDerived("only operators straight over tables are told")
         match operator:
             case AggregateOperator():
-                return told_aggregation(operator, time_to_live)
+                return derive_aggregation(operator, time_to_live)
             case RankOperator():
-                return told_rank(operator, symbols, time_to_live)
+                return derive_rank(operator, symbols, time_to_live)
             case JoinOperator():
-                return told_join(operator, symbols, time_to_live)
-        raise Untold(f"what {operator.kind} keeps is told by compiled plans alone")
-    except Untold as error:
+                return derive_join(operator, symbols, time_to_live)
+        raise LayoutNotDerived(f"what {operator.kind} keeps is told by compiled plans alone")
+    except LayoutNotDerived as error:
         return LayoutUnknown(str(error))

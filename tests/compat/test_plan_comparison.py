@@ -15,7 +15,7 @@ import pytest
 from airflow_flinkcompat.compat import InputError, Outcome, Reason, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.compiled import compare_plans
-from airflow_flinkcompat.compat.planner import Explained, example_plans
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_plans
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.plan import FunctionDeclaration
@@ -37,9 +37,9 @@ BESIDE_THE_PLAN = {"x-maxparallelism-change"}
 
 
 @cache
-def explained(name: str) -> Explained:
+def explained(name: str) -> ComparedPlans:
     old, new = pairs()[name].sides()
-    return Explained(Change(old, new), planned()[name])
+    return ComparedPlans(Change(old, new), planned()[name])
 
 
 @cache
@@ -280,7 +280,7 @@ def settled(rule: str, reason: Reason = Reason.NOT_COVERED, outcome: Outcome = O
         *(Side(TABLE + text, engine="flink") for text in (QUERY, QUERY.replace("SUM(amount)", "SUM(amount) * 2")))
     )
     finding = Finding(rule, "", outcome, "doubted", reason=reason if outcome is Outcome.UNKNOWN else None)
-    return Explained(change, _equal()).settled(finding, RULES[rule]).outcome
+    return ComparedPlans(change, _equal()).settled(finding, RULES[rule]).outcome
 
 
 def test_equal_plans_settle_what_was_unknown() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.migration import MigrationUnsound, NotMigratable, migrate_savepoint, verify
-from airflow_flinkcompat.migration.lists import BROADCAST, elements, put_together
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint, verify
+from airflow_flinkcompat.migration.operator_state import BROADCAST, elements, merge_operator_state
 from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
@@ -82,7 +82,7 @@ def test_an_element_that_is_lost_is_seen(places: tuple[str, str], tmp_path: Path
             fewer = replace(subtask.managed, lists=(replace(state, begins=state.begins[1:]),))
             broken = replace(operator, subtasks=(replace(subtask, managed=fewer),))
             operators = tuple(broken if each is operator else each for each in written.operators)
-            with pytest.raises(MigrationUnsound, match="what it keeps beside its keys differs"):
+            with pytest.raises(MigrationVerificationFailed, match="what it keeps beside its keys differs"):
                 verify(places[0], str(target), change(ADDED), replace(written, operators=operators))
             return
     pytest.fail("no operator keeps a list")
@@ -93,7 +93,7 @@ def test_a_list_that_is_the_same_in_each_subtask_is_kept_once() -> None:
         (OperatorLists((ListState("split", 0, (4, 5)), ListState("same", BROADCAST, (6,))), None), content)
         for content in (b"headabS", b"headcdS")
     )
-    lists, content = put_together([one, other])
+    lists, content = merge_operator_state([one, other])
     found = {state.name: held for state, held in elements(OperatorLists(lists, None), content)}
     assert found == {"split": [b"a", b"b", b"c", b"d"], "same": [b"S"]}
     assert content.startswith(b"head")
@@ -102,4 +102,4 @@ def test_a_list_that_is_the_same_in_each_subtask_is_kept_once() -> None:
 def test_lists_of_several_forms_are_not_put_together() -> None:
     lists = OperatorLists((ListState("split", 0, (4,)),), None)
     with pytest.raises(NotMigratable, match="in several forms"):
-        put_together([(lists, b"heada"), (lists, b"HEADa")])
+        merge_operator_state([(lists, b"heada"), (lists, b"HEADa")])

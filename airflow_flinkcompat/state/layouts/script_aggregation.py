@@ -25,7 +25,7 @@ from airflow_flinkcompat.state.layout import (
 from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, accumulator
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, call_fields, distinct_states, view_state
 from airflow_flinkcompat.state.layouts.columns import nullable
-from airflow_flinkcompat.state.layouts.plan_types import Untold, stored_as
+from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived, stored_as
 
 _NAMESPACES = {
     AggregateKind.GROUP: StateNamespace.NONE,
@@ -62,7 +62,7 @@ class _Call:
 _ROWS = _Call(AggregateCall("COUNT", (), BIGINT), ())
 
 
-def told_aggregation(operator: AggregateOperator, time_to_live: bool) -> StateLayout:
+def derive_aggregation(operator: AggregateOperator, time_to_live: bool) -> StateLayout:
     """The state of an aggregation over rows that are only added, one by one.
 
     Args:
@@ -73,7 +73,7 @@ def told_aggregation(operator: AggregateOperator, time_to_live: bool) -> StateLa
         Its layout.
 
     Raises:
-        Untold: It cannot be told.
+        LayoutNotDerived: It cannot be told.
     """
     namespace = _namespace(operator)
     fields, beside = _accumulated(_calls(operator))
@@ -121,24 +121,24 @@ def _calls(operator: AggregateOperator) -> list[_Call]:
 
 def _namespace(operator: AggregateOperator) -> StateNamespace:
     if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
-        raise Untold("only aggregations straight over a table are told")
+        raise LayoutNotDerived("only aggregations straight over a table are told")
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise Untold("this form of an aggregation is planned with further operators")
+        raise LayoutNotDerived("this form of an aggregation is planned with further operators")
     on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
     certain = operator.kind is AggregateKind.WINDOW and on_event_time
     if operator.segment.filters and len(operator.keys) > 1 and not certain:
-        raise Untold("the order of the keys may be that of the table's columns, or of what is put out")
+        raise LayoutNotDerived("the order of the keys may be that of the table's columns, or of what is put out")
     if operator.segment.filters and operator.kind is AggregateKind.WINDOW and _in_sessions(operator):
-        raise Untold("a condition on its keys may have sessions assigned by an operator of its own")
+        raise LayoutNotDerived("a condition on its keys may have sessions assigned by an operator of its own")
     read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
     if read & set(operator.keys):
-        raise Untold("what is computed of a key alone is planned away")
+        raise LayoutNotDerived("what is computed of a key alone is planned away")
     averaged = any(call.function == "AVG" for call in operator.aggregates)
     if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
-        raise Untold("an average beside DISTINCT, without a key, may be planned as a sum and a count")
+        raise LayoutNotDerived("an average beside DISTINCT, without a key, may be planned as a sum and a count")
     if operator.kind not in _NAMESPACES:
-        raise Untold(f"what a {operator.kind} keeps is not told")
+        raise LayoutNotDerived(f"what a {operator.kind} keeps is not told")
     return StateNamespace.WINDOW if _in_sessions(operator) else _NAMESPACES[operator.kind]
 
 
@@ -153,12 +153,12 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
     for number, each in enumerate(calls):
         call = each.call
         if call.language != "builtin" or call.order_by:
-            raise Untold("what an aggregate function of one's own keeps is not told")
+            raise LayoutNotDerived("what an aggregate function of one's own keeps is not told")
         argument = nullable(stored_as(each.arguments[0])) if each.over_values else ""
         result = stored_as(_result(each))
         made = accumulator(call.function, nullable(result), argument, retracting=False)
         if isinstance(made, LayoutUnknown):
-            raise Untold(made.reason)
+            raise LayoutNotDerived(made.reason)
         function, over_what = _meaning(each)
         told = call_fields(made, function, over_what, each.words, call.distinct, result)
         fields += [replace(field, hidden=each is _ROWS) for field in told]
@@ -169,7 +169,7 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
     distinct = dict.fromkeys(each.over_values for each in calls if each.call.distinct)
     for number, values in enumerate(distinct):
         if len(values) != 1:
-            raise Untold("what DISTINCT over several columns keeps was not measured")
+            raise LayoutNotDerived("what DISTINCT over several columns keeps was not measured")
         over = [each for each in calls if each.call.distinct and each.over_values == values]
         meaning, words = ("distinct", tuple(map(_meaning, over))), f"distinct values of {describe(values[0])}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
@@ -180,7 +180,7 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
 def _result(each: _Call) -> DataType:
     spec = functions.lookup(each.call.function)
     if spec is None:
-        raise Untold(f"what {each.call.function} keeps is not told")
+        raise LayoutNotDerived(f"what {each.call.function} keeps is not told")
     return spec.result_type(each.arguments)
 
 

@@ -41,7 +41,7 @@ def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, 
         yield each, [content[begin : ends[begin]] for begin in each.begins]
 
 
-def put_together(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[tuple[ListState, ...], bytes]:
+def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[tuple[ListState, ...], bytes]:
     """The lists of several subtasks as those of one.
 
     Args:

@@ -1,7 +1,7 @@
 """The layout of operators that store rows, told by a script's own plan: Top-N, deduplication and joins.
 
-Each is put into the words of a compiled plan, of which :func:`~airflow_flinkcompat.state.layouts.of_plan.layout` then
-tells the layout, so that what Flink stores is said in one place.
+Each is written as a node of a compiled plan; :func:`~airflow_flinkcompat.state.layouts.compiled_node.layout` derives
+its layout from that, so that what Flink stores is said in one place.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.columns import nullable
-from airflow_flinkcompat.state.layouts.of_plan import layout
-from airflow_flinkcompat.state.layouts.plan_types import Untold, stored_as
+from airflow_flinkcompat.state.layouts.compiled_node import layout
+from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived, stored_as
 
 RANKS = {
     RankKind.TOP_N: "rank",
@@ -35,7 +35,7 @@ _LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
 _LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
 
 
-def told_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> StateLayout | LayoutUnknown:
+def derive_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> StateLayout | LayoutUnknown:
     """The state of a Top-N or deduplication over rows that are only added.
 
     Args:
@@ -47,14 +47,14 @@ def told_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> S
         Its layout, or why what Flink plans of it keeps was not measured.
 
     Raises:
-        Untold: What Flink plans of it cannot be told.
+        LayoutNotDerived: What Flink plans of it cannot be told.
     """
     if operator.constant_key or operator.selected:
-        raise Untold("which columns a ranking stores depends on how it is written")
+        raise LayoutNotDerived("which columns a ranking stores depends on how it is written")
     _sure_of_columns(operator.segments)
     asked = (*operator.partition, *(key for key, _, _ in operator.order))
     if any(key not in operator.row and not window_field(key) for key in asked):
-        raise Untold("where a computed key stands in a stored row is not told")
+        raise LayoutNotDerived("where a computed key stands in a stored row is not told")
     by_time = operator.order_clock is TimeAttribute.ROWTIME
     read = _columns(operator.row, operator.row_types, symbols, (operator.order[0][0],) if by_time else ())
     partition = sorted(operator.row.index(key) for key in operator.partition if not window_field(key))
@@ -78,7 +78,7 @@ def told_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> S
     return _laid_out(kind, config if windowed else {**config, "state": [_LIVES[time_to_live]]}, (read,), symbols)
 
 
-def told_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> StateLayout | LayoutUnknown:
+def derive_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> StateLayout | LayoutUnknown:
     """The state of a join of two tables to which rows are only added.
 
     Args:
@@ -90,7 +90,7 @@ def told_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> S
         Its layout, or why what Flink plans of it keeps was not measured.
 
     Raises:
-        Untold: What Flink plans of it cannot be told.
+        LayoutNotDerived: What Flink plans of it cannot be told.
     """
     _sure_of_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
@@ -101,9 +101,9 @@ def told_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> S
     )
     keys = [tuple(map(_place, operator.rows, pair)) for pair in operator.keys]
     if not keys:
-        raise Untold("a join that has no key may be planned with further operators")
+        raise LayoutNotDerived("a join that has no key may be planned with further operators")
     if any(nullable(left.types[one]) != nullable(right.types[other]) for one, other in keys):
-        raise Untold("keys of two types are made one by a computed column")
+        raise LayoutNotDerived("keys of two types are made one by a computed column")
     spec = {"joinType": operator.join, "leftKeys": [one for one, _ in keys], "rightKeys": [other for _, other in keys]}
     match operator.form:
         case JoinForm.REGULAR:
@@ -114,20 +114,20 @@ def told_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> S
         case JoinForm.WINDOW:
             kind, config = "window-join", {"joinSpec": spec}
         case _:
-            raise Untold(f"what a {operator.form} keeps is told by compiled plans alone")
+            raise LayoutNotDerived(f"what a {operator.form} keeps is told by compiled plans alone")
     return _laid_out(kind, config, (left, right), symbols)
 
 
 def _sure_of_columns(segments: Iterable[StatelessSegment]) -> None:
     for condition in (condition for segment in segments for condition in segment.filters):
         if not isinstance(condition, FunctionCall) or condition.function not in _LEAVES_COLUMNS:
-            raise Untold("a condition below may make a column of the stored rows a constant")
+            raise LayoutNotDerived("a condition below may make a column of the stored rows a constant")
 
 
 def _place(row: Sequence[Expression], key: Expression) -> int:
     """Where a key of a join stands in the row of its input."""
     if not isinstance(key, OperatorColumn) or key.output not in row:
-        raise Untold("a computed key of a join may stand anywhere in the stored rows")
+        raise LayoutNotDerived("a computed key of a join may stand anywhere in the stored rows")
     return row.index(key.output)
 
 
@@ -141,7 +141,7 @@ def _columns(
     """The columns of a stored row; a computed one may stand anywhere among them."""
     bounds = {place for place, column in enumerate(row) if window_field(column)}
     if any(not isinstance(column, SourceColumn) and place not in bounds for place, column in enumerate(row)):
-        raise Untold("where a computed column stands in a stored row is not told")
+        raise LayoutNotDerived("where a computed column stands in a stored row is not told")
     return ColumnMeanings(
         tuple(symbols.of("column", side, column) for column in row),
         tuple(map(describe, row)),
@@ -160,5 +160,5 @@ def _laid_out(
 ) -> StateLayout | LayoutUnknown:
     made = layout(Node(0, kind, kind, config, (), (), ()), inputs, symbols)
     if made is None:
-        raise Untold(f"what an operator of kind {kind} keeps is not told")
+        raise LayoutNotDerived(f"what an operator of kind {kind} keeps is not told")
     return made
