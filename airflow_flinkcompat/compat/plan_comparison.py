@@ -29,8 +29,8 @@ from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope,
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.connectors.facts import OptionEffect, SinkState, TableUse
-from airflow_flinkcompat.connectors.formats import by_place
+from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
+from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
@@ -192,7 +192,7 @@ class ComparedPlans:
     def differences(self) -> tuple[PlanDifference, ...]:
         """Raises :class:`InputError` where the plans are not as the measured versions write them."""
         try:
-            return compare_plans(*self.plans, self._stateless_sinks, self._by_place)
+            return compare_plans(*self.plans, self._stateless_sinks, self._column_identities)
         except PlanError as error:
             raise InputError(str(error)) from None
 
@@ -203,7 +203,7 @@ class ComparedPlans:
         Raises :class:`InputError` where the plans are not as the measured versions write them.
         """
         try:
-            states = job_states(*self.plans, self._sinks(_keep_nothing), self._renamed(), self._by_place)
+            states = job_states(*self.plans, self._sinks(_keep_nothing), self._renamed(), self._column_identities)
         except PlanError as error:
             raise InputError(str(error)) from None
         sources = [
@@ -279,15 +279,16 @@ class ComparedPlans:
         return self._sinks(frozenset(STATELESS_SINKS).issuperset)
 
     @cached_property
-    def _by_place(self) -> frozenset[str]:
-        """Sources whose rows tell columns by their place on each side that declares them, by the plans' names."""
-        told: dict[str, bool] = {}
+    def _column_identities(self) -> Mapping[str, ColumnIdentity]:
+        """What makes a column of each source the same one on both sides, by the plans' names of the sources."""
+        told: dict[str, set[ColumnIdentity]] = {}
         for program in self.change.programs:
             for table in program.tables:
-                name = _last(table.name)
-                told[name] = told.get(name, True) and by_place(dict(table.options))
-        every = (identifier for side in self.plans for identifier in sources_of(side))
-        return _identified({name for name, found in told.items() if found}, every)
+                identity = column_identity(dict(table.options), partitioned=bool(table.partitioned_by))
+                told.setdefault(_last(table.name), set()).add(identity)
+        every = {identifier for side in self.plans for identifier in sources_of(side)}
+        found = {identifier: told.get(_last(identifier), {ColumnIdentity.NAME}) for identifier in every}
+        return {name: next(iter(each)) if len(each) == 1 else ColumnIdentity.BOTH for name, each in found.items()}
 
     def _sinks(self, wanted: Callable[[Set[str | None]], bool]) -> frozenset[str]:
         """Sinks with such connectors on both sides together, by the names the plans have for them."""

@@ -320,6 +320,15 @@ def _longest(options: tuple[OptionFact, ...], key: str) -> OptionFact | None:
     return max((each for each in options if each.covers(key)), key=lambda each: len(each.key), default=None)
 
 
+class ColumnIdentity(StrEnum):
+    """What makes a column of a source the same one under another declaration of its table."""
+
+    NAME = "its name"
+    PLACE = "its place"
+    BOTH = "its name and its place"
+    """Some of the columns are told by the one, and some by the other."""
+
+
 @dataclass(frozen=True)
 class FormatFacts:
     """One format of rows: what its options do, and whether its rows update and delete.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from airflow_flinkcompat.connectors.facts import FormatFacts, Known, OptionEffect, OptionFact, facts
+from airflow_flinkcompat.connectors.facts import ColumnIdentity, FormatFacts, Known, OptionEffect, OptionFact, facts
 
 _PAGE = "Formats pages of Flink's documentation"
 
@@ -86,6 +86,24 @@ def by_place(options: Mapping[str, str]) -> bool:
     """
     named = (FORMATS.get(options.get(key, "")) for key in _NAMED_BY)
     return any(each is not None and each.by_place for each in named)
+
+
+def column_identity(options: Mapping[str, str], *, partitioned: bool) -> ColumnIdentity:
+    """What makes a column of a table that is read the same one under another declaration.
+
+    Args:
+        options: Of the table.
+        partitioned: Whether some of its columns are read from paths, which say their names.
+
+    Returns:
+        The name, where rows say names; the place, where they do not; both, where a part of a row does, or a file of
+        Avro, which says names that messages of Avro do not.
+    """
+    if not by_place(options):
+        return ColumnIdentity.NAME
+    formats = [options[key] for key in _NAMED_BY if key in options]
+    says_names = partitioned or (options.get("connector") == "filesystem" and "avro" in formats)
+    return ColumnIdentity.BOTH if says_names or len(formats) > 1 else ColumnIdentity.PLACE
 
 
 def format_option(key: str) -> OptionFact | None:

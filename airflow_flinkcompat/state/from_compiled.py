@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError, call_function
 from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns
 from airflow_flinkcompat.state.compiled.states import (
@@ -152,7 +153,7 @@ def compiled_state(
     symbols: Symbols,
     tables: Mapping[str, str],
     stateless_sinks: Set[str],
-    by_place: Set[str] = frozenset(),
+    identities: Mapping[str, ColumnIdentity] | None = None,
 ) -> CompiledState:
     """What a job keeps, of its compiled plan.
 
@@ -161,7 +162,8 @@ def compiled_state(
         symbols: The table of meanings; one for both sides makes them comparable.
         tables: The name under which a table's identifier is known to both sides.
         stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
-        by_place: Identifiers of the sources whose rows tell columns by their place, not by name.
+        identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
+            said.
 
     Returns:
         The operators with their ids.
@@ -171,7 +173,7 @@ def compiled_state(
     """
     try:
         made = compiled_graph(plan, stateless_sinks)
-        found = operators(plan, symbols, tables, frozenset(stateless_sinks), by_place)
+        found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     hashed = {place: number for number, place in enumerate(made.graph.order)}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.model import StateKind, StateSpec
+from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.parts import means, stored_fields
 
 HOLD_ROWS = frozenset(
@@ -87,6 +87,32 @@ def meant_keys(spec: StateSpec) -> Counter[object]:
         The meanings of its keys, in no order.
     """
     return Counter(means(known_layout(spec).key))
+
+
+def states_for(new: StateSpec, pool: Iterable[StateSpec], *, jobs: tuple[JobState, JobState]) -> list[StateSpec]:
+    """The old states from which a new one may go on, by the sinks that the results of both reach.
+
+    A sink that had results of an operator goes on with the state behind them. One that comes to a job never had them:
+    it would be told to take back rows that it does not have.
+
+    Args:
+        new: What an operator, a source or a sink of the new job keeps.
+        pool: What those of the old job keep.
+        jobs: All states of the old job and of the new one.
+
+    Returns:
+        Of an operator those that share a sink with it, or whose sinks have all gone where its own have all come; those
+        of the same sinks and with the same unverified properties first.
+    """
+    if new.kind is not StateKind.OPERATOR:
+        return list(pool)
+    before, after = (frozenset().union(*(spec.sinks for spec in job.specs)) for job in jobs)
+    found = [
+        old
+        for old in pool
+        if old.kind is StateKind.OPERATOR and (old.sinks & new.sinks or not (old.sinks & after or new.sinks & before))
+    ]
+    return sorted(found, key=lambda old: (old.sinks != new.sinks, old.unverified != new.unverified))
 
 
 def shared_fields(old: StateSpec, new: StateSpec) -> int:

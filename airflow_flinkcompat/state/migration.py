@@ -23,6 +23,7 @@ from airflow_flinkcompat.state.matching import (
     only_windows_differ,
     other_condition,
     shared_fields,
+    states_for,
 )
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.accumulators import accumulator_states, unmerged
@@ -242,7 +243,8 @@ def migration(
     )
     for step, pool in steps:
         for place, spec in enumerate(new.specs):
-            if place not in found and (line := next(step(spec, pool), None)) is not None:
+            candidates = states_for(spec, pool, jobs=(old, new))
+            if place not in found and (line := next(step(spec, candidates), None)) is not None:
                 found[place] = line
                 if line.old in left:
                     left.remove(line.old)

@@ -11,6 +11,8 @@ import pytest
 
 from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
+from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.state.model import StateKind
@@ -33,8 +35,12 @@ def migrated(
     renamed: Mapping[str, str] | None = None,
     sinks: tuple[str, str] = ("print", "print"),
     accepted: Collection[Accept] = (),
+    price: bool = False,
 ) -> Migration:
-    """The fixture's change, its source declared with these options, or nowhere, and named so by the new script."""
+    """The fixture's change, its source declared with these options, or nowhere, and named so by the new script.
+
+    With ``price`` the column of which a sum is gathered, b, has that name in the new script.
+    """
     sides, plans = [], []
     for side, options, sink in (("old", old, sinks[0]), ("new", new, sinks[1])):
         declared = ", ".join(f"'{key}' = '{value}'" for key, value in (options or {}).items())
@@ -45,6 +51,8 @@ def migrated(
         script = script.replace("'connector' = 'print'", f"'connector' = '{sink}'")
         if side == "new":
             script, plan = script.replace("orders", name), plan.replace("`orders`", f"`{name}`")
+        if side == "new" and price:
+            script, plan = (re.sub(r"\bb\b", "price", text) for text in (script, plan))
         sides.append(Side(script, engine="flink"))
         plans.append((read_plan(plan),))
     (made,) = migrations(sides[0], sides[1], (plans[0], plans[1]), SourceOverrides(restarted, renamed or {}), accepted)
@@ -98,6 +106,42 @@ def test_positions_of_another_place_are_no_start(old: Mapping[str, str], other: 
 def test_only_what_moved_begins_anew_by_itself() -> None:
     made = migrated(KAFKA, {**KAFKA, "scan.startup.mode": "latest-offset"}, accepted=(Accept.SOURCE_MOVED,))
     assert source(made).keep is StateAction.CARRIED
+
+
+AVRO_FILES = {"connector": "filesystem", "path": "/a", "format": "avro"}
+
+
+@pytest.mark.parametrize(
+    ("options", "begun"),
+    [
+        (KAFKA, ("MAX(d)",)),
+        ({**KAFKA, "format": "json"}, ("SUM(price)", "MAX(d)")),
+        ({**KAFKA, "key.format": "csv", "key.fields": "a", "value.format": "json"}, ("SUM(price)", "MAX(d)")),
+        ({**KAFKA, "format": "avro"}, ("MAX(d)",)),
+        (AVRO_FILES, ("SUM(price)", "MAX(d)")),
+    ],
+)
+def test_a_column_of_another_name_is_the_same_where_rows_say_no_names(
+    options: Mapping[str, str], begun: tuple[str, ...]
+) -> None:
+    made = migrated(options, options, price=True)
+    assert [line.begun for line in made.operators if line.keep is StateAction.REWRITTEN] == [begun]
+
+
+@pytest.mark.parametrize(
+    ("options", "partitioned", "identity"),
+    [
+        ({"format": "csv"}, False, ColumnIdentity.PLACE),
+        ({"format": "csv"}, True, ColumnIdentity.BOTH),
+        ({"format": "json"}, True, ColumnIdentity.NAME),
+        ({"key.format": "csv", "value.format": "csv"}, False, ColumnIdentity.BOTH),
+        ({"key.format": "json", "value.format": "json"}, False, ColumnIdentity.NAME),
+    ],
+)
+def test_what_makes_a_column_the_same_one(
+    options: Mapping[str, str], partitioned: bool, identity: ColumnIdentity
+) -> None:
+    assert column_identity(options, partitioned=partitioned) is identity
 
 
 def test_a_source_that_is_not_there() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.state.layout import (
@@ -25,15 +27,16 @@ from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.state.rewrites.fields import key_places
 from tests.measured_plans import planned
+from tests.savepoint.savepoints import FOLDER
 
 A, B, C = (StateField("BIGINT", name, name, begins=Begins.NULL) for name in "abc")
 
 
-def operator(*fields: StateField, form: str = "row", retracting: bool = False, unmeasured: str = "") -> StateSpec:
+def operator(*fields: StateField, form: str = "row", retracting: bool = False, unverified: str = "") -> StateSpec:
     sort_key = Stored("row", (A,)) if form != "row" else None
     kind = KeyedStateKind.VALUE if form == "row" else KeyedStateKind.MAP
     layout = StateLayout((A,), (NamedState("rows", kind, Stored(form, fields), sort_key, retracting=retracting),))
-    return StateSpec(StateKind.OPERATOR, "rank", "1" * 32, layout, "of these rows", unmeasured)
+    return StateSpec(StateKind.OPERATOR, "rank", "1" * 32, layout, "of these rows", unverified)
 
 
 def made(old: StateSpec, new: StateSpec) -> OperatorMigration:
@@ -66,7 +69,7 @@ def test_columns_are_carried_by_what_they_mean(
         (operator(A), operator(A, replace(B, begins=None)), "b takes no NULL"),
         (operator(A, retracting=True), operator(A, B, retracting=True), "rows that are taken back have b"),
         (operator(A, B), operator(A, B, form="List<row>"), "laid out otherwise"),
-        (operator(A, B), operator(A, unmeasured="another N"), "laid out otherwise"),
+        (operator(A, B), operator(A, unverified="another N"), "laid out otherwise"),
     ],
 )
 def test_what_would_be_read_wrong_is_refused(old: StateSpec, new: StateSpec, reason: str) -> None:
@@ -269,6 +272,61 @@ def test_what_an_over_computes_is_told_by_its_plan() -> None:
     (spec,) = (each for each in specs if each.name == "over-aggregate")
     functions = {frozenset(function for function, _ in calls) for calls in spec.jointly_used}
     assert functions >= {frozenset({"COUNT", "SUM0"})}
+
+
+def test_a_constant_of_an_over_is_what_it_is_and_not_where_it_stands() -> None:
+    plan = read_plan((FOLDER / "2.3" / "over" / "plan.json").read_text("utf-8"))
+
+    def with_sum_of(value: int) -> JobState:
+        nodes = [deepcopy(node) for node in plan.nodes]
+        (over,) = (node for node in nodes if node.kind == "over-aggregate")
+        spec = over.config["overSpec"]
+        spec["constants"] = [*spec["constants"], {"kind": "LITERAL", "value": value, "type": "INT NOT NULL"}]
+        calls = spec["groups"][0]["aggCalls"]
+        place = spec["originalInputFields"] + len(spec["constants"]) - 1
+        calls.append({**calls[0], "internalName": "$$SUM0$1", "argList": [place], "type": "INT NOT NULL"})
+        return job_state(compiled_state(replace(plan, nodes=tuple(nodes)), symbols, {}, frozenset()), symbols)
+
+    symbols = Symbols()
+    assert {line.keep for line in migration(with_sum_of(2), with_sum_of(2)).operators} == {StateAction.CARRIED}
+    (line,) = (each for each in migration(with_sum_of(2), with_sum_of(3)).operators if each.new and each.new.layout)
+    assert line.keep is StateAction.IMPOSSIBLE
+    assert line.reason == "SUM(3) would have rows of the frame taken from it that it never counted"
+
+
+def of_sinks(*told: tuple[tuple[StateField, ...], str, str]) -> JobState:
+    """A job with such an operator for each sink; the last word is a property that nobody verified."""
+    specs = (replace(operator(*fields, unverified=more), sinks=frozenset({sink})) for fields, sink, more in told)
+    return JobState((), tuple(replace(spec, id=f"{place:032}") for place, spec in enumerate(specs)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "taken"),
+    [
+        # The sink that comes never had what the other one had.
+        ([((A,), "s1", "")], [((A, B), "s1", ""), ((A,), "s2", "")], ["s1", None]),
+        # The second shares more with what the first asks for now.
+        (
+            [((A,), "s1", ""), ((A, B), "s2", "")],
+            [((A, B), "s1", ""), ((A, B, C), "s2", "")],
+            ["s1", "s2"],
+        ),
+        ([((A,), "s1", ""), ((A,), "s2", "")], [((A,), "s2", ""), ((A,), "s1", "")], ["s2", "s1"]),
+        # A sink in place of another one.
+        ([((A,), "s1", "")], [((A,), "s3", "")], ["s1"]),
+        ([((A,), "s1", ""), ((A, B), "s2", "")], [((A,), "s1", ""), ((A, B), "s3", "")], ["s1", "s2"]),
+        # Both reach one sink: that of the same property goes on.
+        ([((A,), "s1", "1 h"), ((A,), "s1", "30 d")], [((A,), "s1", "30 d"), ((A,), "s1", "1 h")], ["30 d", "1 h"]),
+    ],
+)
+def test_an_operator_goes_on_from_what_its_own_sinks_have_had(
+    old: list[tuple[tuple[StateField, ...], str, str]],
+    new: list[tuple[tuple[StateField, ...], str, str]],
+    taken: list[str | None],
+) -> None:
+    found = [line for line in migration(of_sinks(*old), of_sinks(*new)).operators if line.new is not None]
+    told = [line.old and {*line.old.sinks, line.old.unverified} for line in found]
+    assert all(each is None if name is None else name in (each or ()) for each, name in zip(told, taken, strict=True))
 
 
 def test_sources_of_one_table_go_on_by_their_ids_alone() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
 from airflow_flinkcompat.state.compiled.states import CompiledOperator, sink_identifier
 from airflow_flinkcompat.state.compiled.symbols import Symbols
@@ -31,7 +32,7 @@ def compare_plans(
     old: Sequence[CompiledPlan],
     new: Sequence[CompiledPlan],
     stateless_sinks: frozenset[str] = frozenset(),
-    by_place: Set[str] = frozenset(),
+    identities: Mapping[str, ColumnIdentity] | None = None,
 ) -> tuple[PlanDifference, ...]:
     """Every difference between the plans of two scripts, job by job.
 
@@ -39,7 +40,8 @@ def compare_plans(
         old: The plans of the deployed script, one for each job, in order.
         new: The plans of the proposed script, likewise.
         stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
-        by_place: Identifiers of sources whose rows tell columns by their place, not by name.
+        identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
+            said.
 
     Returns:
         The differences; none where chain, layout and meaning are equal.
@@ -53,7 +55,7 @@ def compare_plans(
     tables = _names([one for one, _ in jobs], [other for _, other in jobs])
 
     def read(plan: CompiledPlan, symbols: Symbols) -> CompiledState:
-        return compiled_state(plan, symbols, tables, stateless_sinks, by_place)
+        return compiled_state(plan, symbols, tables, stateless_sinks, identities)
 
     return tuple(difference for one, other in jobs for difference in _compare(one, other, read))
 
@@ -63,7 +65,7 @@ def job_states(
     new: Sequence[CompiledPlan],
     stateless_sinks: frozenset[str] = frozenset(),
     renamed: Mapping[str, str] | None = None,
-    by_place: Set[str] = frozenset(),
+    identities: Mapping[str, ColumnIdentity] | None = None,
 ) -> tuple[tuple[JobState, JobState], ...]:
     """What each job keeps before and after, told with one table of meanings.
 
@@ -73,7 +75,8 @@ def job_states(
         stateless_sinks: Identifiers of sink tables whose connector keeps no state, as they stand in the plans.
         renamed: By a source of the new plans the one of the old plans that it is, as they stand there; other sources
             that only one side knows are paired in their order.
-        by_place: Identifiers of sources whose rows tell columns by their place, not by name.
+        identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
+            said.
 
     Returns:
         The jobs that both sides have.
@@ -86,7 +89,7 @@ def job_states(
     tables = {**_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
 
     def state(plan: CompiledPlan, symbols: Symbols) -> JobState:
-        return job_state(compiled_state(plan, symbols, tables, stateless_sinks, by_place), symbols)
+        return job_state(compiled_state(plan, symbols, tables, stateless_sinks, identities), symbols)
 
     return tuple((state(one, symbols), state(other, symbols)) for one, other in jobs for symbols in (Symbols(),))
 

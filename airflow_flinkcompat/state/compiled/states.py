@@ -7,11 +7,12 @@ that was restored right one way and wrong the other says neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Hashable, Mapping, Sequence, Set
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled.changes import adds_only
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, call_function
 from airflow_flinkcompat.state.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
@@ -52,19 +53,20 @@ def operators(
     symbols: Symbols,
     tables: Mapping[str, str],
     stateless_sinks: frozenset[str],
-    by_place: Set[str] = frozenset(),
+    identities: Mapping[str, ColumnIdentity] | None = None,
 ) -> list[CompiledOperator]:
     """The plan's stateful operators, and all its sinks, in its order.
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
-    the sinks that keep nothing. ``by_place``: those of sources whose rows tell columns by their place.
+    the sinks that keep nothing. ``identities``: of a source what
+    makes a column of it the same one.
     """
     columns: list[ColumnMeanings] = []
     found: list[CompiledOperator] = []
     for node in plan.nodes:
         inputs = [columns[place] for place in node.inputs]
         if node.kind == "table-source-scan":
-            columns.append(scanned(node, symbols, tables, by_place))
+            columns.append(scanned(node, symbols, tables, identities))
             found.append(CompiledOperator(node, _source(node, tables), rows=columns[-1].rows))
         elif not inputs:  # rows written in the query, or a source of another kind
             written = frozen({"kind": node.kind, **own(node)})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, expression, resolved
 
@@ -47,11 +48,11 @@ def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
 
 
 def scanned(
-    node: Node, symbols: Symbols, tables: Mapping[str, str], by_place: Set[str] = frozenset()
+    node: Node, symbols: Symbols, tables: Mapping[str, str], identities: Mapping[str, ColumnIdentity] | None = None
 ) -> ColumnMeanings:
-    """The columns of a table by name, or by place where rows say no names, its rows after what was pushed into it."""
+    """The columns of a table by what makes them the same, its rows after what was pushed into it."""
     table = node.config["scanTableSource"]["table"]
-    placed = table["identifier"] in by_place
+    identity = (identities or {}).get(table["identifier"], ColumnIdentity.NAME)
     name = tables.get(table["identifier"], table["identifier"])
     schema = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
     metadata = {
@@ -60,12 +61,18 @@ def scanned(
 
     # A projection counts the columns that are stored; metadata columns stand behind them.
     names = tuple(each["name"] for each in schema if each.get("kind") not in ("COMPUTED", "METADATA"))
+    places = {each: place for place, each in enumerate(names)}
 
     def column(each: str) -> Symbol:
         """A column as rows tell it, metadata by what it is called in the connector."""
         if each in metadata:
             return symbols.of("metadata", name, metadata[each])
-        return symbols.of("column", name, names.index(each) if placed and each in names else each)
+        match identity:
+            case ColumnIdentity.PLACE if each in places:
+                return symbols.of("column", name, places[each])
+            case ColumnIdentity.BOTH if each in places:
+                return symbols.of("column", name, each, places[each])
+        return symbols.of("column", name, each)
 
     shown = ColumnMeanings(tuple(map(column, names)), names, (), symbols.of("table", name))
     for ability in node.config["scanTableSource"].get("abilities") or ():

@@ -39,7 +39,7 @@ class Symbols:
         match parts:
             case ("call", _, tuple() as operands, *_):
                 return frozenset().union(*(self.columns_of(each) for each in operands if isinstance(each, int)))
-            case ("literal", *_):
+            case ("literal" | "constant", *_):
                 return frozenset()
         return frozenset({value})
 

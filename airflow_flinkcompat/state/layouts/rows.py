@@ -9,7 +9,7 @@ from typing import Any
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.states import is_bounded, sink_schema
-from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, frozen, plain
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
 from airflow_flinkcompat.state.layouts.aggregations import HIDDEN_COUNTER, accumulated
 from airflow_flinkcompat.state.layouts.columns import columns, row, stored_type
@@ -112,7 +112,8 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
         calls = [*calls, HIDDEN_COUNTER]
     elif group["isRows"]:
         return LayoutUnknown("what OVER with ROWS from the beginning keeps was not measured")
-    made = accumulated(calls, [bounded] * len(calls), below, symbols)
+    read = _with_constants(spec.get("constants") or (), below, symbols)
+    made = accumulated(calls, [bounded] * len(calls), read, symbols)
     if isinstance(made, LayoutUnknown):
         return made
     fields, beside = made
@@ -128,6 +129,16 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
         *beside,
     )
     return StateLayout(columns(below, spec["partition"]["fields"]), states, USER_TIMERS, retracting=bounded)
+
+
+def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
+    """The columns that calls of OVER are over: behind those of its input stand constants, which are in no row."""
+    return replace(
+        below,
+        symbols=(*below.symbols, *(symbols.of("constant", frozen(each)) for each in constants)),
+        names=(*below.names, *(str(each.get("value")) for each in constants)),
+        types=(*below.types, *(plain(each["type"]) for each in constants)),
+    )
 
 
 def _of_sources(rows: Stored, symbols: Symbols) -> Stored:
