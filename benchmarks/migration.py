@@ -196,8 +196,8 @@ def main() -> None:
         for line in results(folder, given.keys, given.many, given.large, given.rounds):
             print(line, flush=True)
             lines.append(line)
-    if given.write:
-        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            if given.write:  # a run that ends early leaves what it measured
+                given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.slices import StoredSlices
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named, write_int
 from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, named, open_keyed
+from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import (
     END_OF_GROUP,
     LAST_OF_RUN,

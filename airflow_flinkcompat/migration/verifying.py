@@ -23,10 +23,10 @@ from airflow_flinkcompat.migration.fields import begin, row_change
 from airflow_flinkcompat.migration.operator_state import BROADCAST, elements, header_of
 from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named, write_int
 from airflow_flinkcompat.savepoint.binary_row import field_form
 from airflow_flinkcompat.savepoint.key_groups import key_group
-from airflow_flinkcompat.savepoint.keyed_file import named, open_keyed
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import KeyedState, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata

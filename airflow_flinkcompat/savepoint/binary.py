@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class SavepointUnreadable(Exception):
     """A savepoint cannot be had from here, is damaged, or is of a form that is not known; says which, and of what."""
+
+
+@contextmanager
+def named(file: str) -> Iterator[None]:
+    """What is found to be unreadable in the block names the file.
+
+    Args:
+        file: Its name.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        SavepointUnreadable: As in the block.
+    """
+    try:
+        yield
+    except SavepointUnreadable as error:
+        raise error if str(error).startswith(file) else SavepointUnreadable(f"{file}: {error}") from None
 
 
 class DataReader:

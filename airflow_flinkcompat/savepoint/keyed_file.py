@@ -13,7 +13,7 @@ from uuid import uuid4
 import cramjam
 from upath import UPath
 
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, first_group, read_header
 from airflow_flinkcompat.savepoint.metadata import Handle, Inline, KeyedForm, KeyGroups, StateFile
 from airflow_flinkcompat.savepoint.store import StoredContent, open_handle
@@ -86,25 +86,6 @@ def open_keyed(stored: KeyGroups, path: str) -> Iterator[KeyedFile]:
         with named(content.name):
             header = read_header(content.read(0, content.size if end is None else end))
         yield KeyedFile(header, stored, content)
-
-
-@contextmanager
-def named(file: str) -> Iterator[None]:
-    """What is found to be unreadable in the block names the file.
-
-    Args:
-        file: Its name.
-
-    Yields:
-        Nothing.
-
-    Raises:
-        SavepointUnreadable: As in the block.
-    """
-    try:
-        yield
-    except SavepointUnreadable as error:
-        raise error if str(error).startswith(file) else SavepointUnreadable(f"{file}: {error}") from None
 
 
 class KeyedFileWriter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from typing import Any
 
 import javaobj
@@ -18,6 +19,20 @@ _WORDS = {
 }
 
 
+# What it finds in a damaged stream is said by the error, and needs no dump of the parser's state beside.
+logging.getLogger("javaobj").setLevel(logging.CRITICAL)
+
+
+class _Stream(io.BytesIO):
+    """Says that it has ended, where the library would take the rest for the whole of a text."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        if size is not None and len(found) < size:
+            raise EOFError("it has ended")
+        return found
+
+
 def read_object(reader: DataReader) -> Any:
     """One Java object, which stands there with a stream's head of its own.
 
@@ -30,7 +45,7 @@ def read_object(reader: DataReader) -> Any:
     Raises:
         SavepointUnreadable: There is none, or it is damaged.
     """
-    stream = io.BytesIO(reader.content[reader.at :])
+    stream = _Stream(reader.content[reader.at :])
     try:
         found = javaobj.load(stream, ignore_remaining_data=True)
     except Exception as error:  # the library raises whatever it comes upon

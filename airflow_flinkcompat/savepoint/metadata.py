@@ -17,6 +17,8 @@ _MAGIC = 0x4960672D
 _MASTER_MAGIC = 0xC96B1696
 _FORMATS = range(3, 7)
 _NAMED_SINCE = 5
+PROPERTIES_SINCE = 4
+"""The first format in which what kind of savepoint it is stands behind the operators."""
 _NOTHING, _LISTS = 0, 4
 _ALL_FINISHED = -1
 

@@ -11,8 +11,15 @@ from typing import BinaryIO
 
 from upath import UPath
 
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.savepoint.metadata import Handle, SavepointMetadata, StateFile, parse_metadata
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, named
+from airflow_flinkcompat.savepoint.logical_types import read_object
+from airflow_flinkcompat.savepoint.metadata import (
+    PROPERTIES_SINCE,
+    Handle,
+    SavepointMetadata,
+    StateFile,
+    parse_metadata,
+)
 
 METADATA = "_metadata"
 
@@ -29,7 +36,15 @@ def read_metadata(path: str) -> SavepointMetadata:
     Raises:
         SavepointUnreadable: It cannot be had from here, is damaged, or of no canonical savepoint.
     """
-    return parse_metadata(_read(f"{path}/{METADATA}"))
+    content = _read(f"{path}/{METADATA}")
+    with named(METADATA):
+        found = parse_metadata(content)
+        if found.format >= PROPERTIES_SINCE:
+            properties = DataReader(found.properties)
+            read_object(properties)
+            if properties.rest():
+                raise SavepointUnreadable("it holds something behind its end")
+    return found
 
 
 def read_handle(handle: Handle | None, path: str) -> bytes:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from upath import UPath
 
-from airflow_flinkcompat.migration.entries import StoredKey, prefix_length, stored_rows, write_rows
+from airflow_flinkcompat.migration.entries import StoredKey, prefix_length
+from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.migration.workers import Spill
 from airflow_flinkcompat.savepoint.binary import write_int
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
@@ -94,10 +95,11 @@ def _with_texts(value: bytes, state: NamedState | None, length: int) -> bytes:
     forms = [field_form(field.type) for field in state.value.fields]
     text = Field(False, struct.pack("<II", length, 0), b"x" * length + bytes(-length % 8))
     rows = []
-    for row in stored_rows(value[head:], state.value.form):
+    for row, beside in stored_rows(value[head:], state):
         fields = zip(forms, read_row(row, forms), strict=True)
-        rows.append(write_row([text if form is FieldForm.TEXT else each for form, each in fields], row[0]))
-    return value[:head] + write_rows(rows, state.value.form)
+        longer = write_row([text if form is FieldForm.TEXT else each for form, each in fields], row[0])
+        rows.append(StoredRow(longer, beside))
+    return value[:head] + write_rows(rows, state)
 
 
 def _model(row: bytes, header: KeyedHeader, entries: tuple[tuple[int, StoredKey, bytes], ...]) -> _Model:

@@ -22,6 +22,7 @@ from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from tests.migration.cases import CASES, FOLDER, NOW, change
 from tests.migration.generated import entries_of, generate
 
+TOP = "a-column-comes-to-the-highest-two-of-a-key"
 ADDED, SWAPPED = "a-metric-is-added-to-a-tumbling-window", "the-keys-of-a-group-aggregation-change-places"
 
 
@@ -53,6 +54,12 @@ def test_parts_and_other_key_groups_give_the_same_entries(name: str, groups: int
     assert kept
 
 
+def test_rows_with_longer_texts_go_on(tmp_path: Path) -> None:
+    source = generate(FOLDER / TOP / "old", 60, tmp_path / "old", text=30)
+    kept = entries_of(migrated(TOP, source, tmp_path / "new"))
+    assert any(b"x" * 30 in repr(each).encode() for each in kept)
+
+
 def test_state_in_files_and_state_inline(tmp_path: Path) -> None:
     source = generate(FOLDER / ADDED / "old", 3000, tmp_path / "old")
     (keyed,) = (e.keyed for o in read_metadata(str(source)).operators for e in o.subtasks or () if e.keyed)
@@ -61,6 +68,14 @@ def test_state_in_files_and_state_inline(tmp_path: Path) -> None:
     names = {path.name for path in written.iterdir()}
     assert {each.keyed.handle.path for o in read_metadata(str(written)).operators for each in o.subtasks or ()
             if each.keyed and isinstance(each.keyed.handle, StateFile)} | {"_metadata"} == names  # fmt: skip
+
+
+def test_metadata_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    whole = (FOLDER / ADDED / "old" / "_metadata").read_bytes()
+    for content in (*(whole[:end] for end in range(0, len(whole), 29)), whole[:-1], whole + b"\0"):
+        (tmp_path / "_metadata").write_bytes(content)
+        with pytest.raises(SavepointUnreadable, match="^_metadata: "):
+            read_metadata(str(tmp_path))
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

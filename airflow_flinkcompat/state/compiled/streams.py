@@ -107,7 +107,7 @@ def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) ->
         case "exchange" | "mini-batch-assigner" | "drop-update-before" | "watermark-assigner" | "temporal-sort":
             return replace(first, names=node.names, types=node.types)
         case "union":
-            rows = symbols.of("union", tuple((each.rows, each.symbols) for each in inputs))
+            rows = symbols.of("union", tuple(sorted((each.rows, each.symbols) for each in inputs)))
             return made(node, [symbols.of("of union", rows, i) for i in range(len(node.names))], rows)
         case "calc":
             condition = node.config.get("condition")
