@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from upath import UPath
 
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.metadata import SavepointMetadata, StateFile
 from airflow_flinkcompat.savepoint.store import METADATA, StoredContent, read_metadata
@@ -126,6 +127,7 @@ class TargetFolder:
 
         Raises:
             NotMigratable: Another run writes there meanwhile.
+            MigrationVerificationFailed: What stands in the file is not what was written.
         """
         named = {each.path for each in metadata.handles() if isinstance(each, StateFile)}
         self._clear(named)
@@ -139,8 +141,10 @@ class TargetFolder:
         """Raises NotMigratable where a disk holds another run's by now."""
         if not self._local:
             self._metadata.write_bytes(metadata)
+            self._read_back(self._metadata, metadata)
             return
         part = self._part(metadata)
+        self._read_back(part, metadata)
         try:
             os.link(str(part), str(self._metadata))
         except (FileExistsError, FileNotFoundError):  # another run published, or removed what is here
@@ -149,6 +153,12 @@ class TargetFolder:
             part.rename(self._metadata)
         else:
             part.unlink()
+
+    def _read_back(self, written: UPath, content: bytes) -> None:
+        """Raises MigrationVerificationFailed, and removes what was written."""
+        if written.read_bytes() != content:
+            written.unlink()
+            raise MigrationVerificationFailed(f"{self._metadata} holds something else than was written")
 
     def _part(self, content: bytes) -> UPath:
         part = self._folder / str(uuid4())

@@ -53,12 +53,13 @@ def verify(
     migration: Migration,
     written: SavepointMetadata | None = None,
     workers: Workers | None = None,
+    template: str | None = None,
 ) -> None:
     """Compares a written savepoint with the one that it was made of.
 
     Of each operator that was rewritten: every key stands in its own key group, every state and its timers have as many
     entries as before, or as keys and slices that are one now leave of them, and all kept fields of all entries are
-    equal. Of each that was carried: its entries are.
+    equal, and its files have the header of the template. Of each that was carried: its entries are equal.
 
     Args:
         source: Path or URI of the old savepoint.
@@ -66,6 +67,7 @@ def verify(
         migration: What was to become of each state.
         written: The metadata of the written one, where it is not published yet; None: it is read.
         workers: Who reads; None: this process.
+        template: Path or URI of the template; None: headers are not compared.
 
     Raises:
         MigrationVerificationFailed: Something differs. No job may start from the savepoint.
@@ -74,6 +76,7 @@ def verify(
     workers = workers or LocalWorkers()
     old = {each.id: each for each in read_metadata(source).operators}
     new = {each.id: each for each in (written or read_metadata(target)).operators}
+    wanted = {each.id: each for each in read_metadata(template).operators} if template else {}
     seed = secrets.randbits(32)
     for line in migration.of_savepoint({each.id for each in old.values() if each.has_state}):
         if line.old is None or line.new is None or line.keep in (StateAction.IMPOSSIBLE, StateAction.BEGINS):
@@ -85,6 +88,8 @@ def verify(
         if lists(source, before) != lists(target, after):
             raise MigrationVerificationFailed(f"{line.new.name}: what it keeps beside its keys differs")
         kept = line if line.keep is StateAction.REWRITTEN else None
+        if kept is not None and template and _headers(target, after) - _headers(template, wanted[line.new.id]):
+            raise MigrationVerificationFailed(f"{line.new.name}: its files have another header than the template's")
         in_groups = kept is not None or before.max_parallelism != after.max_parallelism
         sides = (
             _Side(source, before.max_parallelism, kept, False, in_groups, seed, slices(line, before, source)),
@@ -94,6 +99,16 @@ def verify(
         for name in sorted({*found[0], *found[1]}):
             if found[0].get(name, _Total()) != found[1].get(name, _Total()):
                 raise MigrationVerificationFailed(f"{line.new.name}: what is kept of its state {name} differs")
+
+
+def _headers(path: str, operator: OperatorState) -> set[bytes]:
+    """The serializers that stand in front of keyed state, and the states they are of."""
+    found = set()
+    for subtask in operator.subtasks or ():
+        if subtask.keyed is not None:
+            with open_keyed(subtask.keyed, path) as file:
+                found.add(file.header.uncompressed.stored)
+    return found
 
 
 def _lists(path: str, operator: OperatorState) -> object:

@@ -32,6 +32,7 @@ from airflow_flinkcompat.savepoint.metadata import (
     SavepointMetadata,
     StateFile,
     SubtaskState,
+    parse_metadata,
 )
 from airflow_flinkcompat.savepoint.store import StoredContent, open_handle, read_handle, read_metadata
 from airflow_flinkcompat.state.from_savepoint import layout_of
@@ -78,7 +79,7 @@ def migrate_savepoint(
     run = _Writing(source, template, target, now, workers)
     with run.target:
         metadata, written = run.write(migration)
-        verify(source, target, migration, metadata, run.workers)
+        verify(source, target, migration, parse_metadata(metadata.to_bytes()), run.workers, template)
         run.target.publish(metadata)
     return written
 

@@ -143,6 +143,14 @@ def test_reading_back_sees_what_is_not_as_it_was(name: str, tmp_path: Path) -> N
                     verify(str(FOLDER / name / "old"), str(target), made)
 
 
+def test_files_have_the_header_of_the_template(tmp_path: Path) -> None:
+    old, template = (str(FOLDER / ADDED / name) for name in ("old", "template"))
+    target = str(migrated(ADDED, tmp_path / "new"))
+    verify(old, target, change(ADDED), template=template)
+    with pytest.raises(MigrationVerificationFailed, match="its files have another header than the template's"):
+        verify(old, target, change(ADDED), template=old)
+
+
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 _WORDS = st.binary(min_size=8, max_size=8)
@@ -222,7 +230,7 @@ def test_what_a_sink_keeps_goes_on_though_the_template_has_a_stand_in(tmp_path: 
     state = job_state(compiled_state(plan, symbols, {}, set()), symbols)
     made = migration(state, state)
     ((sink, behind),) = (
-        (each.old.id, each.old.behind)
+        (each.old.id, each.old.committer_ids)
         for each in made.operators
         if each.old is not None and each.old.kind is StateKind.SINK
     )
