@@ -48,7 +48,7 @@ def _words(path: Path, data: _Entry) -> str:
     version = f"Flink {data['flink']}"
     if path.name.startswith(results.UPGRADE):
         version = f"Flink {data['pairs'][0]['flink_old']} to {data['flink']}"
-    return f"{version}, over Kafka and PostgreSQL" if path.name.startswith("connectors") else version
+    return f"{version}, over connectors" if path.name.startswith("connectors") else version
 
 
 def _row(words: str, entries: list[_Entry]) -> str:
