@@ -187,7 +187,7 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
 @target_option("jobmanager")
 @click.option("--engine-version", metavar="V", help="Flink's version; the cluster's has to be this one.")
 @click.option(
-    "--former-ended", is_flag=True, help="The job that the ledger knows of, or that was being started, ended."
+    "--former-ended", is_flag=True, help="Say that the job of the ledger, or the one being started, has ended."
 )
 def adopt_command(
     deployment: str,

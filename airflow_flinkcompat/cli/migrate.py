@@ -150,7 +150,7 @@ def migrate_command(
     ]
     for each in unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
-        click.echo(f"flinkcompat: a migration does not see this, judge it yourself: {told}", err=True)
+        click.echo(f"flinkcompat: the migration cannot check this change, decide yourself whether it affects the state: {told}", err=True)
     if made.kept is MigrationExtent.NONE or not _accepted(made, bool(unseen), accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
@@ -164,7 +164,7 @@ def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
         click.echo("flinkcompat: with --accept filter what is stored goes on under the new condition", err=True)
     asked = {
         Accept.DROPPED: (any(each.keep is StateAction.DROPPED for each in made.operators), "state is dropped"),
-        Accept.UNSEEN: (unseen, "what is not seen may mean something to the state"),
+        Accept.UNSEEN: (unseen, "a change that plans do not show may affect the state"),
     }
     missing = {kind: words for kind, (there, words) in asked.items() if there and kind not in accepted}
     for kind, words in missing.items() if made.kept is not MigrationExtent.NONE else ():

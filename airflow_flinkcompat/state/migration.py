@@ -67,7 +67,7 @@ class Accept(StrEnum):
 _EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
 """Reasons for which state goes on without a word."""
-OTHER_CONDITION = "its condition is another one, and what is stored is of rows by the former one"
+OTHER_CONDITION = "its condition changed, and what is stored is of rows by the former one"
 """The reason for which state goes on with :attr:`Accept.FILTER` alone."""
 
 
@@ -354,7 +354,7 @@ def _read_twice(
     ]
     old_readers, new_readers = ({spec.id: spec.reads for spec in specs} for specs in alike)
     if max(map(len, alike)) > 1 and old_readers != new_readers:
-        reason = "its table is read several times, and which positions are whose is not told"
+        reason = "its table is read several times, and which stored positions belong to which source is not known"
         yield OperatorMigration(
             StateAction.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason
         )
@@ -390,7 +390,7 @@ def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigra
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
             # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
             yield OperatorMigration(
-                StateAction.IMPOSSIBLE, old, new, "nothing is counted by its keys that would be sent for them"
+                StateAction.IMPOSSIBLE, old, new, "it has no metric, so that Flink would never send a result for the merged keys"
             )
         elif isinstance(made, OperatorMigration):
             yield made

@@ -366,7 +366,7 @@ CREATE TABLE typed (
 );
 SELECT b, SUM(d) FROM typed GROUP BY b;
 --- case: a condition comes below a window
--- refused: its condition is another one, and what is stored is of rows by the former one
+-- refused: its condition changed, and what is stored is of rows by the former one
 --- old
 SELECT a, window_end, SUM(b)
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
@@ -497,7 +497,7 @@ WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECED
 SELECT a, SUM(b) OVER w, MAX(d) OVER w FROM orders
 WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
 --- case: a sum of a stored column comes to the frame of a minute
--- refused: COUNT(d) would have rows of the frame taken from it that it never counted
+-- refused: COUNT(d) never counted the rows that leave the frame, and they would be taken from it
 --- old
 SELECT a, d, SUM(b) OVER w FROM orders
 WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
@@ -505,7 +505,7 @@ WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECED
 SELECT a, d, SUM(b) OVER w, SUM(d) OVER w FROM orders
 WINDOW w AS (PARTITION BY a ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW);
 --- case: a deviation comes beside a sum of the same column
--- refused: COUNT($3) would have rows of the frame taken from it that it never counted
+-- refused: COUNT($3) never counted the rows that leave the frame, and they would be taken from it
 --- old
 SELECT a, SUM(b) OVER w FROM orders
 WINDOW w AS (PARTITION BY a ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW);

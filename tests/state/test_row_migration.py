@@ -291,7 +291,7 @@ def test_a_constant_of_an_over_is_what_it_is_and_not_where_it_stands() -> None:
     assert {line.keep for line in migration(with_sum_of(2), with_sum_of(2)).operators} == {StateAction.CARRIED}
     (line,) = (each for each in migration(with_sum_of(2), with_sum_of(3)).operators if each.new and each.new.layout)
     assert line.keep is StateAction.IMPOSSIBLE
-    assert line.reason == "SUM(3) would have rows of the frame taken from it that it never counted"
+    assert line.reason == "SUM(3) never counted the rows that leave the frame, and they would be taken from it"
 
 
 def of_sinks(*told: tuple[tuple[StateField, ...], str, str]) -> JobState:

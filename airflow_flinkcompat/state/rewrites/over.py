@@ -46,5 +46,5 @@ def _refused(call: StateField, before: StateLayout) -> str:
         return f"what {call.words} begins with was not measured"
     read = frozenset().union(*(field.sources for field in stored_fields(before)))
     if before.retracting and (not call.sources or call.sources & read):
-        return f"{call.words} would have rows of the frame taken from it that it never counted"
+        return f"{call.words} never counted the rows that leave the frame, and they would be taken from it"
     return ""
