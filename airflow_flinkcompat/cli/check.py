@@ -62,7 +62,11 @@ from airflow_flinkcompat.sql import read_script
 )
 @click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @click.option(
-    "--fail-on", type=click.Choice(tuple(GATES)), default=DEFAULT_GATE, show_default=True, help="Exit with 1 for this outcome and for worse ones."
+    "--fail-on",
+    type=click.Choice(tuple(GATES)),
+    default=DEFAULT_GATE,
+    show_default=True,
+    help="Exit with 1 for this outcome and worse.",
 )
 @click.option(
     "--allow-secrets", is_flag=True, help="Judge NEW although it holds literal secrets and so cannot be deployed."

@@ -150,7 +150,7 @@ def migrate_command(
     ]
     for each in unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
-        click.echo(f"flinkcompat: the migration cannot check this change, decide yourself whether it affects the state: {told}", err=True)
+        click.echo(f"flinkcompat: a migration cannot check this, decide yourself: {told}", err=True)
     if made.kept is MigrationExtent.NONE or not _accepted(made, bool(unseen), accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:

@@ -354,7 +354,7 @@ def _read_twice(
     ]
     old_readers, new_readers = ({spec.id: spec.reads for spec in specs} for specs in alike)
     if max(map(len, alike)) > 1 and old_readers != new_readers:
-        reason = "its table is read several times, and which stored positions belong to which source is not known"
+        reason = "its table is read several times, and which source has which positions is not known"
         yield OperatorMigration(
             StateAction.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason
         )
@@ -390,7 +390,7 @@ def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigra
         if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
             # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
             yield OperatorMigration(
-                StateAction.IMPOSSIBLE, old, new, "it has no metric, so that Flink would never send a result for the merged keys"
+                StateAction.IMPOSSIBLE, old, new, "it has no metric, so that Flink would send no result for merged keys"
             )
         elif isinstance(made, OperatorMigration):
             yield made

@@ -212,7 +212,7 @@ def test_what_is_not_seen_is_written_on_request_alone(run: Callable[..., Result]
     asked = ("--set", "table.exec.unheard-of=2", "--old-set", "table.exec.unheard-of=1")
     refused = run(ADDED, *FILES, "--to", "migrated", *asked)
     assert refused.exit_code == 1
-    assert "the migration cannot check this change, decide yourself whether it affects the state: [unknown] setting-changed" in refused.stderr
+    assert "a migration cannot check this, decide yourself: [unknown] setting-changed" in refused.stderr
     assert "with --accept unseen it is written all the same" in refused.stderr
     assert not Path("migrated").exists()
     assert run(ADDED, *FILES, "--to", "migrated", *asked, "--accept", "unseen").exit_code == 0

@@ -148,7 +148,7 @@ def test_readers_of_one_table_do_not_take_each_others_positions() -> None:
     symbols = Symbols()
     found = migration(job(old, symbols), job(new, symbols))
     reasons = {each.reason for each in found.operators if each.keep is StateAction.IMPOSSIBLE}
-    assert reasons == {"its table is read several times, and which stored positions belong to which source is not known"}
+    assert reasons == {"its table is read several times, and which source has which positions is not known"}
     assert migration(job(old, symbols), job(old, symbols)).kept is MigrationExtent.WHOLE
 
 

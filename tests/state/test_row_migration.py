@@ -203,8 +203,16 @@ def test_calls_of_a_frame_are_carried_by_what_they_compute(
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (over((ALL,), (A, B)), over((ALL, call("COUNT(b)", "b")), (A, B)), "that it never counted"),
-        (over((call("COUNT(b)", "b"),), (A, B)), over((call("COUNT(b)", "b"), ALL), (A, B)), "that it never counted"),
+        (
+            over((ALL,), (A, B)),
+            over((ALL, call("COUNT(b)", "b")), (A, B)),
+            "never counted the rows that leave the frame",
+        ),
+        (
+            over((call("COUNT(b)", "b"),), (A, B)),
+            over((call("COUNT(b)", "b"), ALL), (A, B)),
+            "never counted the rows that leave the frame",
+        ),
         (over((ALL,), (A,)), over((ALL, call("MAX(c)", "c", begins=None)), (A, C)), "begins with was not measured"),
         (over((ALL,), (A,)), over((ALL,), (A, replace(C, begins=None))), "c takes no NULL"),
     ],
