@@ -31,7 +31,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 @click.option(
     "--fail-on",
     type=click.Choice(tuple(GATES)),
-    help=f"Exit with 1 for this and worse (default: never, and {DEFAULT_GATE} for changes of which no engine is named).",
+    help=f"Exit with 1 for this and worse (default: never, and {DEFAULT_GATE} where no engine is named).",
 )
 def batch_command(pairs: str, engine: str | None, engine_version: str | None, fail_on: str | None) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
