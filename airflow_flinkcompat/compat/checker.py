@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.changes.naming import differing, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.column_findings import one_for_each_table
 from airflow_flinkcompat.compat.deployable import UNENDED
-from airflow_flinkcompat.compat.engines.protocol import Case, Engine, FindingAdjuster
+from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.environments import environments
 from airflow_flinkcompat.compat.migration_report import MigrationReport
@@ -207,7 +207,9 @@ def _evaluate(change: Change, explained: ComparedPlans | None) -> list[tuple[Lev
         found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters
     else:
         found, certain, adjusters = _found(change, engine), _certain(change), engine.finding_adjusters
-    case = Case(change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle)
+    case = AdjusterContext(
+        change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle
+    )
     adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
     if all(finding.outcome in SAFE for _, finding in adjusted):
         adjusted = [(rule, _adjusted(finding, rule, case, engine.safe_finding_adjusters)) for rule, finding in adjusted]
@@ -223,7 +225,7 @@ def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
     return (f"{said}{', '.join(found)}; give them with --var or --file to compare them",)
 
 
-def _adjusted(finding: Finding, rule: Rule, case: Case, adjusters: tuple[FindingAdjuster, ...]) -> Finding:
+def _adjusted(finding: Finding, rule: Rule, case: AdjusterContext, adjusters: tuple[FindingAdjuster, ...]) -> Finding:
     return reduce(lambda found, adjuster: adjuster(found, rule, case), adjusters, finding)
 
 

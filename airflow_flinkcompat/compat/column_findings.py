@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.rule import Rule, RuleMatch, together
+from airflow_flinkcompat.compat.rule import Rule, RuleMatch, combined
 from airflow_flinkcompat.plan.nodes import Table
 
 PARTS = frozenset({"columns", "types", "order", "computed", "metadata"})
@@ -47,7 +47,7 @@ def _together(matches: Sequence[RuleMatch], table: str, rule: Rule, change: Chan
     about = matches[0].message.partition(": ")[0]
     said, before, after = ("", "", "") if old is None or new is None else _columns(old, new)
     verdicts = {
-        engine: together(match.verdicts.get(engine) or rule.verdicts[engine] for match in matches)
+        engine: combined(match.verdicts.get(engine) or rule.verdicts[engine] for match in matches)
         for engine in rule.verdicts
     }
     return RuleMatch(

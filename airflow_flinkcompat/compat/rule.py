@@ -97,8 +97,8 @@ class Verdict:
     """A rule's answer for one engine.
 
     ``source`` is the document row it rests on, or words beside the measurements. ``evidence`` are the ids of the
-    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them. ``elsewhere``
-    are those that say the same where these were not run. ``remedy`` is what would settle an unknown.
+    restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them.
+    ``other_evidence`` are those that say the same where these were not run. ``remedy`` is what would settle an unknown.
     """
 
     outcome: Outcome
@@ -108,7 +108,7 @@ class Verdict:
     consequence: Consequence | None = None
     evidence: tuple[str, ...] = ()
     remedy: Remedy | None = None
-    elsewhere: tuple[str, ...] = ()
+    other_evidence: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.outcome is Outcome.UNKNOWN) != (self.reason is not None):
@@ -121,7 +121,7 @@ class Verdict:
     @property
     def versions(self) -> tuple[str, ...]:
         """The lines of Flink on which every restore it names ended right."""
-        lines = (*lines_restored_right(self.evidence), *lines_restored_right(self.elsewhere))
+        lines = (*lines_restored_right(self.evidence), *lines_restored_right(self.other_evidence))
         return tuple(dict.fromkeys(lines))
 
     @property
@@ -144,7 +144,7 @@ class Verdict:
         if self.outcome not in SAFE or line in lines_restored_right(self.evidence):
             return self
         if line in self.versions:
-            return replace(self, evidence=self.elsewhere, elsewhere=())
+            return replace(self, evidence=self.other_evidence, other_evidence=())
         seen = f"measured on Flink {', '.join(self.versions)} only" if self.versions else "no restore shows it"
         grounds = f"{self.grounds}: {seen}" if self.grounds else seen
         return Verdict(
@@ -286,7 +286,7 @@ def inferred(
     source: str = "",
     reason: Reason | None = None,
     ids: tuple[str, ...] = (),
-    elsewhere: tuple[str, ...] = (),
+    other_evidence: tuple[str, ...] = (),
 ) -> Verdict:
     """An outcome no page and no measurement states; unknown for lack of cover unless another reason is given.
 
@@ -296,15 +296,15 @@ def inferred(
         reason: Why it is unknown.
         ids: Restores that it starts from. A safe outcome on open-source Flink cannot do without: they say on which
             versions it holds.
-        elsewhere: Others from which it follows as well, on versions where those were not run.
+        other_evidence: Others from which it follows as well, on versions where those were not run.
 
     Returns:
         The verdict; ``unknown`` on the same terms as :func:`measured`.
     """
     if outcome is Outcome.UNKNOWN and reason is None:
         reason = Reason.NOT_COVERED
-    doubt = _doubt(outcome, ids) or _doubt(outcome, elsewhere)
-    return doubt or Verdict(outcome, Basis.INFERRED, source, reason, evidence=ids, elsewhere=elsewhere)
+    doubt = _doubt(outcome, ids) or _doubt(outcome, other_evidence)
+    return doubt or Verdict(outcome, Basis.INFERRED, source, reason, evidence=ids, other_evidence=other_evidence)
 
 
 def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
@@ -317,7 +317,7 @@ def _doubt(outcome: Outcome, ids: tuple[str, ...]) -> Verdict | None:
     return Verdict(Outcome.UNKNOWN, Basis.INFERRED, why, Reason.NOT_COVERED) if why else None
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
+def combined(verdicts: Iterable[Verdict]) -> Verdict:
     """One verdict for several: the worst; where all are as good, it holds only where each of them does.
 
     Args:
@@ -333,6 +333,6 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
     if worst.outcome not in SAFE or bare is not None:
         return worst if bare is None else bare
     ids = tuple(dict.fromkeys(each for verdict in alike for each in verdict.evidence))
-    others = tuple(dict.fromkeys(each for verdict in alike for each in verdict.elsewhere or verdict.evidence))
-    elsewhere = others if others != ids and lines_restored_right(others) else ()
-    return _doubt(worst.outcome, ids) or replace(worst, evidence=ids, elsewhere=elsewhere)
+    others = tuple(dict.fromkeys(each for verdict in alike for each in verdict.other_evidence or verdict.evidence))
+    other_evidence = others if others != ids and lines_restored_right(others) else ()
+    return _doubt(worst.outcome, ids) or replace(worst, evidence=ids, other_evidence=other_evidence)

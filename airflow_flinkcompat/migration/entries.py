@@ -91,7 +91,7 @@ GroupChange = Callable[[list[Entry]], list[Entry]]
 """What is written of all entries that come to one key group of the new operator."""
 
 
-def united(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
+def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
     """How entries that come to have one key become one.
 
     Args:
@@ -181,7 +181,7 @@ def key_fields(spec: StateSpec | None) -> tuple[StateField, ...]:
 
 
 @dataclass(frozen=True)
-class Way:
+class EntryRewrite:
     """Where the entries of an old state go.
 
     Attributes:
@@ -197,7 +197,9 @@ class Way:
     entry: Callable[[bytes, bytes], tuple[bytes, bytes]] | None = None
 
 
-def ways(made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int) -> tuple[tuple[Way, ...], ...]:
+def entry_rewrites(
+    made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int
+) -> tuple[tuple[EntryRewrite, ...], ...]:
     """Where the entries of each old state go.
 
     Args:
@@ -216,18 +218,20 @@ def ways(made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int) 
     return tuple(tuple(_ways(state, made.states, numbers, now)) for state in old.states)
 
 
-def _ways(state: KeyedState, states: Sequence[StateRewrite], numbers: Mapping[str, int], now: int) -> Iterator[Way]:
+def _ways(
+    state: KeyedState, states: Sequence[StateRewrite], numbers: Mapping[str, int], now: int
+) -> Iterator[EntryRewrite]:
     if state.kind is KeyedStateKind.TIMERS:
         if state.name in numbers:
-            yield Way(numbers[state.name], None)
+            yield EntryRewrite(numbers[state.name], None)
         return
     for each in states:
         if each.old is not None and each.old.name == state.name:
             number = numbers[each.new.name]
             if each.adds_counts:
-                yield Way(number, None, entry=counted_rows(each, now))
+                yield EntryRewrite(number, None, entry=counted_rows(each, now))
             else:
-                yield Way(number, value_change(each, now), _of_words(each))
+                yield EntryRewrite(number, value_change(each, now), _of_words(each))
 
 
 def _of_words(state: StateRewrite) -> WordMapping | None:

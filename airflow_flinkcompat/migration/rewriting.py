@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from upath import UPath
 
 from airflow_flinkcompat.migration.entries import (
+    EntryRewrite,
     GroupChange,
     StoredKey,
-    Way,
+    entry_rewrites,
     key_change,
+    merge_entries,
     prefix_length,
-    united,
-    ways,
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.slices import StoredSlices
@@ -104,7 +104,7 @@ class OperatorRewriting:
                 if not _overlap(each, groups):
                     continue
                 with open_keyed(each, self.source) as file:
-                    change = ways(self.made, file.header, self.header, self.now)
+                    change = entry_rewrites(self.made, file.header, self.header, self.now)
                     for number, group in file.groups(groups):
                         with named(file.content.name):
                             writer.group(number, rewritten_group(group, change, file.header, counts))
@@ -127,7 +127,7 @@ class OperatorRewriting:
         held: dict[int, bytearray] = {}
         key, size = key_change(self.made), 0
         with open_keyed(keyed, self.source) as file:
-            change = ways(self.made, file.header, self.header, self.now)
+            change = entry_rewrites(self.made, file.header, self.header, self.now)
             for _, group in file.groups(groups):
                 with named(file.content.name):
                     for number, entry in self._moved(group, change, file.header, key):
@@ -167,11 +167,15 @@ class OperatorRewriting:
             return WrittenPart(writer.finish(), self._named(counts))
 
     def _united(self) -> GroupChange | None:
-        unite = united(self.made, self.header)
-        return unite if self.slices is None else self.slices.united(unite, self.header, prefix_length(self.widths[1]))
+        unite = merge_entries(self.made, self.header)
+        return (
+            unite
+            if self.slices is None
+            else self.slices.merge_entries(unite, self.header, prefix_length(self.widths[1]))
+        )
 
     def _moved(
-        self, group: bytes, change: Sequence[Sequence[Way]], header: KeyedHeader, key: RowChange | None
+        self, group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, key: RowChange | None
     ) -> Iterator[tuple[int, Entry]]:
         """The entries of an old key group as the new operator reads them, with the new groups of their keys."""
         old, new = map(prefix_length, self.widths)
@@ -206,7 +210,7 @@ class OperatorRewriting:
 
 
 def rewritten_group(
-    group: bytes, change: Sequence[Sequence[Way]], header: KeyedHeader, counts: list[int]
+    group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, counts: list[int]
 ) -> Iterator[bytes]:
     """A key group whose keys stay as they are; stretches that do not change are copied whole.
 
@@ -264,7 +268,7 @@ Run = Generator[bytes, None, tuple[int, int]]
 """Entries of one state in blocks; where the old ones end, and how many they are."""
 
 
-def _run(group: bytes, at: int, way: Way) -> Run:
+def _run(group: bytes, at: int, way: EntryRewrite) -> Run:
     if way.words is not None:
         return (yield from _run_of_words(group, at, way.words))
     if way.value is not None:

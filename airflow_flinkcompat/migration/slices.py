@@ -74,7 +74,7 @@ class StoredSlices:
         end, fires = place
         return replace(parts, rest=write_long(end) + parts.rest[_END:]), _timer(parts, fires)
 
-    def united(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
+    def merge_entries(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
         """What is written of all entries that come to one key group: of the timers those that a slice needs.
 
         Args:

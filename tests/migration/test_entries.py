@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from airflow_flinkcompat.migration.entries import united
+from airflow_flinkcompat.migration.entries import merge_entries
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
@@ -41,7 +41,7 @@ def test_a_distinct_count_may_begin_where_a_key_goes() -> None:
     assert begins
     assert begins < {state.name for state in header.states}
     assert header.states[0].name == sums.name
-    change = united(line, header)
+    change = merge_entries(line, header)
     assert change is not None
 
     forms = [field_form(field.type) for field in sums.value.fields]

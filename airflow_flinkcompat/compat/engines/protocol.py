@@ -16,7 +16,7 @@ Settle = Callable[[Finding, Rule], Finding]
 
 
 @dataclass(frozen=True)
-class Case:
+class AdjusterContext:
     """What findings are adjusted by, beside themselves and their rules.
 
     Attributes:
@@ -35,7 +35,7 @@ class Case:
 
 VerdictAdjuster = Callable[[Verdict, Any, Change], Verdict]
 """A rule's verdict, the pair that it speaks of, and the change → the verdict that holds."""
-FindingAdjuster = Callable[[Finding, Rule, Case], Finding]
+FindingAdjuster = Callable[[Finding, Rule, AdjusterContext], Finding]
 """A finding, its rule and the case → the finding that holds. It makes nothing safe but by compiled plans."""
 
 
@@ -72,7 +72,7 @@ class Engine(Protocol):
 MOVED = "no measurement says that a query keeps its state when it is written through other operations"
 
 
-def doubted(finding: Finding, why: str) -> Finding:
+def lowered_to_unknown(finding: Finding, why: str) -> Finding:
     """A finding that says too much.
 
     Args:
@@ -88,7 +88,7 @@ def doubted(finding: Finding, why: str) -> Finding:
     return replace(finding, outcome=Outcome.UNKNOWN, reason=Reason.NOT_COVERED, message=message)
 
 
-def unknown_value_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def unknown_value_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """What only the environment of a program knows may be the same value under two names: then nothing changed."""
     inputs = {f"${{{name}}}" for program in case.change.programs for name in program.inputs}
     shown = f"{finding.before} {finding.after}"
@@ -104,7 +104,7 @@ def unknown_value_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
     )
 
 
-def undeclared_table_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def undeclared_table_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """What is refused or wrong by the types of a table that one side does not declare is unknown, unless certain."""
     tables = case.change.declared_on_one_side
     if not tables or finding.outcome is not Outcome.INCOMPATIBLE or (rule.code, finding.sink) in case.certain:

@@ -9,8 +9,8 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.protocol import (
     MOVED,
-    Case,
-    doubted,
+    AdjusterContext,
+    lowered_to_unknown,
     undeclared_table_adjuster,
     unknown_value_adjuster,
 )
@@ -30,12 +30,12 @@ def row_window_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdic
     return replace(verdict, basis=Basis.INFERRED, source=f"as for windows in SQL: {verdict.source}")
 
 
-def table_api_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """The pages speak of no query that is written through other operations than before."""
     if rule.table_api_cover is TableApiCover.OWN:
         return finding
     moved = any(pair.moved for pair in case.change.pipelines_about(finding.sink))
-    return doubted(finding, MOVED) if moved else finding
+    return lowered_to_unknown(finding, MOVED) if moved else finding
 
 
 def _by_rows(pair: OperatorPair) -> bool:

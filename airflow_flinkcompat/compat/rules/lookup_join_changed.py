@@ -12,9 +12,9 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     RuleScope,
     Verdict,
+    combined,
     documented,
     measured,
-    together,
 )
 from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
 from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS
@@ -63,7 +63,7 @@ def _on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
     found = [_in_modes(pair, difference, modes) for modes in possible]
     if len({each.outcome for each in found}) != 1:
         return unmeasured(MAY_WAIT)
-    return together(found)
+    return combined(found)
 
 
 def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMode, LookupMode]) -> Verdict:

@@ -11,10 +11,10 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     RuleScope,
     Verdict,
+    combined,
     documented,
     inferred,
     measured,
-    together,
 )
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
@@ -32,7 +32,7 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     kinds = {kind for ranking in rankings(pair) for kind in ranking.kinds}
     on_flink = [flink_ranking.number(ranking) for ranking in read]
     on_flink += [*projection_on_flink(pair).values()] if "columns" in pair.parts else []
-    verdicts = {"flink": together(on_flink)} if on_flink else {}
+    verdicts = {"flink": combined(on_flink)} if on_flink else {}
     yield RuleMatch(
         "the number of the rank came into what is read, or left it",
         (*claims, *(pair.claim("columns") if alone else ())),

@@ -14,10 +14,10 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     RuleScope,
     Verdict,
+    combined,
     documented,
     inferred,
     measured,
-    together,
 )
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.connectors import TableUse
@@ -62,7 +62,7 @@ def on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
     if connector not in RENAMED:
         return None if options is None else options.verdict
     renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="nothing that is stored holds a table's name")
-    return renamed if options is None else together((renamed, options.verdict))
+    return renamed if options is None else combined((renamed, options.verdict))
 
 
 def _written(pair: PipelinePair) -> tuple[UsedTable]:

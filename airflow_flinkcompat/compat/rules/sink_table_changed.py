@@ -16,10 +16,10 @@ from airflow_flinkcompat.compat.rule import (
     RuleScope,
     TableApiCover,
     Verdict,
+    combined,
     documented,
     inferred,
     measured,
-    together,
 )
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import option_matches
@@ -85,7 +85,7 @@ def _on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     if swapped := connector_verdict(pair):
         # Another sink of which the front stays takes other columns as well.
         safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")
-        return together((swapped, measured(Outcome.COMPATIBLE, *PROJECTED))) if safe else swapped
+        return combined((swapped, measured(Outcome.COMPATIBLE, *PROJECTED))) if safe else swapped
     reason = sinks.stays(pair)
     if difference.part == "primary key" and sinks.connectors(pair)[0] in sinks.TAKES_UPSERTS:
         return _rekeyed(pair)
@@ -149,7 +149,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
             difference.after_span,
             verdicts={
                 "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
-                "flink": together(on_flink(pair, difference) for pair in writers),
+                "flink": combined(on_flink(pair, difference) for pair in writers),
             },
         )
 
@@ -167,7 +167,7 @@ def _options(change: Change, table: str, difference: Difference) -> Iterable[Rul
 
 def _connector(change: Change, table: str, difference: Difference, writers: Iterable[PipelinePair]) -> RuleMatch:
     """One sentence for another connector; its options belong to it."""
-    verdict = together(connector_verdict(pair) or UNKNOWN for pair in writers)
+    verdict = combined(connector_verdict(pair) or UNKNOWN for pair in writers)
     options = (each.key for each in change.parts("options") if each.key == f"table/{table}/options")
     before, after = format_difference(difference)
     return RuleMatch(

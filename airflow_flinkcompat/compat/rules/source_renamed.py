@@ -13,10 +13,10 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     RuleScope,
     Verdict,
+    combined,
     documented,
     inferred,
     measured,
-    together,
 )
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
@@ -100,7 +100,7 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
     if any(before[part] != after[part] for part in before if part != "options"):
         return OptionVerdict("", _unlike(pair, old, new))
     found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
-    return found and OptionVerdict(found.says, together((found.verdict, RENAMED)))
+    return found and OptionVerdict(found.says, combined((found.verdict, RENAMED)))
 
 
 def find(change: Change) -> Iterable[RuleMatch]:

@@ -14,10 +14,10 @@ from airflow_flinkcompat.compat.rule import (
     RuleMatch,
     RuleScope,
     Verdict,
+    combined,
     documented,
     inferred,
     measured,
-    together,
 )
 from airflow_flinkcompat.compat.rule_builders.columns import retyped_on_flink, retyped_on_vvr, uses
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
@@ -185,8 +185,8 @@ def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, 
     found = {name: uses(change, table, name) for name in changed}
     flink = (retyped_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
     return {
-        "vvr": together(retyped_on_vvr(used) for used in found.values()),
-        "flink": together(flink),
+        "vvr": combined(retyped_on_vvr(used) for used in found.values()),
+        "flink": combined(flink),
     }
 
 
@@ -207,7 +207,7 @@ def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[s
         vvr = BESIDE_STATE
     elif doubted:
         vvr = _looked_up_on_vvr(change, table, readers) or vvr
-    flink = together(_settled(change, table, pair, difference, found["flink"]) for pair in readers)
+    flink = combined(_settled(change, table, pair, difference, found["flink"]) for pair in readers)
     return {**found, "vvr": vvr, "flink": flink}
 
 
@@ -235,7 +235,7 @@ def _looked_up_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair
         ]
         for pair in readers
     ]
-    return together(verdict for each in found for verdict in each) if all(found) else None
+    return combined(verdict for each in found for verdict in each) if all(found) else None
 
 
 def _settled(change: Change, table: str, pair: PipelinePair, difference: Difference, found: Verdict) -> Verdict:

@@ -17,8 +17,8 @@ from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
 from airflow_flinkcompat.compat.engines.protocol import (
     MOVED,
-    Case,
-    doubted,
+    AdjusterContext,
+    lowered_to_unknown,
     undeclared_table_adjuster,
     unknown_value_adjuster,
 )
@@ -65,15 +65,19 @@ def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Ver
     return found if NEWLY_ASKED.issuperset(verdict.evidence) else found.on_line(old)
 
 
-def table_api_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def table_api_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """What was measured on SQL is unknown of queries through the Table API, but for what was measured on both."""
     if finding.outcome not in SAFE or rule.table_api_cover is TableApiCover.OWN:
         return finding
     pairs = case.change.pipelines_about(finding.sink)
     if not all(map(_keeps_state, pairs)):
-        return doubted(finding, MOVED)
+        return lowered_to_unknown(finding, MOVED)
     programs = [pair for pair in pairs if any(pair.steps)]
-    return finding if all(_covered(finding, rule, pair) for pair in programs) else doubted(finding, MEASURED_ON_SQL)
+    return (
+        finding
+        if all(_covered(finding, rule, pair) for pair in programs)
+        else lowered_to_unknown(finding, MEASURED_ON_SQL)
+    )
 
 
 def _keeps_state(pair: PipelinePair) -> bool:
@@ -95,62 +99,62 @@ def _covered(finding: Finding, rule: Rule, pair: PipelinePair) -> bool:
     return on_window and rule.table_api_cover is TableApiCover.ONE_WINDOW
 
 
-def shared_job_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """Queries of one job are planned together; what comes or goes in one of them may reach the others (measured)."""
     why = "other queries of its statement set may be planned otherwise with it"
     changed = case.change.pipelines_into(finding.sink)
-    return doubted(finding, why) if any(disturbs(pair, case.change) for pair in changed) else finding
+    return lowered_to_unknown(finding, why) if any(disturbs(pair, case.change) for pair in changed) else finding
 
 
-def key_order_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """What is put out may decide in which order keys are kept (seen in plans of 2.3.0)."""
     why = "the order of the keys in state may follow the columns that are put out"
     into = case.change.pipelines_into(finding.sink)
     about = case.change.pipelines_about(finding.sink)
     follows = (_may_follow_the_table(side) for pair in about for side in (pair.old, pair.new))
     moved = any(map(keys_may_move, into)) or (any(follows) and not case.change.written_alike)
-    return doubted(finding, why) if moved else finding
+    return lowered_to_unknown(finding, why) if moved else finding
 
 
-def unchained_sink_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """A sink with a parallelism of its own leaves the id of what stands in front of it to what comes in between."""
     why = "the sink has a parallelism of its own: what comes or goes in front may give others another id"
     about = case.change.pipelines_about(finding.sink)
-    return doubted(finding, why) if any(chains_otherwise(pair, case.change) for pair in about) else finding
+    return lowered_to_unknown(finding, why) if any(chains_otherwise(pair, case.change) for pair in about) else finding
 
 
-def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """A lookup keeps the rows it found where Flink is to resolve updates that would not be determined."""
     asked = any(
         dict(pipeline.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE" and any(map(is_lookup, operators(output)))
         for pair in case.change.pipelines_about(finding.sink)
         for pipeline, output in ((pair.old_pipeline, pair.old), (pair.new_pipeline, pair.new))
     )
-    return doubted(finding, f"{STRATEGY} = TRY_RESOLVE may make a lookup keep rows") if asked else finding
+    return lowered_to_unknown(finding, f"{STRATEGY} = TRY_RESOLVE may make a lookup keep rows") if asked else finding
 
 
-def mapping_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
     if finding.sink not in case.memo:
         found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
         moves = (RestoreEffect.NOT_KNOWN if isinstance(each, JobStateUnknown) else worst_move(each) for each in found)
         case.memo[finding.sink] = next((move for move in moves if move in BAD_MOVES), None)
     bad: RestoreEffect | None = case.memo[finding.sink]
-    return finding if bad is None else doubted(finding, f"what becomes of a state of the job: {bad.value}")
+    return finding if bad is None else lowered_to_unknown(finding, f"what becomes of a state of the job: {bad.value}")
 
 
-def compiled_plans_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def compiled_plans_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """Equal compiled plans settle an unknown whose subject they show."""
     return finding if case.settle is None else case.settle(finding, rule)
 
 
-def operator_ids_adjuster(finding: Finding, rule: Rule, case: Case) -> Finding:
+def operator_ids_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """Ids from a counter differ from start to start: even an unchanged script is refused (measured)."""
     if finding.outcome is not Outcome.COMPATIBLE:
         return finding
     settings = {p.settings for program in case.change.programs for p in program.pipelines}
     always = any(dict(each).get(_UID_GENERATION, "").upper() == "ALWAYS" for each in settings)
-    return doubted(finding, f"{_UID_GENERATION} = ALWAYS numbers operators anew") if always else finding
+    return lowered_to_unknown(finding, f"{_UID_GENERATION} = ALWAYS numbers operators anew") if always else finding
 
 
 def disturbs(pair: PipelinePair, change: Change) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
-from airflow_flinkcompat.compat.rule import RuleMatch, Verdict, together
+from airflow_flinkcompat.compat.rule import RuleMatch, Verdict, combined
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionChange, Options, OptionVerdict
 from airflow_flinkcompat.compat.rule_builders.options.tables import changed_keys, judged
 
@@ -73,4 +73,4 @@ def options_judged(
     if not found:
         return None
     worst = max(found, key=lambda key: found[key].verdict.outcome.rank)
-    return OptionVerdict(f"{worst}: {found[worst].says}", together(each.verdict for each in found.values()))
+    return OptionVerdict(f"{worst}: {found[worst].says}", combined(each.verdict for each in found.values()))

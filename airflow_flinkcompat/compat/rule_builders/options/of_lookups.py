@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
-from airflow_flinkcompat.compat.rule import inferred, together
+from airflow_flinkcompat.compat.rule import combined, inferred
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
@@ -92,7 +92,7 @@ def _on_one_lookup(change: OptionChange, fact: OptionFact, pair: OperatorPair) -
     possible = lookups.possible_modes(pair) or (lookups.modes(pair),)
     found = [_in_modes(change, fact, pair, modes) for modes in possible]
     if len(found) > 1 and all(each.verdict.outcome is Outcome.COMPATIBLE for each in found):
-        return OptionVerdict(_EITHER_WAY, together(each.verdict for each in found))
+        return OptionVerdict(_EITHER_WAY, combined(each.verdict for each in found))
     return max(found, key=lambda each: each.verdict.outcome.rank)
 
 

@@ -44,12 +44,14 @@ class OptionVerdict:
     verdict: Verdict
 
 
-def harmless(fact: OptionFact, says: str, mechanism: tuple[str, ...], elsewhere: tuple[str, ...] = ()) -> OptionVerdict:
+def harmless(
+    fact: OptionFact, says: str, mechanism: tuple[str, ...], other_evidence: tuple[str, ...] = ()
+) -> OptionVerdict:
     """Compatible by its own restores, or by those of the same mechanism where a document says what it does."""
     if fact.ids:
         return OptionVerdict(fact.says or says, right(*fact.ids))
     return OptionVerdict(
-        fact.says or says, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, elsewhere=elsewhere)
+        fact.says or says, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, other_evidence=other_evidence)
     )
 
 

@@ -9,7 +9,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.ranking import unmeasured
-from airflow_flinkcompat.compat.rule import inferred, together
+from airflow_flinkcompat.compat.rule import combined, inferred
 from airflow_flinkcompat.compat.rule_builders.options.doubts import doubt
 from airflow_flinkcompat.compat.rule_builders.options.of_lookups import LOOKED_UP_OTHERWISE, on_lookup, unlisted
 from airflow_flinkcompat.compat.rule_builders.options.of_sinks import NOTHING_KEPT, on_sink
@@ -50,7 +50,7 @@ def judged(change: OptionChange) -> OptionVerdict:
     found = [_judged_use(change, used) for used in change.uses]
     if not found:
         return OptionVerdict("no query that goes on uses the table", unmeasured("the table's queries come or go"))
-    verdict = together(each.verdict for each in found)
+    verdict = combined(each.verdict for each in found)
     worst = max(found, key=lambda each: each.verdict.outcome.rank)
     return OptionVerdict(worst.says, verdict)
 
