@@ -36,7 +36,7 @@ _OBJECT_HASH = re.compile(r"(?<=\w)@[0-9a-f]+")
 
 
 @dataclass
-class Bench:
+class PairRunner:
     """One Flink, and what each live job printed when nothing was rehearsed beside it."""
 
     flink: LocalFlink
@@ -83,7 +83,7 @@ def main() -> int:
         flink = stack.enter_context(LocalFlink(folder / "flink", slots=SLOTS))
         gateway = stack.enter_context(SqlGateway(flink.gateway_url))
         jobs = stack.enter_context(JobManager(flink.jobmanager_url))
-        bench = Bench(flink, gateway, jobs, folder)
+        bench = PairRunner(flink, gateway, jobs, folder)
         for pair in (pair for pair in pairs() if re.match(only, pair.id)):
             begin = time.monotonic()
             try:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
 from measure import evidence, results
-from measure.bench import Measured
 from measure.connector_pairs import load_connector_pairs
-from measure.flinks import CACHE, RELEASES, VERSIONS
+from measure.flink_versions import CACHE, RELEASES, VERSIONS
+from measure.pair_runner import Measured
 from measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_base, load_pairs
 from measure.pyflink import PyFlink
 from measure.running import add_arguments, bench_of, beside_flink, deadline, say

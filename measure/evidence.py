@@ -11,7 +11,7 @@ from typing import Any
 from airflow_flinkcompat.compat import evidence
 from airflow_flinkcompat.compat.engines.flink.upgrade import traits as upgrade_traits
 from measure import results
-from measure.flinks import RELEASES
+from measure.flink_versions import RELEASES
 from tests import measured
 from tests.measured import CONNECTORS, Restore
 from tests.measured import FOLDER as MEASURED

@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat import Consequence, Outcome, Report, Side, check
 from measure import rows
-from measure.bench import HOW, Measured
+from measure.pair_runner import HOW, Measured
 from measure.pairs import Pair
 
 FOLDER = Path(__file__).parent / "results"

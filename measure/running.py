@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from airflow_flinkcompat.local_flink import LocalFlink
-from measure.bench import CLUSTER, Bench
-from measure.flinks import RELEASES, home
+from measure.flink_versions import RELEASES, home
+from measure.pair_runner import CLUSTER, PairRunner
 from measure.pyflink import PyFlink
 from measure.services import Services, jars, services
 
@@ -25,10 +25,10 @@ def bench_of(
     connectors: tuple[Path, ...] = (),
     beside: Services | None = None,
     pyflink: PyFlink | None = None,
-) -> Iterator[Bench]:
+) -> Iterator[PairRunner]:
     """A Flink of that line, for as long as the block lasts."""
     flink = LocalFlink(folder / "flink", home=home(line), slots=SLOTS, config=CLUSTER, extra_jars=connectors, log=print)
-    with flink, closing(Bench(flink, folder / "data", pyflink, beside)) as bench:
+    with flink, closing(PairRunner(flink, folder / "data", pyflink, beside)) as bench:
         yield bench
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
 from airflow_flinkcompat.local_flink import LocalFlink
-from measure.bench import CLUSTER, Bench
-from measure.flinks import CACHE, VERSIONS, home
+from measure.flink_versions import CACHE, VERSIONS, home
+from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Side
 from tests import sections
 
@@ -83,7 +83,7 @@ def main() -> None:
         flink = stack.enter_context(
             LocalFlink(work / "flink", home=home(options.flink), slots=4, config=CLUSTER, log=print)
         )
-        bench = stack.enter_context(closing(Bench(flink, work / "data")))
+        bench = stack.enter_context(closing(PairRunner(flink, work / "data")))
         for case in load_cases():
             if options.flink not in case.lines or (options.only and case.name not in options.only):
                 continue

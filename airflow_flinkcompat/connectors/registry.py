@@ -1,4 +1,4 @@
-"""The connectors of the catalogue, found by their modules: to add one is to add a file to ``known``."""
+"""The connectors of the catalogue, found by their modules: to add one is to add a file to ``definitions``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from airflow_flinkcompat.connectors import known
+from airflow_flinkcompat.connectors import definitions
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
     LookupFacts,
@@ -30,17 +30,17 @@ def catalogue() -> Mapping[str, ConnectorFacts]:
     Raises:
         ValueError: Two modules speak of one name.
     """
-    return _read(tuple(known.__path__))
+    return _read(tuple(definitions.__path__))
 
 
 @cache
 def _read(folders: tuple[str, ...]) -> Mapping[str, ConnectorFacts]:
-    modules = [import_module(f"{known.__name__}.{found.name}") for found in pkgutil.iter_modules(folders)]
+    modules = [import_module(f"{definitions.__name__}.{found.name}") for found in pkgutil.iter_modules(folders)]
     found: dict[str, ConnectorFacts] = {}
     for facts in (each for module in modules for each in module.CONNECTORS):
         for name in facts.names:
             if found.setdefault(name, facts) is not facts:
-                raise ValueError(f"two modules of {known.__name__} speak of connector {name}")
+                raise ValueError(f"two modules of {definitions.__name__} speak of connector {name}")
     return found
 
 

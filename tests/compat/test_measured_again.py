@@ -15,7 +15,7 @@ from airflow_flinkcompat.plan.operators import operators
 from airflow_flinkcompat.sql import parse_script
 from measure import results
 from measure.connector_pairs import load_connector_pairs
-from measure.flinks import RELEASES, VERSIONS
+from measure.flink_versions import RELEASES, VERSIONS
 from measure.pairs import UPGRADES, Pair, load_base, load_pairs
 from tests.measured import RIGHT, Restore, everything, load
 

@@ -1,4 +1,4 @@
-"""The catalogue: every module of ``known`` is found, and what it lacks is "not known"."""
+"""The catalogue: every module of ``definitions`` is found, and what it lacks is "not known"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_flinkcompat.connectors import (
     SourceState,
     TableUse,
     catalogue,
-    known,
+    definitions,
     lookup,
     option,
     sink,
@@ -129,7 +129,7 @@ def test_a_connector_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "OPTIONS = (OptionFact('depth', OptionEffect.TARGET, document='its page'),)\n"
         "CONNECTORS = (ConnectorFacts(('made-up',), sink=SinkFacts(SinkState.NONE, options=OPTIONS)),)\n"
     )
-    monkeypatch.setattr(known, "__path__", [*known.__path__, str(tmp_path)])
+    monkeypatch.setattr(definitions, "__path__", [*definitions.__path__, str(tmp_path)])
     try:
         assert sink("made-up").state is SinkState.NONE
         found = option("made-up", TableUse.SINK, "depth")
@@ -137,7 +137,7 @@ def test_a_connector_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert found.effect is OptionEffect.TARGET
         assert option("made-up", TableUse.SINK, "height") is None
     finally:
-        sys.modules.pop(f"{known.__name__}.made_up_family", None)
+        sys.modules.pop(f"{definitions.__name__}.made_up_family", None)
 
 
 def test_the_longest_beginning_counts_and_other_uses_are_ignored() -> None:

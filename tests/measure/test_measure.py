@@ -15,9 +15,9 @@ from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.errors import TargetError
 from measure import __main__ as command
 from measure import connector_pairs, evidence, progress, pyflink, results, rows
-from measure.bench import Bench, Measured, Savepoint, _without
 from measure.connector_pairs import load_connector_pairs
-from measure.flinks import VERSIONS
+from measure.flink_versions import VERSIONS
+from measure.pair_runner import Measured, PairRunner, Savepoint, _without
 from measure.pairs import PROGRAM_HEAD, PROGRAMS, UPGRADES, Pair, load_base, load_pairs, parse_pairs
 from tests.measured import load
 from tests.sections import FixtureError
@@ -292,8 +292,8 @@ def test_what_is_not_run_between_two_lines_is_refused(arguments: list[str], caps
 def test_that_the_new_line_does_not_plan_a_script_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     (pair,) = parse_pairs(GOOD, "cumulate.sql")
     said = ["ValidationException: ON CONFLICT is required", "the SQL Gateway does not answer"]
-    monkeypatch.setattr(Bench, "_restored", lambda *_: fail(TargetError(said.pop(0))))
-    bench, left = Bench.__new__(Bench), Savepoint("file:/savepoint", Path(), (), (), pair.old)
+    monkeypatch.setattr(PairRunner, "_restored", lambda *_: fail(TargetError(said.pop(0))))
+    bench, left = PairRunner.__new__(PairRunner), Savepoint("file:/savepoint", Path(), (), (), pair.old)
     measured = bench.restore(pair, left)
     assert (measured.outcome, measured.exception) == (
         rows.NOT_PLANNED,
@@ -308,7 +308,7 @@ def test_that_the_new_line_does_not_plan_a_script_is_a_result(monkeypatch: pytes
 )
 def test_a_job_that_began_from_anything_else_is_no_restore(began: str | None, told: str) -> None:
     """Its rows say nothing of the savepoint: told in a spelling that its Flink does not know, a job starts empty."""
-    bench = Bench.__new__(Bench)
+    bench = PairRunner.__new__(PairRunner)
     bench._jobs = cast(JobManager, SimpleNamespace(restored_from=lambda job_id: began))
     with pytest.raises(progress.MeasureError, match=told):
         bench._check_restored("a1", "file:/savepoint-1")
@@ -345,7 +345,7 @@ def test_rows_that_a_filesystem_sink_wrote_count_whether_their_file_is_finished_
     (sink / ".part-2.inprogress").write_text("y,2\n", encoding="utf-8")
     printed = tmp_path / "taskmanager.out"
     printed.write_text("7.other:1> +I[z, 3]\n8.other:1> +I[z, 4]\n", encoding="utf-8")
-    bench = Bench.__new__(Bench)  # no cluster is asked
+    bench = PairRunner.__new__(PairRunner)  # no cluster is asked
     bench._printed = printed
     bench._services = None
     rows = bench._rows(7, tmp_path)

@@ -17,7 +17,7 @@ from tests.state.test_layouts import SINKS
 FILE = Path(__file__).with_name("cases.sql")
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
 CASES = sorted(path.name for path in FOLDER.iterdir())
-"""Changes of which the savepoints of both jobs are kept, taken by ``python -m measure.migrations`` on a real Flink."""
+"""Changes of which the savepoints of both jobs are kept, as ``python -m measure.migration_fixtures`` takes them."""
 NOW = 1_800_000_000_000
 
 

@@ -15,7 +15,7 @@ from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
 from airflow_flinkcompat.state.migration import StateAction
-from measure.bench import CLUSTER, Bench
+from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Pair
 from tests.migration.cases import CASES as FIXTURES
 from tests.migration.cases import FOLDER, Case, load_cases, migration_of
@@ -48,9 +48,12 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairRunner]:
     folder = tmp_path_factory.mktemp("migration")
-    with LocalFlink(folder / "flink", slots=4, config=CLUSTER) as flink, closing(Bench(flink, folder / "data")) as made:
+    with (
+        LocalFlink(folder / "flink", slots=4, config=CLUSTER) as flink,
+        closing(PairRunner(flink, folder / "data")) as made,
+    ):
         (folder / "data").mkdir()
         yield made
 
@@ -73,7 +76,7 @@ def shown(rows: Iterable[str], kept: Sequence[int]) -> dict[tuple[str, ...], int
 
 
 @pytest.mark.parametrize("case", [case for case in load_cases() if case.refused], ids=lambda case: case.title)
-def test_what_would_be_read_wrong_is_refused(case: Case, bench: Bench) -> None:
+def test_what_would_be_read_wrong_is_refused(case: Case, bench: PairRunner) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     lines = migration_of(bench.compiled(old), bench.compiled(new)).operators
     assert [each.reason for each in lines if each.keep is StateAction.IMPOSSIBLE] == [case.refused]
@@ -84,7 +87,7 @@ def test_each_kind_is_run_every_day() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_what_is_kept_goes_on(case: Case, bench: Bench) -> None:
+def test_what_is_kept_goes_on(case: Case, bench: PairRunner) -> None:
     alone = bench.run(Pair(case.title, "migration", case.title, case.old, case.new))
     assert alone.outcome == case.alone
     _goes_on(case, bench, LocalWorkers())
@@ -92,13 +95,13 @@ def test_what_is_kept_goes_on(case: Case, bench: Bench) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("title", sorted(DAILY))
-def test_what_several_tasks_of_spark_wrote_goes_on(title: str, bench: Bench, spark: SparkWorkers) -> None:
+def test_what_several_tasks_of_spark_wrote_goes_on(title: str, bench: PairRunner, spark: SparkWorkers) -> None:
     """Each task writes a state file of its own, of which Flink reads several for one subtask."""
     (case,) = (case for case in load_cases() if case.title == title)
     _goes_on(case, bench, spark)
 
 
-def _goes_on(case: Case, bench: Bench, workers: Workers) -> None:
+def _goes_on(case: Case, bench: PairRunner, workers: Workers) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     savepoint = bench.savepoint(old)
     target = f"{savepoint.folder}/migrated"

@@ -1,8 +1,8 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink.acceptance import Query, brought
 from airflow_flinkcompat.compat.engines.flink.ranking import expected
+from airflow_flinkcompat.compat.engines.flink.validation import Query, brought
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, ON_VVR
 from airflow_flinkcompat.model import Outcome

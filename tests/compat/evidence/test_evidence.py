@@ -25,9 +25,9 @@ from airflow_flinkcompat.compat.one_sided import RULES as ONE_SIDED
 from airflow_flinkcompat.compat.pages import example_sides, judged
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
-from airflow_flinkcompat.compat.rule import SAFE, Verdict, inferred, measured, together
+from airflow_flinkcompat.compat.rule import SAFE, Verdict, combined, inferred, measured
 from measure import evidence as made
-from measure.flinks import RELEASES, VERSIONS
+from measure.flink_versions import RELEASES, VERSIONS
 from tests import golden
 from tests.nightly import mostly_slow
 from tests.sections import FixtureError
@@ -134,10 +134,10 @@ def test_what_the_vendor_documents_asks_for_no_restore_of_open_source_flink() ->
 
 def test_several_verdicts_hold_together_only_where_each_does() -> None:
     everywhere, newer = measured(Outcome.COMPATIBLE, "w-unchanged"), measured(Outcome.COMPATIBLE, "rj-ttl-hint")
-    assert together([everywhere, newer]).versions == ("2.3",)
+    assert combined([everywhere, newer]).versions == ("2.3",)
     refused = measured(Outcome.INCOMPATIBLE, "w-add-agg")
-    assert together([everywhere, refused, newer]) is refused
-    assert together([everywhere, inferred(Outcome.COMPATIBLE, "it follows")]).on_line("2.3").outcome is (
+    assert combined([everywhere, refused, newer]) is refused
+    assert combined([everywhere, inferred(Outcome.COMPATIBLE, "it follows")]).on_line("2.3").outcome is (
         Outcome.UNKNOWN
     )
 

@@ -12,9 +12,9 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import emission
-from airflow_flinkcompat.compat.engines.flink.acceptance.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
+from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
 from airflow_flinkcompat.connectors import Known, SinkState
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Table

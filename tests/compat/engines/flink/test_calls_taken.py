@@ -10,11 +10,11 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.compat.engines.flink.acceptance.signatures import refused
+from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused
 from airflow_flinkcompat.plan.types import BIGINT, INT, NULL, STRING, UNKNOWN, DataType
 from airflow_flinkcompat.sql import parse_script
 
-FILE = Path(__file__).parents[3] / "fixtures" / "acceptance" / "calls.toml"
+FILE = Path(__file__).parents[3] / "fixtures" / "validation" / "calls.toml"
 RULE = "statement-refused"
 GIVEN = tomllib.loads(FILE.read_text(encoding="utf-8"))
 TABLES: str = GIVEN["tables"]

@@ -10,12 +10,12 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check
-from airflow_flinkcompat.compat.engines.flink.acceptance.casts import fits
+from airflow_flinkcompat.compat.engines.flink.validation.casts import fits
 from airflow_flinkcompat.plan.types import BIGINT, NULL, STRING, UNKNOWN, DataType
 from airflow_flinkcompat.sql import parse_script
 from tests import sections
 
-FILE = Path(__file__).parents[3] / "fixtures" / "acceptance" / "statements.sql"
+FILE = Path(__file__).parents[3] / "fixtures" / "validation" / "statements.sql"
 RULE = "statement-refused"
 
 

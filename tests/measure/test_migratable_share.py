@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from measure.migratable import shares, table
+from measure.migratable_share import shares, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "state-migration.md"
 

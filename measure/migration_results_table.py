@@ -1,6 +1,6 @@
 """The table of ``docs/state-migration.md`` of the migrations that were run, made of the committed results.
 
-``python -m measure.migration_table`` prints it.
+``python -m measure.migration_results_table`` prints it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from measure import results
-from measure.migrating import RIGHT
 from measure.rows import RIGHT as ALONE_RIGHT
 from measure.rows import WRONG as ALONE_WRONG
+from measure.run_migrations import RIGHT
 
 FOLDER = results.FOLDER / "migrations"
 _HEAD = ("run on", "changes", "whole", "in part", "Flink alone: refused", "wrong", "right", "keys", "not right")

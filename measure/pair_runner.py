@@ -145,7 +145,7 @@ def _numbered(side: Side) -> str:
     return f" ({', '.join(f'f{number}' for number in range(len(columns)))})" if columns else ""
 
 
-class Bench:
+class PairRunner:
     """One running cluster and all that was already run on it."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """What share of the measured changes that Flink refuses or restores wrong a rewritten savepoint would keep.
 
-``python -m measure.migratable`` prints the table of ``docs/state-migration.md``, from the compiled plans of the
+``python -m measure.migratable_share`` prints the table of ``docs/state-migration.md``, from the compiled plans of the
 restores on 2.3.
 """
 

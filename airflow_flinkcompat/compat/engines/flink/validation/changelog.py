@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.engines.flink import emission
-from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
-from airflow_flinkcompat.compat.engines.flink.acceptance.tables import value_format
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (

@@ -34,10 +34,10 @@ from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
 from airflow_flinkcompat.state.model import StateKind
 from measure import results
-from measure.bench import Bench, Restored, Savepoint, has_fillers
-from measure.flinks import CACHE, RELEASES
-from measure.migrated_rows import Runs, judged
-from measure.migration_pairs import Migrated, load, load_over_connectors
+from measure.flink_versions import CACHE, RELEASES
+from measure.migration_cases import Migrated, load, load_over_connectors
+from measure.migration_verdict import Runs, judged
+from measure.pair_runner import PairRunner, Restored, Savepoint, has_fillers
 from measure.pairs import Pair, Side
 from measure.progress import MeasureError
 from measure.running import add_arguments, bench_of, beside_flink, deadline, say
@@ -115,7 +115,7 @@ def judged_again(entry: results.Entry, version: str) -> results.Entry:
     return {**entry, "outcome": outcome, "fault": found.fault or None, "keys": found.keys, "told": found.told}
 
 
-def migrated(bench: Bench, change: Migrated, taken: Callable[[Pair], Savepoint]) -> Ending:
+def migrated(bench: PairRunner, change: Migrated, taken: Callable[[Pair], Savepoint]) -> Ending:
     """Migrate the state of one change. Raises MeasureError or another DeployError where it cannot be run."""
     pair = change.pair
     old, new = bench.complete(pair.old), bench.complete(pair.new)
@@ -151,7 +151,7 @@ def migrated(bench: Bench, change: Migrated, taken: Callable[[Pair], Savepoint])
     return _judged(replace(ending, entries=entries, runs=runs), scripts, restored, made)
 
 
-def _migration(bench: Bench, old: Side, new: Side) -> tuple[Migration, tuple[Script, Script]]:
+def _migration(bench: PairRunner, old: Side, new: Side) -> tuple[Migration, tuple[Script, Script]]:
     def script(side: Side, name: str) -> Script:
         return Script(side.script, {**AS_RUN, **dict(side.settings)}, engine="flink", source=name)
 
@@ -199,7 +199,7 @@ def _not_exact(made: Migration, restored: Restored) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m measure.migrating", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m measure.run_migrations", description=__doc__)
     add_arguments(parser)
     parser.add_argument(
         "--connectors", action="store_true", help="changes over Kafka and PostgreSQL, both started here, on Flink 2.3"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from airflow_flinkcompat.compat.engines.flink.acceptance.casts import fits
-from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation.casts import fits
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.plan.nodes import Opaque, Scan, Sink, Table, walk_nodes
 from airflow_flinkcompat.plan.types import Column
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
-from airflow_flinkcompat.compat.engines.flink.acceptance.signatures import refused
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from airflow_flinkcompat import connectors
-from airflow_flinkcompat.compat.engines.flink.acceptance import calls
-from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation import calls
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.plan.expressions import FunctionCall
 from airflow_flinkcompat.plan.nodes import Table

@@ -1,6 +1,6 @@
 """Savepoints of changes as fixtures: the old job's, a template of the new one, and both compiled plans.
 
-``python -m measure.migrations [TITLE …]`` writes those of ``tests/migration/cases.sql`` into
+``python -m measure.migration_fixtures [TITLE …]`` writes those of ``tests/migration/cases.sql`` into
 ``tests/fixtures/migrations`` anew, taken by a real Flink of the newest line.
 """
 
@@ -12,8 +12,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from airflow_flinkcompat.local_flink import LocalFlink
-from measure.bench import CLUSTER, Bench
-from measure.flinks import CACHE, home
+from measure.flink_versions import CACHE, home
+from measure.pair_runner import CLUSTER, PairRunner
 from measure.savepoints import keep
 from tests.migration.cases import load_cases
 
@@ -28,7 +28,7 @@ def main() -> None:
     shutil.rmtree(work, ignore_errors=True)
     with ExitStack() as stack:
         flink = stack.enter_context(LocalFlink(work / "flink", home=home(_NEWEST), slots=4, config=CLUSTER, log=print))
-        bench = stack.enter_context(closing(Bench(flink, work / "data")))
+        bench = stack.enter_context(closing(PairRunner(flink, work / "data")))
         (work / "data").mkdir(parents=True, exist_ok=True)
         for case in load_cases():
             if case.title not in titles:

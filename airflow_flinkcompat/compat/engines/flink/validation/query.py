@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.engines.flink.acceptance import calls, changelog, columns, joins, tables
-from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation import calls, changelog, columns, joins, tables
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.operators import Output
 from airflow_flinkcompat.plan.program import Pipeline, Program

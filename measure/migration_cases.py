@@ -22,7 +22,7 @@ from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.state.migration import MigrationExtent
 from measure import results
 from measure.connector_pairs import load_connector_pairs
-from measure.migratable import ENDINGS
+from measure.migratable_share import ENDINGS
 from measure.pairs import Pair, Side, load_pairs
 from tests.measured import AS_RUN, Restore
 from tests.measured_plans import pairs as measured_pairs

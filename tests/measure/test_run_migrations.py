@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from measure import migrating, results
-from measure.migrated_rows import Columns, Runs, columns_of, fault, keys, matters
-from measure.migration_pairs import load, measured, own_pairs, variants
-from measure.migration_table import files, table
+from measure import results, run_migrations
+from measure.migration_cases import load, measured, own_pairs, variants
+from measure.migration_results_table import files, table
+from measure.migration_verdict import Columns, Runs, columns_of, fault, keys, matters
 from measure.pairs import Pair
 from measure.pairs import Side as Script
 from tests.sections import FixtureError
@@ -181,20 +181,22 @@ def entries(file: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
 def test_nothing_that_was_run_is_wrong(file: Path) -> None:
-    assert {entry["id"]: entry["fault"] for entry in entries(file) if entry["outcome"] != migrating.RIGHT} == {}
+    assert {entry["id"]: entry["fault"] for entry in entries(file) if entry["outcome"] != run_migrations.RIGHT} == {}
     version = results.read(file)["flink"]
-    assert [entry for entry in entries(file) if migrating.judged_again(entry, version) != entry] == [], "judged by rows"
+    assert [entry for entry in entries(file) if run_migrations.judged_again(entry, version) != entry] == [], (
+        "judged by rows"
+    )
     # A rewritten operator whose state makes no difference to these rows would prove nothing.
     untold = [e["id"] for e in entries(file) if "rewritten field by field" in e["states"].values() and not e["told"]]
     assert {*untold} <= NOT_TOLD
 
 
 def test_the_page_shows_what_was_run() -> None:
-    assert table() in PAGE.read_text("utf-8"), "python -m measure.migration_table prints the table of today"
+    assert table() in PAGE.read_text("utf-8"), "python -m measure.migration_results_table prints the table of today"
 
 
 @pytest.mark.slow
 def test_every_measured_restore_that_is_migratable_was_migrated() -> None:
-    path = results.newest("2.3", migrating.NAMES[0])
+    path = results.newest("2.3", run_migrations.NAMES[0])
     assert path is not None
     assert {each.pair.id for each in measured() if not results.holds(path, each.pair)} == NOT_RUN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_flinkcompat.compat.engines.flink.acceptance.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, InputRef, walk
 from airflow_flinkcompat.plan.nodes import Filter, Join, Node, walk_nodes
 
