@@ -91,7 +91,8 @@ class SavepointMigration:
             folder: Path or URI of the folder to write.
 
         Returns:
-            The report, and under ``entries`` the number of entries by operator, with its id, and by state.
+            The report; under ``entries`` the number of entries by operator, with its id, and by state; and under
+            ``sums`` likewise the sums of the hashes of what is kept.
 
         Raises:
             DeployError: It cannot be rewritten, or what was written is not what was read; there is no savepoint then.
@@ -109,13 +110,11 @@ class SavepointMigration:
             raise
         except Exception as error:  # a store raises whatever its own library does
             raise DeployError(f"{folder} cannot be written from here ({type(error).__name__}: {error})") from None
-        entries = {
-            f"{each.made.new.name} {each.made.new.id}": dict(each.entries)
-            for each in written
-            if each.made.new and each.entries
-        }
+        named = [(f"{each.made.new.name} {each.made.new.id}", each) for each in written if each.made.new]
+        entries = {name: dict(each.entries) for name, each in named if each.entries}
+        sums = {name: dict(each.sums) for name, each in named if each.sums}
         self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
-        return {**MigrationReport.of(self._migration).to_dict(), "entries": entries}
+        return {**MigrationReport.of(self._migration).to_dict(), "entries": entries, "sums": sums}
 
     def rehearse(self, savepoint: Snapshot) -> str:
         """Restore the new job with stand-ins for its sinks, and end it again.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,7 +53,7 @@ def verify(
     written: SavepointMetadata | None = None,
     workers: Workers | None = None,
     template: str | None = None,
-) -> None:
+) -> Mapping[str, Mapping[str, str]]:
     """Compares a written savepoint with the one that it was made of.
 
     Of each operator that was rewritten: every key stands in its own key group, every state and its timers have as many
@@ -69,6 +68,10 @@ def verify(
         workers: Who reads; None: this process.
         template: Path or URI of the template; None: headers are not compared.
 
+    Returns:
+        By the id of the new operator and by state the sum, 32 hex digits, of the hashes of all keys and fields that are
+        kept: the same however they lie in files.
+
     Raises:
         MigrationVerificationFailed: Something differs. No job may start from the savepoint.
         SavepointUnreadable: It cannot be read back.
@@ -77,7 +80,7 @@ def verify(
     old = {each.id: each for each in read_metadata(source).operators}
     new = {each.id: each for each in (written or read_metadata(target)).operators}
     wanted = {each.id: each for each in read_metadata(template).operators} if template else {}
-    seed = secrets.randbits(32)
+    sums: dict[str, dict[str, str]] = {}
     for line in migration.of_savepoint({each.id for each in old.values() if each.has_state}):
         if line.old is None or line.new is None or line.keep in (StateAction.IMPOSSIBLE, StateAction.BEGINS):
             continue
@@ -92,13 +95,15 @@ def verify(
             raise MigrationVerificationFailed(f"{line.new.name}: its files have another header than the template's")
         in_groups = kept is not None or before.max_parallelism != after.max_parallelism
         sides = (
-            _Side(source, before.max_parallelism, kept, False, in_groups, seed, slices(line, before, source)),
-            _Side(target, after.max_parallelism, kept, True, in_groups, seed),
+            _Side(source, before.max_parallelism, kept, False, in_groups, slices(line, before, source)),
+            _Side(target, after.max_parallelism, kept, True, in_groups),
         )
         found = [_totals(side, operator, workers) for side, operator in zip(sides, (before, after), strict=True)]
         for name in sorted({*found[0], *found[1]}):
             if found[0].get(name, _Total()) != found[1].get(name, _Total()):
                 raise MigrationVerificationFailed(f"{line.new.name}: what is kept of its state {name} differs")
+        sums[line.new.id] = {name: f"{total.sum:032x}" for name, total in sorted(found[1].items())}
+    return sums
 
 
 def _headers(path: str, operator: OperatorState) -> set[bytes]:
@@ -155,7 +160,6 @@ class _Side:
         line: What was to become of the operator; None: nothing but its place changed.
         new: Whether it is the written one.
         in_groups: Whether keys are rows, each of which must stand in its group.
-        seed: Of the hashes, the same of both.
         slices: Of the old one, by which windows its entries go in the written one; None: by the same.
     """
 
@@ -164,7 +168,6 @@ class _Side:
     line: OperatorMigration | None
     new: bool
     in_groups: bool
-    seed: int
     slices: StoredSlices | None = None
 
 
@@ -179,12 +182,12 @@ def _totals(side: _Side, operator: OperatorState, workers: Workers) -> Mapping[s
             both.sum = (both.sum + total.sum) & _SUM
             for key, value in total.merged.items():
                 both.add(key, value, mergers.get(name, _either))
-    return {name: _summed(total, side.seed) for name, total in totals.items()}
+    return {name: _summed(total) for name, total in totals.items()}
 
 
-def _summed(total: _Total, seed: int) -> _Total:
+def _summed(total: _Total) -> _Total:
     """The same as if each key had come once."""
-    found = (mmh3.mmh3_x64_128_uintdigest(key + value, seed) for key, value in total.merged.items())
+    found = (mmh3.mmh3_x64_128_uintdigest(key + value) for key, value in total.merged.items())
     return _Total(total.entries + len(total.merged), (total.sum + sum(found)) & _SUM)
 
 
@@ -272,10 +275,10 @@ def _count(
                 parts = StoredKey.read(told, False)
                 times, row = rows(parts.rest, value)
                 total.entries += times
-                total.sum += times * hashed(parts.row + row, side.seed)
+                total.sum += times * hashed(parts.row + row)
             else:
                 total.entries += 1
-                total.sum += hashed(named_key + kept(value), side.seed)
+                total.sum += hashed(named_key + kept(value))
 
 
 def _key(side: _Side) -> RowChange | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 
 from upath import UPath
@@ -49,10 +49,12 @@ class WrittenState:
     Attributes:
         made: What became of it.
         entries: The number of entries by state, of an operator that was rewritten.
+        sums: By state the sum of the hashes of what is kept, as :func:`verify` returns it; empty where it did not run.
     """
 
     made: OperatorMigration
     entries: Mapping[str, int]
+    sums: Mapping[str, str] = field(default_factory=dict)
 
 
 def migrate_savepoint(
@@ -79,9 +81,9 @@ def migrate_savepoint(
     run = _Writing(source, template, target, now, workers)
     with run.target:
         metadata, written = run.write(migration)
-        verify(source, target, migration, parse_metadata(metadata.to_bytes()), run.workers, template)
+        sums = verify(source, target, migration, parse_metadata(metadata.to_bytes()), run.workers, template)
         run.target.publish(metadata)
-    return written
+    return tuple(replace(each, sums=sums.get(each.made.new.id if each.made.new else "", {})) for each in written)
 
 
 def write_migrated(source: str, template: str, target: str, migration: Migration, now: int) -> tuple[WrittenState, ...]:

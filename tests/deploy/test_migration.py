@@ -52,6 +52,9 @@ def test_it_says_what_is_kept_and_writes_it(tmp_path: Path, monkeypatch: pytest.
     assert "    begins now MAX(d)" in said
     kept = made.write(str(ADDED / "old"), f"{tmp_path}/new")
     assert (kept["kept"], [each.split()[0] for each in kept["entries"]]) == ("partial", ["global-window-aggregate"])
+    (sums,) = kept["sums"].values()
+    assert {len(each) for each in sums.values()} == {32}
+    assert set(*map(set, kept["entries"].values())) <= set(sums)
     assert read_metadata(f"{tmp_path}/new").operators
     assert said[-1].endswith("entries rewritten, read back and equal")
     assert made.rehearse("anything") == "not rehearsed"
