@@ -132,6 +132,7 @@ def test_a_gateway_that_is_away_begins_one_run_which_goes_on_when_it_is_back(fle
     assert fleet.client.runs(dag_id) == [run]
 
 
+@pytest.mark.nightly
 def test_the_check_waits_in_the_triggerer_while_the_gateway_is_away(fleet: Fleet) -> None:
     dag_id = fleet.add("triggered", TRIGGERED)
     fleet.propose("triggered")
