@@ -150,13 +150,13 @@ class DdlParser(QueryParser):
         return True if self.match_words("ENFORCED") else None
 
     def _parse_column_definition(self) -> exp.Expr:
-        name = self.require_identifier()
+        name, compound = self.require_identifier(), False
         while self._match(TokenType.DOT):
-            self.require_identifier()  # of a.b Flink's parser takes a and leaves the rest out
+            compound = bool(self.require_identifier())  # of a.b Flink's parser takes a and leaves the rest out
         if self._match(TokenType.ALIAS):
             expression = self.require_expression()
             return nodes.ComputedColumn(this=name, expression=expression, comment=self.parse_comment())
-        if self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
+        if self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN) and not compound:
             return name  # CREATE TABLE t (b, a) AS SELECT … only reorders
         kind = self.require_type()
         if self.match_words("METADATA"):

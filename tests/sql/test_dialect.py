@@ -285,6 +285,7 @@ def test_a_table_keeps_its_kinds_of_columns_apart() -> None:
         *("SELECT MAX(a HAVING MAX b) FROM t", "SELECT f(a ORDER BY b LIMIT 1) FROM t", "SELECT a.*EXCLUDE (b) FROM a"),
         *("SET a = b--c", "SET a = /x//y", "ADD JAR /opt/x.jar", "SELECT a FROM t AS (b)", "SELECT a AS (b, c) FROM t"),
         *("SELECT a FROM t TABLESAMPLE (1)", "SELECT TOP 1 a FROM t", "DELETE", "EXECUTE STATEMENT SET BEGIN INSERT"),
+        "CREATE TABLE t (a STRING, items . INT, b INT) WITH ('connector' = 'print')",
     ],
 )
 def test_what_flink_cannot_read_is_an_error(text: str) -> None:
