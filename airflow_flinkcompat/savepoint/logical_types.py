@@ -23,7 +23,7 @@ _WORDS = {
 logging.getLogger("javaobj").setLevel(logging.CRITICAL)
 
 
-class _Stream(io.BytesIO):
+class _CheckedStream(io.BytesIO):
     """Says that it has ended, where the library would take the rest for the whole of a text."""
 
     def read(self, size: int | None = -1) -> bytes:
@@ -45,7 +45,7 @@ def read_object(reader: DataReader) -> Any:
     Raises:
         SavepointUnreadable: There is none, or it is damaged.
     """
-    stream = _Stream(reader.content[reader.at :])
+    stream = _CheckedStream(reader.content[reader.at :])
     try:
         found = javaobj.load(stream, ignore_remaining_data=True)
     except Exception as error:  # the library raises whatever it comes upon
