@@ -12,7 +12,7 @@ CREATE TABLE orders (
   'path' = '${LIVE}',
   'source.monitor-interval' = '300 ms',
   'format' = 'csv',
-  'csv.ignore-parse-errors' = 'true', 'csv.allow-comments' = 'true'
+  'csv.ignore-parse-errors' = 'true', 'csv.null-literal' = 'n/a'
 );
 
 CREATE TABLE totals (
