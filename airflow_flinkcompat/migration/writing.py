@@ -119,8 +119,8 @@ class _Writing:
         self._source, self._template, self._now = source, template, now
         self.target = TargetFolder(UPath(_plain(target)))
         self.workers = workers or LocalWorkers(self.target.disk)
-        self._old = {each.id: each for each in read_metadata(source).operators}
         self._head = read_metadata(source)
+        self._old = {each.id: each for each in self._head.operators}
         self._new = read_metadata(template)
         self._copied: dict[str, StateFile] = {}
 

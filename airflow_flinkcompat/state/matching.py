@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.parts import means, stored_fields
 
 HOLD_ROWS = frozenset(
@@ -89,7 +89,7 @@ def meant_keys(spec: StateSpec) -> Counter[object]:
     return Counter(means(known_layout(spec).key))
 
 
-def states_for(new: StateSpec, pool: Iterable[StateSpec], *, jobs: tuple[JobState, JobState]) -> list[StateSpec]:
+def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set[str]]) -> list[StateSpec]:
     """The old states from which a new one may go on, by the sinks that the results of both reach.
 
     A sink that had results of an operator goes on with the state behind them. One that comes to a job never had them:
@@ -98,7 +98,7 @@ def states_for(new: StateSpec, pool: Iterable[StateSpec], *, jobs: tuple[JobStat
     Args:
         new: What an operator, a source or a sink of the new job keeps.
         pool: What those of the old job keep.
-        jobs: All states of the old job and of the new one.
+        sinks: All sinks of the old job, and all of the new one.
 
     Returns:
         Of an operator those that share a sink with it, or whose sinks have all gone where its own have all come; those
@@ -106,7 +106,7 @@ def states_for(new: StateSpec, pool: Iterable[StateSpec], *, jobs: tuple[JobStat
     """
     if new.kind is not StateKind.OPERATOR:
         return list(pool)
-    before, after = (frozenset().union(*(spec.sinks for spec in job.specs)) for job in jobs)
+    before, after = sinks
     found = [
         old
         for old in pool

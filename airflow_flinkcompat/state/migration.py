@@ -241,10 +241,12 @@ def migration(
         *((partial(_shared, step=step), aggregations) for step in (carried, *to_rewrite)),
         *((step, left) for step in (*on_request, _impossible)),
     )
+    sinks = tuple(frozenset().union(*(spec.sinks for spec in job.specs)) for job in (old, new))
     for step, pool in steps:
         for place, spec in enumerate(new.specs):
-            candidates = states_for(spec, pool, jobs=(old, new))
-            if place not in found and (line := next(step(spec, candidates), None)) is not None:
+            if place in found:
+                continue
+            if (line := next(step(spec, states_for(spec, pool, sinks=sinks)), None)) is not None:
                 found[place] = line
                 if line.old in left:
                     left.remove(line.old)
