@@ -115,7 +115,7 @@ class FlinkHook(BaseHook):
 
         place = f"connection {self.flink_conn_id!r}"
         lookup = connection_lookup(self.get_connection)
-        access = Access(self._address, self.access, place, lookup, mask_in_logs)
+        access = Access(self._address, self.access, place, lookup, mask_in_logs, self.get_hook)
         try:
             return target_class(self.target_name).connect(access)
         except DeployError as error:

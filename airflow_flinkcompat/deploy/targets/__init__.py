@@ -31,7 +31,9 @@ class Access:
     ``address`` gives the URL of what a target asks for (``gateway``, ``jobmanager``), or raises. ``settings``:
     credentials, certificates, proxy and whatever else a target reads, secrets included; None: the environment's.
     ``place`` (``connection 'flink_default'``) is for messages. ``lookup`` gives the value of a placeholder; None: no
-    connections are known. ``on_secret`` is told every secret that the settings hold, before it is used.
+    connections are known. ``on_secret`` is told every secret that the settings hold, before it is used. ``hook`` gives
+    Airflow's hook of another connection by its id, for a platform whose own provider knows how it is reached
+    (``kubernetes``, ``aws``); None: outside of Airflow.
     """
 
     address: Callable[[str], str]
@@ -39,6 +41,7 @@ class Access:
     place: str = "the environment"
     lookup: Lookup | None = None
     on_secret: Callable[[str], None] = lambda _: None
+    hook: Callable[[str], Any] | None = None
 
 
 @dataclass(frozen=True)
