@@ -10,7 +10,7 @@ from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
 from airflow_flinkcompat.deploy.flink.rest import RestClient
 from airflow_flinkcompat.deploy.flink.state_faults import refusal
-from airflow_flinkcompat.deploy.flink.statements import relocate, resolve_settings
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, relocate, resolve_settings
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import (
     AnyPlaceholder,
@@ -33,12 +33,18 @@ class SubmittedBefore(TargetError):
 
 
 class ScriptRunner:
-    """Runs statements. What ``lookup`` answers is masked in every message of ``clients``."""
+    """Runs statements. What ``lookup`` answers is masked in every message of ``clients``, and by ``redactor``."""
 
     def __init__(self, lookup: Lookup, *clients: RestClient) -> None:
         self._lookup = lookup
-        self._clients = clients
+        self._clients = list(clients)
         self._warned: set[str] = set()
+        self.redactor = Redactor()
+
+    def add_client(self, client: RestClient) -> None:
+        """Have the messages of one more client masked."""
+        client.redactor |= self.redactor
+        self._clients.append(client)
 
     def run(
         self,
@@ -71,6 +77,15 @@ class ScriptRunner:
                 raise SubmittedBefore(refused) from None
             raise refusal(refused, error.reason) if submits else TargetError(refused) from None
 
+    def script(self, job: JobSpec) -> str:
+        """The script of a job with its placeholders resolved. Raises ScriptRefused, TargetError."""
+        try:
+            resolved = resolve_placeholders(job.script, self.resolve)
+        except ScriptError as error:
+            raise ScriptRefused(f"{job.source}: {error}") from None
+        self.register(resolved.redactor)
+        return resolved.text
+
     def settings(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Settings with their placeholders resolved. Raises ScriptRefused, TargetError."""
         resolved = resolve_settings(settings, self.resolve)
@@ -98,5 +113,6 @@ class ScriptRunner:
         for name in set(redactor.too_short) - self._warned:
             self._warned.add(name)
             _log.warning("%s", Redactor(too_short=(name,)).warnings[0])
+        self.redactor |= redactor
         for client in self._clients:
             client.redactor |= redactor

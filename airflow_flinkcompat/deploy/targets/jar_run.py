@@ -18,13 +18,12 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerEr
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import Endpoint
 from airflow_flinkcompat.deploy.flink.state_faults import refusal
-from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, prepare_job
+from airflow_flinkcompat.deploy.flink.statements import prepare_job
 from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import Lookup, resolve_placeholders
-from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.secrets import Lookup
 
 _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400
@@ -72,7 +71,7 @@ class JobManagerTarget(JobManagerJobs):
         ref = self.job_of_request(request_id)
         run = {
             "entryClass": _DRIVER,
-            "programArgsList": ["--script", self._resolved(job)],
+            "programArgsList": ["--script", self._runner.script(job)],
             "jobId": ref,
             "flinkConfiguration": self._runner.settings(job.settings),
             # Unclaimed state is never dropped silently, and NO_CLAIM leaves the savepoint to us: a rollback needs it.
@@ -107,14 +106,6 @@ class JobManagerTarget(JobManagerJobs):
         with suppress(Overdue):  # the JobManager says itself why it cannot be stopped
             poll(lambda: self.status(job), _comes_up, timeout=_UP_SECONDS)
         return super().stop(job, request_id, directory)
-
-    def _resolved(self, job: JobSpec) -> str:
-        try:
-            resolved = resolve_placeholders(job.script, self._runner.resolve)
-        except ScriptError as error:
-            raise ScriptRefused(f"{job.source}: {error}") from None
-        self._runner.register(resolved.redactor)
-        return resolved.text
 
     def _run(self, run: dict[str, Any]) -> str | None:
         """Run a class by a jar that is there for this call only; the job it made. Raises JobManagerError."""

@@ -1,0 +1,206 @@
+"""The API server, as far as the custom resources of Flink need it: each write is validated strictly."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+from urllib3.exceptions import HTTPError
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
+from airflow_flinkcompat.deploy.targets import Access
+
+GROUP, VERSION = "flink.apache.org", "v1beta1"
+API_VERSION = f"{GROUP}/{VERSION}"
+PLURALS = {"FlinkSessionJob": "flinksessionjobs", "FlinkDeployment": "flinkdeployments"}
+_MANAGER = "flinkcompat"
+_STRICT = {"field_manager": _MANAGER, "field_validation": "Strict"}
+_NOT_FOUND, _CONFLICT = 404, 409
+_TIMEOUT_SECONDS = 30.0
+
+
+class Conflict(ApiError):
+    """The resource is not as it was read any more, or is there already."""
+
+
+def connect(access: Access) -> client.ApiClient:
+    """A client of the API server.
+
+    Args:
+        access: Its settings may name an Airflow connection of type ``kubernetes`` (``kubernetes_conn_id``).
+
+    Returns:
+        The client of that connection; without one as ``kubectl`` would find it, else as a pod of the cluster does.
+
+    Raises:
+        DeployError: Neither is there, or the connection cannot be used.
+    """
+    conn_id = (access.settings or {}).get("kubernetes_conn_id")
+    try:
+        if conn_id and access.hook is None:
+            raise DeployError(f"{access.place}: kubernetes_conn_id {conn_id!r} can be opened in Airflow only")
+        if conn_id and access.hook is not None:
+            return access.hook(str(conn_id)).get_conn()
+        found = client.Configuration()
+        config.load_config(client_configuration=found)
+        return client.ApiClient(found)
+    except DeployError:
+        raise
+    except ConfigException as error:
+        raise DeployError(
+            f"{access.place} names no kubernetes_conn_id, and no cluster is configured here: {error}. Set it to an "
+            "Airflow connection of type kubernetes, or set KUBECONFIG"
+        ) from None
+    except Exception as error:  # whatever a connection's settings, or a cloud's own login, raise
+        raise DeployError(f"{access.place}: connection {conn_id!r} cannot be used: {error}") from None
+
+
+class KubernetesApi:
+    """Custom resources of Flink, ConfigMaps and Secrets of one namespace.
+
+    Every method raises ApiError; ``unanswered`` tells that no answer came.
+    """
+
+    def __init__(self, api_client: client.ApiClient, namespace: str) -> None:
+        self._client = api_client
+        self._custom = client.CustomObjectsApi(api_client)
+        self._core = client.CoreV1Api(api_client)
+        self.namespace = namespace
+
+    @property
+    def place(self) -> str:
+        """The address of the API server."""
+        return str(self._client.configuration.host)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def find(self, kind: str, name: str) -> dict[str, Any] | None:
+        """A resource as it is now; None where there is none of this name."""
+        try:
+            return self._flink("get", kind, name=name)
+        except ApiError as error:
+            if error.status == _NOT_FOUND and name in error.reason:  # not: the operator is not installed
+                return None
+            raise
+
+    def all(self, kind: str, label: str | None = None) -> list[dict[str, Any]]:
+        """Every resource of a kind, or those of one ``label`` (``key=value``)."""
+        found: list[dict[str, Any]] = self._flink("list", kind, **({"label_selector": label} if label else {}))["items"]
+        return found
+
+    def create(self, body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """Create a resource. Raises Conflict: one of this name is there."""
+        return self._flink("create", body["kind"], body=body, **_STRICT, **_dry(dry_run))
+
+    def patch(self, kind: str, name: str, patch: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """Merge a patch into a resource. Raises Conflict: ``metadata.resourceVersion`` in it is not the present one."""
+        return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
+
+    def delete(self, kind: str, name: str) -> None:
+        """Have a resource deleted; its operator has the last word on when it is gone."""
+        try:
+            self._flink("delete", kind, name=name)
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+
+    def keep_script(self, name: str, files: Mapping[str, str], labels: Mapping[str, str], *, secret: bool) -> None:
+        """Keep files in a Secret or ConfigMap that never changes; one of this name is there already, or is made."""
+        metadata = {"name": name, "labels": dict(labels)}
+        try:
+            if secret:
+                data = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}
+                body = {"metadata": metadata, "immutable": True, "data": data}
+                self._call(self._core.create_namespaced_secret, self.namespace, body)
+            else:
+                body = {"metadata": metadata, "immutable": True, "data": dict(files)}
+                self._call(self._core.create_namespaced_config_map, self.namespace, body)
+        except Conflict:
+            pass
+
+    def kept_script(self, name: str, key: str) -> str | None:
+        """A file of a ConfigMap; None where there is none."""
+        try:
+            found = self._call(self._core.read_namespaced_config_map, name, self.namespace)
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+        text = (found.data or {}).get(key)
+        return None if text is None else str(text)
+
+    def drop_scripts(self, label: str, keep: str) -> None:
+        """Delete the Secrets and ConfigMaps of a ``label`` whose names do not stand in the text ``keep``."""
+        for found, drop in (
+            (self._core.list_namespaced_config_map, self._core.delete_namespaced_config_map),
+            (self._core.list_namespaced_secret, self._core.delete_namespaced_secret),
+        ):
+            for each in self._call(found, self.namespace, label_selector=label).items:
+                if each.metadata.name not in keep:
+                    self._call(drop, each.metadata.name, self.namespace)
+
+    def service(self, name: str, port: str) -> Endpoint:
+        """How a service is reached through the API server's proxy, so that this connection is enough."""
+        settings = self._client.configuration
+        url = f"{settings.host}/api/v1/namespaces/{self.namespace}/services/{name}:{port}/proxy"
+        token = settings.get_api_key_with_prefix("authorization")
+        verify: ssl.SSLContext | bool = bool(settings.verify_ssl)
+        if settings.verify_ssl and (settings.ssl_ca_cert or settings.cert_file):
+            verify = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+        if settings.cert_file:
+            context = verify if isinstance(verify, ssl.SSLContext) else _unverified()
+            context.load_cert_chain(settings.cert_file, settings.key_file)
+            verify = context
+        return Endpoint(
+            url,
+            headers={"Authorization": token} if token else {},
+            verify=verify,
+            timeout=_TIMEOUT_SECONDS,
+            proxy=httpx.Proxy(settings.proxy) if settings.proxy else None,
+        )
+
+    def _flink(self, verb: str, kind: str, **more: Any) -> dict[str, Any]:
+        call = getattr(self._custom, f"{verb}_namespaced_custom_object")
+        given = {"group": GROUP, "version": VERSION, "namespace": self.namespace, "plural": PLURALS[kind]}
+        found: dict[str, Any] = self._call(call, **given, **more)
+        return found
+
+    def _call(self, call: Any, *given: Any, **more: Any) -> Any:
+        try:
+            return call(*given, **more, _request_timeout=_TIMEOUT_SECONDS)
+        except ApiException as error:
+            reason = _said(error)
+            message = f"the Kubernetes API at {self.place} answered {error.status}: {reason}"
+            # Of a request that its proxy or itself did not bring to an end, nobody knows what became.
+            status = None if error.status in (0, 500, 502, 503, 504) else error.status
+            raise (Conflict if status == _CONFLICT else ApiError)(message, status, reason) from None
+        except HTTPError as error:
+            raise ApiError(f"the Kubernetes API at {self.place} does not answer ({type(error).__name__})") from None
+
+
+def _dry(dry_run: bool) -> dict[str, str]:
+    return {"dry_run": "All"} if dry_run else {}
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _said(error: ApiException) -> str:
+    """The server's own words: the message of its ``Status``."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        return str(error.reason or "no reason given")

@@ -1,0 +1,228 @@
+"""The manifest a deployment is made of, and how the script travels in it.
+
+A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML, in whose ``spec.job.args`` one placeholder says
+where the script stands: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner that comes with
+this package) or ``{script_uri}`` (a file, mounted from a ConfigMap or, with resolved placeholders, from a Secret).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import copy
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import yaml
+from upath import UPath
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURALS
+from airflow_flinkcompat.sql import parse_script
+
+DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
+SCRIPT_FILE = "script.sql"
+_MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
+_CONTAINER = "flink-main-container"
+_PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", "{script_uri}")
+_LARGEST_BYTES = 300_000
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a resource is made of where there is none yet, and where its script stands.
+
+    ``args``: as the manifest has them, with the placeholder. ``spec``: of the whole resource.
+    """
+
+    kind: str
+    spec: Mapping[str, Any]
+    args: tuple[str, ...]
+    metadata: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], place: str) -> Manifest:
+        """The manifest that a connection gives: ``manifest`` (YAML, or a path of it), or ``session_cluster`` alone.
+
+        Args:
+            settings: The extra of the connection.
+            place: Names the connection in errors.
+
+        Returns:
+            The manifest; of ``session_cluster`` alone a session job that Flink's own ``SqlDriver`` runs.
+
+        Raises:
+            DeployError: Neither is given, or it cannot be used.
+        """
+        given, cluster = settings.get("manifest"), settings.get("session_cluster")
+        if given:
+            return cls._read(given, f"{place}: manifest")
+        if not cluster:
+            raise DeployError(
+                f"{place}: the target kubernetes needs session_cluster (the name of a FlinkDeployment that runs jobs), "
+                "or manifest (a FlinkSessionJob or FlinkDeployment in YAML, or a path of one)"
+            )
+        job = {"entryClass": DRIVER, "args": ["--script", "{script}"]}
+        return cls("FlinkSessionJob", {"deploymentName": str(cluster), "job": job}, tuple(job["args"]), {})
+
+    @classmethod
+    def _read(cls, given: object, place: str) -> Manifest:
+        try:
+            document = given
+            if isinstance(given, str):
+                text = given if "\n" in given else UPath(given).read_text("utf-8")
+                document = yaml.safe_load(text)
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise DeployError(f"{place} cannot be read: {error}") from None
+        if not isinstance(document, Mapping) or document.get("kind") not in PLURALS:
+            raise DeployError(f"{place} is no {' or '.join(PLURALS)}")
+        spec = dict(document.get("spec") or {})
+        args = tuple(str(each) for each in (spec.get("job") or {}).get("args") or ())
+        if sum(arg.count(each) for arg in args for each in _PLACEHOLDERS) != 1:
+            raise DeployError(
+                f"{place}: one of spec.job.args has to say where the script stands, by one of "
+                f"{', '.join(_PLACEHOLDERS)}"
+            )
+        found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}))
+        if found.mounts and found.kind == "FlinkSessionJob":
+            raise DeployError(
+                f"{place}: {{script_uri}} mounts a file into the JobManager, which a FlinkSessionJob does not have of "
+                "its own: use {script} or {statements}, or a FlinkDeployment"
+            )
+        return found
+
+    @property
+    def mounts(self) -> bool:
+        """Whether the script is a file in the JobManager."""
+        return any("{script_uri}" in arg for arg in self.args)
+
+    @property
+    def flink_version(self) -> str | None:
+        """The version of Flink that it names (``v1_20`` is 1.20); None: it names none, as a session job."""
+        found = re.fullmatch(r"v(\d+)_(\d+)", str(self.spec.get("flinkVersion", "")))
+        return f"{found[1]}.{found[2]}" if found else None
+
+    def file_of(self, name: str, text: str) -> str:
+        """The name of the ConfigMap or Secret that keeps a script: another text has another one."""
+        return f"{name}-sql-{sha256(text.encode()).hexdigest()[:12]}"
+
+    def with_script(self, name: str, text: str, base: Mapping[str, Any], *, secret: bool) -> dict[str, Any]:
+        """A spec that runs a script.
+
+        Args:
+            name: The resource.
+            text: The script as Flink is to run it.
+            base: The spec that it is put into: that of the manifest, or of the resource as it is.
+            secret: Whether its file is kept in a Secret, not in a ConfigMap.
+
+        Returns:
+            The whole spec.
+
+        Raises:
+            ScriptRefused: The script is too large to travel so.
+        """
+        spec: dict[str, Any] = copy.deepcopy(dict(base))
+        job = {**(spec.get("job") or {}), "args": self._filled(text)}
+        for key in ("entryClass", "jarURI"):
+            if key in (self.spec.get("job") or {}):
+                job[key] = self.spec["job"][key]
+        if sum(len(arg.encode()) for arg in job["args"]) > _LARGEST_BYTES:
+            raise ScriptRefused(
+                f"the script has more than {_LARGEST_BYTES // 1000} kB, and the resource keeps it several times: let "
+                "it travel as a file, by {script_uri} in the manifest of a FlinkDeployment"
+            )
+        spec["job"] = job
+        if self.mounts:
+            spec["podTemplate"] = _mounting(spec.get("podTemplate") or {}, self.file_of(name, text), secret=secret)
+        return spec
+
+    def _filled(self, text: str) -> list[str]:
+        def filled(arg: str) -> str:
+            arg = arg.replace("{script_base64}", _base64(text))
+            arg = arg.replace("{script_uri}", f"file://{_MOUNT}/{SCRIPT_FILE}")
+            if "{statements}" in arg:
+                arg = arg.replace("{statements}", statements_of(text))
+            return arg.replace("{script}", text)
+
+        return [filled(arg) for arg in self.args]
+
+    def script_of(self, args: Iterable[str]) -> str | None:
+        """The script that arguments hold; None where they are others than the manifest's, or hold none."""
+        given = tuple(args)
+        if len(given) != len(self.args):
+            return None
+        for template, arg in zip(self.args, given, strict=True):
+            placeholder = next((each for each in _PLACEHOLDERS if each in template), None)
+            if placeholder is None:
+                if template != arg:
+                    return None
+                continue
+            before, _, after = template.partition(placeholder)
+            if not (arg.startswith(before) and arg.endswith(after)) or placeholder in ("{script_uri}", "{statements}"):
+                return None
+            found = arg[len(before) : len(arg) - len(after)]
+            return found if placeholder == "{script}" else _text_of(found)
+        return None
+
+    def document(self, name: str, spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """A resource to create."""
+        merged = {**self.metadata, **metadata, "name": name}
+        for key in ("labels", "annotations"):
+            merged[key] = {**(self.metadata.get(key) or {}), **(metadata.get(key) or {})}
+        return {"apiVersion": API_VERSION, "kind": self.kind, "metadata": merged, "spec": dict(spec)}
+
+
+def statements_of(script: str) -> str:
+    """The statements of a script as the runner of this package takes them: base64 each, apart by commas."""
+    return ",".join(_base64(each.text) for each in parse_script(script, "<script>").statements)
+
+
+def require_name(name: str) -> str:
+    """The name of a resource. Raises ScriptRefused: Kubernetes would not take it."""
+    if not _NAME.fullmatch(name):
+        raise ScriptRefused(
+            f"{name!r} cannot be the name of a Kubernetes resource of Flink (small letters, digits and '-', 45 at "
+            "most): give the deployment such a name"
+        )
+    return name
+
+
+def _mounting(template: Mapping[str, Any], file: str, *, secret: bool) -> dict[str, Any]:
+    """The pod template with the script's file in it, beside whatever else it has."""
+    found: dict[str, Any] = copy.deepcopy(dict(template))
+    pod = found.setdefault("spec", {})
+    source = {"secret": {"secretName": file}} if secret else {"configMap": {"name": file}}
+    others = [each for each in pod.get("volumes") or () if each.get("name") != _VOLUME]
+    pod["volumes"] = [*others, {"name": _VOLUME, **source}]
+    containers = pod.setdefault("containers", [])
+    main = next((each for each in containers if each.get("name") == _CONTAINER), None)
+    if main is None:
+        main = {"name": _CONTAINER}
+        containers.append(main)
+    mounts = [each for each in main.get("volumeMounts") or () if each.get("name") != _VOLUME]
+    main["volumeMounts"] = [*mounts, {"name": _VOLUME, "mountPath": _MOUNT, "readOnly": True}]
+    return found
+
+
+def mounted_file(spec: Mapping[str, Any]) -> str | None:
+    """The ConfigMap from which a spec mounts its script; None: it mounts none, or a Secret."""
+    volumes = ((spec.get("podTemplate") or {}).get("spec") or {}).get("volumes") or ()
+    ours: Mapping[str, Any] = next((each for each in volumes if each.get("name") == _VOLUME), {})
+    found = (ours.get("configMap") or {}).get("name")
+    return None if found is None else str(found)
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _text_of(encoded: str) -> str | None:
+    try:
+        return base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None

@@ -1,0 +1,398 @@
+"""A small API server with an operator behind it, in memory, for tests below the edge of a real one.
+
+It validates strictly by the operator's own resource definitions, keeps generation, resourceVersion and status apart,
+and answers a stale resourceVersion with 409. Its operator (of 1.7 or 1.10) brings resources about each time one is
+read; its JobManager is reached through the proxy of a service, as the real one.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import threading
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import jsonschema
+import yaml
+from werkzeug import Request, Response
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare
+from airflow_flinkcompat.local_flink.jars import fetch
+
+_CUSTOM = re.compile(
+    r"/apis/flink\.apache\.org/v1beta1/namespaces/(?P<namespace>[^/]+)/(?P<plural>\w+)(?:/(?P<name>[^/]+))?"
+)
+_CORE = re.compile(r"/api/v1/namespaces/[^/]+/(?P<plural>configmaps|secrets)(?:/(?P<name>[^/]+))?")
+_PROXY = re.compile(r"/api/v1/namespaces/[^/]+/services/(?P<service>[^/:]+)-rest:rest/proxy(?P<path>/.*)")
+_MISFIT = (
+    "org.apache.flink.util.FlinkException: JobMaster for job failed.\n\tat org.apache.flink.runtime.A.b(A.java:1)\n"
+    "Caused by: java.lang.IllegalStateException: Failed to rollback to checkpoint/savepoint {path}. Cannot map "
+    "checkpoint/savepoint state for operator a1 to the new program"
+)
+
+
+@cache
+def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
+    """The schema of each kind by its plural, closed where the definition is: a field it lacks is no field."""
+    found = {}
+    with zipfile.ZipFile(fetch(f"flink-kubernetes-operator-api-{version}")) as jar:
+        for plural in ("flinksessionjobs", "flinkdeployments"):
+            definition = yaml.safe_load(jar.read(f"META-INF/fabric8/{plural}.flink.apache.org-v1.yml"))
+            (served,) = definition["spec"]["versions"]
+            properties = served["schema"]["openAPIV3Schema"]["properties"]
+            found[plural] = _closed(properties["spec"])
+    return found
+
+
+def _closed(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _closed(value) if key != "properties" else value for key, value in schema.items()}
+    if "properties" in schema:
+        found["properties"] = {key: _closed(value) for key, value in schema["properties"].items()}
+        if not schema.get("x-kubernetes-preserve-unknown-fields"):
+            found.setdefault("additionalProperties", False)
+    if schema.get("x-kubernetes-int-or-string"):
+        found.pop("anyOf", None)
+        found["type"] = ["integer", "string"]
+    return found
+
+
+@dataclass
+class FlinkJob:
+    """A job of the cluster; ``restored``: the savepoint it began with."""
+
+    id: str
+    name: str
+    state: str = "RUNNING"
+    restored: str | None = None
+    failure: str = ""
+
+
+@dataclass
+class Flink:
+    """The cluster behind the operator. ``misfits``: names of jobs whose next savepoint does not fit."""
+
+    jobs: dict[str, FlinkJob] = field(default_factory=dict)
+    savepoints: list[str] = field(default_factory=list)
+    misfits: set[str] = field(default_factory=set)
+
+    def submit(self, spec: Mapping[str, Any], savepoint: str | None) -> FlinkJob:
+        """Start the script of a resource. Raises DeployError, as Flink does for one it cannot plan."""
+        args = spec["job"]["args"]
+        prepared = prepare(args[args.index("--script") + 1])
+        name = prepared.job_name or spec.get("flinkConfiguration", {}).get(JOB_NAME, "insert-into")
+        if savepoint is not None and savepoint not in self.savepoints:
+            raise DeployError(f"java.io.FileNotFoundException: no savepoint at {savepoint}")
+        job = FlinkJob(uuid.uuid4().hex, name, restored=savepoint)
+        if savepoint is not None and name in self.misfits:
+            self.misfits.discard(name)
+            job.state, job.restored, job.failure = "FAILED", None, _MISFIT.format(path=savepoint)
+        self.jobs[job.id] = job
+        return job
+
+    def stop(self, job: FlinkJob) -> str:
+        """Take a savepoint and end the job."""
+        self.savepoints.append(f"file:/savepoints/savepoint-{len(self.savepoints) + 1}")
+        job.state = "FINISHED"
+        return self.savepoints[-1]
+
+    def page(self, path: str) -> Any:
+        """A page of the JobManager's REST API; None: it has none such."""
+        if path == "/config":
+            return {"flink-version": "2.3.0", "refresh-interval": 0}
+        if path == "/jobmanager/config":
+            return []
+        if path == "/jobs/overview":
+            return {"jobs": [{"jid": each.id, "name": each.name, "state": each.state} for each in self.jobs.values()]}
+        found = re.fullmatch(r"/jobs/([0-9a-f]{32})(/.*)?", path)
+        job = self.jobs.get(found[1]) if found else None
+        if found is None or job is None:
+            return None
+        entries = [{"timestamp": 1, "stacktrace": job.failure}] if job.failure else []
+        restored = {"external_path": job.restored, "id": 1} if job.restored else None
+        return {
+            None: {
+                "jid": job.id,
+                "name": job.name,
+                "state": job.state,
+                "job-type": "STREAMING",
+                "vertices": [{"id": "v", "name": "Source", "parallelism": 1, "status": job.state}],
+            },
+            "/status": {"status": job.state},
+            "/exceptions": {"exceptionHistory": {"entries": entries}},
+            "/checkpoints": {"counts": {"completed": 1, "total": 1}, "latest": {"restored": restored}},
+            "/vertices/v": {"subtasks": [{"attempt": 0, "status-duration": {"RUNNING": 1}}]},
+            "/vertices/v/metrics": [],
+        }.get(found[2])
+
+
+@dataclass
+class KubernetesStandIn:
+    """``stopped``: the operator does nothing. ``before``: runs before a call of a verb on a resource, once, and may
+    lose its answer by raising ``AnswerLost`` (after the call is done) through ``after``."""
+
+    version: str = "1.10"
+    flink: Flink = field(default_factory=Flink)
+    objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    stopped: bool = False
+    refuses: str = ""
+    before: dict[str, Callable[[], object]] = field(default_factory=dict)
+    after: dict[str, Callable[[], object]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    url: str = ""
+    _count: int = 0
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    # ------------------------------------------------------------------------------------------------- the API server
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        request = Request(environ)
+        with self._lock:
+            response = self._answer(request)
+        return response(environ, start_response)
+
+    def _answer(self, request: Request) -> Response:
+        for pattern, answer in ((_CUSTOM, self._custom), (_CORE, self._core), (_PROXY, self._proxy)):
+            if found := pattern.fullmatch(request.path):
+                return answer(request, found.groupdict())
+        return _status(404, "the server could not find the requested resource")
+
+    def _custom(self, request: Request, at: Mapping[str, str]) -> Response:
+        verb = {"GET": "get" if at["name"] else "list", "POST": "create"}.get(request.method, request.method.lower())
+        dry = request.args.get("dryRun") == "All"
+        if not dry:
+            self.calls.append(f"{verb} {at['plural']}")
+            self._hit(self.before, verb)
+        answer = self._done(verb, request, at["plural"], at["name"] or "", dry=dry)
+        if not dry:
+            self._hit(self.after, verb)
+        return answer
+
+    def _hit(self, hooks: dict[str, Callable[[], object]], verb: str) -> None:
+        if verb in hooks:
+            hooks.pop(verb)()
+
+    def _done(self, verb: str, request: Request, plural: str, name: str, *, dry: bool) -> Response:
+        if not self.stopped:
+            self.reconcile()
+        if verb == "list":
+            wanted = dict(part.split("=", 1) for part in request.args.get("labelSelector", "").split(",") if part)
+            found = [
+                each
+                for (kind, _), each in self.objects.items()
+                if kind == plural and wanted.items() <= (each["metadata"].get("labels") or {}).items()
+            ]
+            return _json({"kind": "List", "items": found})
+        if verb == "create":
+            return self._created(plural, request.get_json(), dry=dry)
+        known = self.objects.get((plural, name))
+        if known is None:
+            return _status(404, f'{plural}.flink.apache.org "{name}" not found')
+        if verb == "get":
+            return _json(known)
+        if verb == "delete":
+            known["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            return _json({"kind": "Status", "status": "Success"})
+        assert verb == "patch"
+        assert request.content_type == "application/merge-patch+json"
+        return self._patched(plural, known, request.get_json(), dry=dry)
+
+    def _created(self, plural: str, body: dict[str, Any], *, dry: bool) -> Response:
+        name = body["metadata"]["name"]
+        if (plural, name) in self.objects:
+            return _status(409, f'{plural}.flink.apache.org "{name}" already exists')
+        if refused := self._invalid(plural, body):
+            return refused
+        kept = copy.deepcopy(body)
+        kept["metadata"] |= {"uid": str(uuid.uuid4()), "generation": 1, "resourceVersion": self._version()}
+        if not dry:
+            self.objects[plural, name] = kept
+        return _json(kept, 201)
+
+    def _patched(self, plural: str, known: dict[str, Any], patch: dict[str, Any], *, dry: bool) -> Response:
+        asked = (patch.get("metadata") or {}).get("resourceVersion")
+        if asked is not None and asked != known["metadata"]["resourceVersion"]:
+            return _status(409, "the object has been modified; please apply your changes to the latest version")
+        kept = _merged(known, {key: value for key, value in patch.items() if key != "status"})
+        if refused := self._invalid(plural, kept):
+            return refused
+        kept["metadata"] |= {"uid": known["metadata"]["uid"], "resourceVersion": self._version()}
+        kept["metadata"]["generation"] = known["metadata"]["generation"] + (kept["spec"] != known["spec"])
+        if not dry:
+            self.objects[plural, kept["metadata"]["name"]] = kept
+        return _json(kept)
+
+    def _invalid(self, plural: str, body: Mapping[str, Any]) -> Response | None:
+        if self.refuses:
+            return _status(403, self.refuses)
+        error = jsonschema.Draft7Validator(schemas(self.version)[plural]).iter_errors(body["spec"])
+        for each in error:
+            path = ".".join(map(str, ("spec", *each.path)))
+            if each.validator == "additionalProperties":
+                return _status(400, f"strict decoding error: {path}: {each.message}")
+            return _status(422, f"{path}: Invalid value: {each.message}")
+        return None
+
+    def _core(self, request: Request, at: Mapping[str, str]) -> Response:
+        plural, name = at["plural"], at["name"]
+        if request.method == "POST":
+            body = request.get_json()
+            key = plural, body["metadata"]["name"]
+            if key in self.objects:
+                return _status(409, f'{plural} "{key[1]}" already exists')
+            self.objects[key] = body
+            return _json(body, 201)
+        if name is None:
+            wanted = dict(part.split("=", 1) for part in request.args.get("labelSelector", "").split(",") if part)
+            items = [
+                each
+                for (kind, _), each in self.objects.items()
+                if kind == plural and wanted.items() <= each["metadata"].get("labels", {}).items()
+            ]
+            return _json({"items": items})
+        if (plural, name) not in self.objects:
+            return _status(404, f'{plural} "{name}" not found')
+        if request.method == "DELETE":
+            del self.objects[plural, name]
+            return _json({"kind": "Status", "status": "Success"})
+        return _json(self.objects[plural, name])
+
+    def _proxy(self, request: Request, at: Mapping[str, str]) -> Response:
+        if request.method == "PATCH":  # a JobManager cancels its jobs so
+            return _json({}, 202)
+        if request.method == "POST":
+            return _json({"request-id": "1"}, 202)
+        page = self.flink.page(at["path"])
+        unknown = "org.apache.flink.runtime.messages.FlinkJobNotFoundException: Could not find Flink job"
+        return _json({"errors": [unknown]}, 404) if page is None else _json(page)
+
+    def _version(self) -> str:
+        self._count += 1
+        return str(self._count)
+
+    # --------------------------------------------------------------------------------------------------- the operator
+    def reconcile(self) -> None:
+        """Bring every resource about that differs from what was reconciled last."""
+        for (plural, name), document in list(self.objects.items()):
+            if plural not in ("flinksessionjobs", "flinkdeployments") or "job" not in document["spec"]:
+                continue
+            if "deletionTimestamp" in document["metadata"]:
+                if job := self._job(document):
+                    job.state = "CANCELED" if job.state == "RUNNING" else job.state
+                del self.objects[plural, name]
+                continue
+            before = copy.deepcopy(document.get("status"))
+            self._reconcile(document)
+            if document.get("status") != before:
+                document["metadata"]["resourceVersion"] = self._version()
+
+    def _job(self, document: Mapping[str, Any]) -> FlinkJob | None:
+        found = ((document.get("status") or {}).get("jobStatus") or {}).get("jobId")
+        return self.flink.jobs.get(found)
+
+    def _reconcile(self, document: dict[str, Any]) -> None:
+        status = document.setdefault("status", {})
+        said = status.setdefault("jobStatus", {})
+        reconciled = status.setdefault("reconciliationStatus", {})
+        last = json.loads(reconciled["lastReconciledSpec"])["spec"] if "lastReconciledSpec" in reconciled else None
+        job, spec, generation = self._job(document), document["spec"], document["metadata"]["generation"]
+        if job is not None and not (last and last["job"]["state"] == "suspended"):
+            said["state"] = job.state
+        if generation == _generation(reconciled) and reconciled.get("state") == "DEPLOYED":
+            return
+        wanted, runs = spec["job"].get("state", "running"), job is not None and job.state == "RUNNING"
+        if runs:
+            assert job is not None
+            if spec["job"]["upgradeMode"] == "savepoint":
+                savepoint = self.flink.stop(job)
+                said.setdefault("savepointInfo", {})["lastSavepoint"] = {"location": savepoint, "timeStamp": 1}
+                if self.version != "1.7":
+                    said["upgradeSavepointPath"] = savepoint
+            else:
+                job.state = "CANCELED"
+            said["state"] = job.state
+        if wanted == "suspended":
+            if self.version != "1.7":
+                said.pop("jobId", None)
+            status["lifecycleState"] = "SUSPENDED"
+            status.pop("error", None)
+            self._deployed(status, spec, generation)
+            return
+        savepoint = None
+        if last is None:
+            savepoint = spec["job"].get("initialSavepointPath")
+        elif spec["job"]["upgradeMode"] == "savepoint":
+            info = said.get("savepointInfo", {}).get("lastSavepoint", {})
+            savepoint = said.get("upgradeSavepointPath") or info.get("location")
+        try:
+            job = self.flink.submit(spec, savepoint)
+        except DeployError as error:
+            reason = {"type": "ReconciliationException", "message": f"ProgramInvocationException: {error}"}
+            status |= {"error": json.dumps(reason), "lifecycleState": "UPGRADING"}
+            reconciled["state"] = "UPGRADING"
+            return
+        said |= {"jobId": job.id, "jobName": job.name, "state": job.state}
+        status |= {"lifecycleState": "STABLE" if job.state == "RUNNING" else "DEPLOYED"}
+        status.pop("error", None)
+        self._deployed(status, spec, generation)
+
+    def _deployed(self, status: dict[str, Any], spec: Mapping[str, Any], generation: int) -> None:
+        told = {"spec": spec, "resource_metadata": {"metadata": {"generation": generation}}}
+        status["reconciliationStatus"] = {"state": "DEPLOYED", "lastReconciledSpec": json.dumps(told)}
+        if self.version != "1.7":
+            status["observedGeneration"] = generation
+
+
+def _generation(reconciled: Mapping[str, Any]) -> int:
+    if "lastReconciledSpec" not in reconciled:
+        return 0
+    return int(json.loads(reconciled["lastReconciledSpec"])["resource_metadata"]["metadata"]["generation"])
+
+
+def _merged(old: Any, patch: Any) -> Any:
+    """The merge of RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(old) if isinstance(old, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = _merged(found.get(key), value)
+    return found
+
+
+def _json(body: Any, status: int = 200) -> Response:
+    return Response(json.dumps(body), status, content_type="application/json")
+
+
+def _status(code: int, message: str) -> Response:
+    return _json({"kind": "Status", "status": "Failure", "message": message, "code": code}, code)
+
+
+class _Quiet(WSGIRequestHandler):
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Nothing: a test's output is its own."""
+
+
+@contextmanager
+def serving(stand_in: KubernetesStandIn) -> Iterator[KubernetesStandIn]:
+    """The stand-in on a port of this machine."""
+    server = make_server("127.0.0.1", 0, stand_in, threaded=True, request_handler=_Quiet)
+    stand_in.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield stand_in
+    finally:
+        server.shutdown()
+        thread.join()
