@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from typing import ClassVar
+from contextlib import closing, nullcontext, suppress
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 from kubernetes import client
 
-from airflow_flinkcompat.deploy.target import Target
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Ledger, Options, RolledBack, deploy
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+from airflow_flinkcompat.deploy.redeploy.run import new_id
+from airflow_flinkcompat.deploy.target import Start, Target
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
-from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
-from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn, serving
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
+from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS, Connect, TargetContract
+from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, FlinkJob, KubernetesStandIn, Lost, serving
 
 SESSION = {
     "metadata": {"name": "session", "uid": "s", "generation": 1, "resourceVersion": "0"},
@@ -35,11 +45,10 @@ spec:
 """
 
 
-def connected(stand_in: KubernetesStandIn, manifest: Manifest) -> KubernetesTarget:
+def connected(stand_in: KubernetesStandIn, manifest: Manifest, lookup: Lookup = no_connections) -> KubernetesTarget:
     """A target of the stand-in."""
-    return KubernetesTarget(
-        KubernetesApi(client.ApiClient(client.Configuration(host=stand_in.url)), "default"), manifest
-    )
+    api_client = client.ApiClient(client.Configuration(host=stand_in.url))
+    return KubernetesTarget(KubernetesApi(api_client, "default"), manifest, lookup=lookup)
 
 
 class KubernetesContract(TargetContract):
@@ -84,3 +93,310 @@ class TestApplications(KubernetesContract):
     """``FlinkDeployment`` in application mode."""
 
     settings: ClassVar = {"manifest": APPLICATION}
+
+
+class Deployments:
+    """A deployment ``orders`` on the stand-in, and its ledger."""
+
+    def __init__(self, stand_in: KubernetesStandIn, folder: Path, settings: dict[str, str]) -> None:
+        self.stand_in = stand_in
+        self.ledger = Ledger(folder, "orders")
+        self.settings = settings
+
+    def target(self) -> KubernetesTarget:
+        """As another process opens it."""
+        return connected(self.stand_in, Manifest.of(self.settings, "connection 'flink'"), _secrets)
+
+    def deploy(self, script: str, **more: object) -> DeployedEntry:
+        """Deploy a script."""
+        head = self.ledger.head()
+        given = {
+            "checked_old_sha256": head.sha256 if head else None,
+            "owner": "run",
+            "options": Options(settle_seconds=0.0, submit_timeout=3.0, start_timeout=3.0),
+            **more,
+        }
+        job = JobSpec(script, SETTINGS, engine="flink", source="orders.sql")
+        with self.target() as target:
+            return deploy(target, self.ledger, job, **given)  # type: ignore[arg-type]
+
+    @property
+    def resource(self) -> dict[str, Any]:
+        """The resource as the server keeps it."""
+        (found,) = (each for (_, name), each in self.stand_in.objects.items() if name == "orders")
+        return found
+
+    @property
+    def runs(self) -> list[FlinkJob]:
+        """The jobs that run."""
+        return [job for job in self.stand_in.flink.jobs.values() if job.state == "RUNNING"]
+
+
+def _secrets(placeholder: AnyPlaceholder) -> str:
+    assert str(placeholder) == PLACEHOLDER
+    return SECRET
+
+
+@pytest.fixture(params=["1.7", "1.10"])
+def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
+    """The API server with an operator of either line."""
+    with serving(KubernetesStandIn(request.param)) as stand_in:
+        stand_in.objects["flinkdeployments", "session"] = SESSION
+        yield stand_in
+
+
+@pytest.fixture
+def orders(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
+    """A session job that runs the first script."""
+    found = Deployments(stand_in, tmp_path, {"session_cluster": "session"})
+    found.deploy(SCRIPT)
+    stand_in.calls.clear()
+    return found
+
+
+def test_a_redeploy_is_two_patches(orders: Deployments) -> None:
+    """Suspended with a savepoint, without falling back to less; then started from that very savepoint."""
+    entry = orders.deploy(CHANGED, owner="second")
+    assert orders.stand_in.calls == ["patch flinksessionjobs"] * 2
+    (job,) = orders.runs
+    assert (job.restored, entry.start.savepoint) == ("file:/savepoints/savepoint-1",) * 2
+    spec = orders.resource["spec"]
+    assert spec["job"]["allowNonRestoredState"] is False
+    assert spec["flinkConfiguration"]["kubernetes.operator.job.upgrade.last-state-fallback.enabled"] == "false"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_call_that_was_lost_is_found_out_about(orders: Deployments, when: str, number: int) -> None:
+    """Whether the call or its answer was lost: one stop, one savepoint and one job come of the run and its retry."""
+    lost = []
+
+    def lose(at: str, call: int) -> None:
+        if (at, call) == (when, number) and not lost:
+            lost.append(call)
+            raise Lost
+
+    orders.stand_in.at = lose
+    head = orders.ledger.head()
+    assert head is not None
+    with suppress(DeployError):
+        orders.deploy(CHANGED, owner="second", checked_old_sha256=head.sha256)
+    orders.deploy(CHANGED, owner="second", checked_old_sha256=head.sha256)
+    assert lost == [number]
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/savepoint-1"
+    assert orders.stand_in.flink.savepoints == ["file:/savepoints/savepoint-1"]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("number", range(3))
+def test_a_call_that_was_lost_on_the_way_back(orders: Deployments, when: str, number: int) -> None:
+    """A state that does not fit is rolled back, whichever call or answer is lost meanwhile."""
+    orders.stand_in.flink.misfits.add("orders")
+    lost = []
+
+    def lose(at: str, call: int) -> None:
+        if (at, call) == (when, number + 1) and not lost:
+            lost.append(call)
+            raise Lost
+
+    orders.stand_in.at = lose
+    with pytest.raises(DeployError):
+        orders.deploy(MISFIT, owner="second")
+    with pytest.raises(RolledBack):
+        orders.deploy(MISFIT, owner="second")
+    assert lost
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/savepoint-1"
+    head = orders.ledger.head()
+    assert head is not None
+    assert (head.kind, head.job.script) == ("rolled-back", SCRIPT)
+
+
+def test_what_somebody_else_edits_at_this_moment_is_not_written_over(orders: Deployments) -> None:
+    """The spec that was read is not the one that would be patched any more."""
+
+    def edit(when: str, number: int) -> None:
+        if when == "before":
+            orders.resource["metadata"] |= {"generation": 7, "resourceVersion": "edited"}
+
+    orders.stand_in.at = edit
+    with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at this moment"):
+        orders.deploy(CHANGED, owner="second")
+    assert len(orders.runs) == 1
+    assert orders.resource["spec"]["job"]["state"] == "running"
+
+
+def test_what_the_operator_writes_meanwhile_is_no_conflict(orders: Deployments) -> None:
+    """A status has another resourceVersion, and the same generation."""
+    touched = []
+
+    def touch(when: str, number: int) -> None:
+        if when == "before" and len(touched) < 2:
+            touched.append(number)
+            orders.resource["metadata"]["resourceVersion"] = f"status-{number}"
+
+    orders.stand_in.at = touch
+    orders.deploy(CHANGED, owner="second")
+    assert touched == [0, 1]
+    assert len(orders.runs) == 1
+
+
+def test_another_spec_is_another_job(orders: Deployments) -> None:
+    """Somebody scaled it by hand: what runs is not what the ledger says, and that is refused before anything stops."""
+    with orders.target() as target:
+        target._api.patch("FlinkSessionJob", "orders", {"spec": {"job": {"parallelism": 3}}})
+    with pytest.raises(DeployRefused, match="somebody else deployed"):
+        orders.deploy(CHANGED, owner="second")
+    assert len(orders.runs) == 1
+
+
+def test_a_nonce_that_asks_for_a_savepoint_makes_no_other_job(orders: Deployments) -> None:
+    """Nor does one that restarts the same spec."""
+    with orders.target() as target:
+        patch = {"spec": {"restartNonce": 1, "job": {"savepointTriggerNonce": 2}}}
+        target._api.patch("FlinkSessionJob", "orders", patch)
+    orders.deploy(CHANGED, owner="second")
+    assert len(orders.runs) == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_savepoint_that_the_operator_replaced_is_not_gone_on_from(orders: Deployments, when: str) -> None:
+    """Its memory is no proof: a resource is made anew that is told which, or what it did in spite of that is undone."""
+
+    def replace(at: str, number: int) -> None:
+        if (at, number) == (when, 1):
+            said = orders.resource["status"]["jobStatus"]
+            said["savepointInfo"]["lastSavepoint"]["location"] = "file:/checkpoints/chk-20"
+            said.pop("upgradeSavepointPath", None)
+            if when == "before":
+                orders.resource["metadata"]["resourceVersion"] = "status"
+
+    orders.stand_in.at = replace
+    orders.stand_in.flink.savepoints.append("file:/checkpoints/chk-20")
+    with nullcontext() if when == "before" else pytest.raises(RolledBack, match="chk-20 instead of"):
+        orders.deploy(CHANGED, owner="second")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/savepoint-2"
+    assert orders.stand_in.calls[-2:] == ["delete flinksessionjobs", "create flinksessionjobs"]
+
+
+def test_an_admission_webhook_that_says_no(orders: Deployments) -> None:
+    """Nothing was touched, and its words are told."""
+    orders.stand_in.refuses = 'admission webhook "policy.example.com" denied the request: no changes on Fridays'
+    with pytest.raises(DeployError, match="no changes on Fridays"):
+        orders.deploy(CHANGED, owner="second")
+    assert len(orders.runs) == 1
+    assert orders.stand_in.calls == []
+
+
+def test_what_gitops_owns_is_left_alone(orders: Deployments) -> None:
+    """Argo CD would undo it."""
+    orders.resource["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] = "shop:flink.apache.org/x"
+    with pytest.raises(DeployRefused, match="belongs to Argo CD"):
+        orders.deploy(CHANGED, owner="second")
+    assert orders.stand_in.calls == []
+
+
+def test_a_script_that_flink_refuses_is_rolled_back(orders: Deployments) -> None:
+    """The operator would try it for ever: its error is the failure of the start."""
+    orders.stand_in.flink.refuses = "Object 'orders' not found"
+    with pytest.raises(RolledBack, match="Object 'orders' not found"):
+        orders.deploy(CHANGED, owner="second")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/savepoint-1"
+
+
+def test_an_operator_that_does_nothing(orders: Deployments) -> None:
+    """The stop is waited for, and a later call goes on with it."""
+    orders.stand_in.stopped = True
+    with pytest.raises(DeployError, match="did not complete within 1 s and is still at work"):
+        orders.deploy(CHANGED, owner="second", options=Options(settle_seconds=0.0, stop_timeout=1.0))
+    orders.stand_in.stopped = False
+    orders.deploy(CHANGED, owner="second")
+    assert orders.stand_in.flink.savepoints == ["file:/savepoints/savepoint-1"]
+
+
+def test_a_setting_that_is_gone_leaves_the_resource(orders: Deployments) -> None:
+    """Those of others stay."""
+    orders.resource["spec"]["flinkConfiguration"]["their.own"] = "1"
+    with orders.target() as target:
+        job = JobSpec(SCRIPT, {"pipeline.name": "orders"}, source="orders.sql")
+        (running,) = target.running("orders")
+        target.cancel(running)
+        target.start(job, Start(), new_id())
+    kept = orders.resource["spec"]["flinkConfiguration"]
+    assert "execution.checkpointing.interval" not in kept
+    assert kept["their.own"] == "1"
+
+
+WITH_SECRET = SCRIPT.replace(
+    "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
+)
+
+
+def test_a_secret_never_stands_in_a_resource(orders: Deployments) -> None:
+    """Inline it would: that is refused before anything is touched."""
+    with pytest.raises(ScriptRefused, match="for everybody to read: let the script travel as a file"):
+        orders.deploy(WITH_SECRET, owner="second")
+    assert orders.stand_in.calls == []
+
+
+@pytest.mark.parametrize(("script", "kept_in"), [(SCRIPT, "configmaps"), (WITH_SECRET, "secrets")])
+def test_a_script_travels_as_a_file(stand_in: KubernetesStandIn, tmp_path: Path, script: str, kept_in: str) -> None:
+    """In a ConfigMap, or with resolved placeholders in a Secret, named by its content and mounted."""
+    stand_in.flink.files = stand_in.objects
+    manifest = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
+    orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
+    orders.deploy(script)
+    (file,) = (name for plural, name in stand_in.objects if plural == kept_in)
+    assert file.startswith("orders-sql-")
+    text = json.dumps(orders.resource)
+    assert file in text
+    assert SECRET not in text
+    assert orders.resource["spec"]["job"]["args"] == ["--scriptUri", "file:///opt/flink/flinkcompat/script.sql"]
+    changed = script.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
+    orders.deploy(changed, owner="second")
+    orders.deploy(script, owner="third")
+    assert len([name for plural, name in stand_in.objects if plural == kept_in]) == 2, "the former one may be needed"
+    with orders.target() as target:
+        found = target.deployed("orders")
+    assert found is not None
+    assert found.script == (script if kept_in == "configmaps" else None)
+
+
+def test_an_old_definition_is_told_apart_by_strict_validation() -> None:
+    """A field that it lacks would be dropped without a word: the write is refused."""
+    with serving(KubernetesStandIn("1.7")) as stand_in, closing(connected(stand_in, _session())) as target:
+        body = {"kind": "FlinkSessionJob", "metadata": {"name": "x"}, "spec": {"job": {"savepointRedeployNonce": 1}}}
+        with pytest.raises(DeployError, match="savepointRedeployNonce"):
+            target._api.create(body)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "needs session_cluster"),
+        ({"manifest": "kind: Pod\nspec: {}"}, "is no FlinkSessionJob or FlinkDeployment"),
+        ({"manifest": "kind: FlinkDeployment\nspec: {job: {args: [--script]}}"}, "where the script stands"),
+        ({"manifest": "kind: FlinkSessionJob\nspec: {job: {args: ['{script_uri}']}}"}, "does not have of its own"),
+        ({"manifest": "/no/such/file.yaml"}, "cannot be read"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used(settings: dict[str, str], says: str) -> None:
+    """The connection is named, and what to write."""
+    with pytest.raises(DeployError, match=f"connection 'flink'.*{says}"):
+        Manifest.of(settings, "connection 'flink'")
+
+
+@pytest.mark.parametrize("placeholder", ["{script}", "{script_base64}"])
+def test_a_script_is_read_back_as_it_was_written(placeholder: str) -> None:
+    """Whatever lies around it in its argument."""
+    manifest = Manifest.of({"manifest": APPLICATION.replace('"{script}"', f'"sql={placeholder};"')}, "the test")
+    spec = manifest.with_script("orders", SCRIPT, manifest.spec, secret=False)
+    assert manifest.script_of(spec["job"]["args"]) == SCRIPT
+    assert manifest.script_of(["--other", "x"]) is None
+
+
+def _session() -> Manifest:
+    return Manifest.of({"session_cluster": "session"}, "the test")

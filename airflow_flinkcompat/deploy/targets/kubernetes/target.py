@@ -187,14 +187,21 @@ class KubernetesTarget(Closing):
         if current is None:
             self._create(body, request_id)
             return
-        goes_on = current.wants_suspended and same_snapshot(current.upgrade_savepoint, start.savepoint)
-        if start.savepoint is None or goes_on:
-            self._patched(current, lambda seen: _patch(seen.document, body))
-        else:  # what a resource that exists goes on from is the operator's choice: one that is new is told
+        if not self._goes_on(current, start.savepoint, body):
+            # What a resource that exists goes on from is the operator's choice: one that is new is told.
             self._api.delete(self._manifest.kind, name)
             poll(lambda: self._find(name), lambda seen: seen is not None, timeout=_END_SECONDS)
             self._create(body, request_id)
         self._api.drop_scripts(f"{_DEPLOYMENT}={name}", json.dumps([current.document, body]))
+
+    def _goes_on(self, current: FlinkResource, savepoint: Snapshot | None, body: Mapping[str, Any]) -> bool:
+        """Have the resource go on as it is; False: the operator would go on from something else."""
+
+        def patch(seen: FlinkResource) -> Mapping[str, Any] | None:
+            stays = seen.wants_suspended and same_snapshot(seen.upgrade_savepoint, savepoint)
+            return _patch(seen.document, body) if savepoint is None or stays else None
+
+        return self._patched(current, patch)
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Have the operator suspend the job with a savepoint, where the resource's ``state.savepoints.dir`` says."""
@@ -215,14 +222,14 @@ class KubernetesTarget(Closing):
         current.require_ours()
         if current.wants_suspended or current.ended:
             raise StopFailed(f"job {job} does not run any more")
-        note = {
-            "request": request_id,
-            "job": job,
-            "flink_job": current.flink_job,
-            "before": current.upgrade_savepoint,
-        }
-        spec = {"job": {"state": SUSPENDED, "upgradeMode": "savepoint"}, "flinkConfiguration": {FALLBACK: "false"}}
-        self._patched(current, lambda seen: _asking(seen, spec, {STOPPED: note}))
+
+        def patch(seen: FlinkResource) -> Mapping[str, Any]:
+            before = seen.upgrade_savepoint
+            note = {"request": request_id, "job": job, "flink_job": seen.flink_job, "before": before}
+            job_spec = {"state": SUSPENDED, "upgradeMode": "savepoint"}
+            return _asking({"job": job_spec, "flinkConfiguration": {FALLBACK: "false"}}, {STOPPED: note})
+
+        self._patched(current, patch)
         return operation
 
     def poll(self, operation: Operation) -> Operation:
@@ -304,7 +311,7 @@ class KubernetesTarget(Closing):
             return
         current.require_ours()
         spec = {"job": {"state": SUSPENDED, "upgradeMode": "stateless"}}
-        self._patched(current, lambda seen: _asking(seen, spec, {}))
+        self._patched(current, lambda _: _asking(spec, {}))
         try:
             poll(lambda: self._of(job), lambda seen: seen is not None and not seen.ended, timeout=_END_SECONDS)
         except Overdue as overdue:
@@ -406,21 +413,23 @@ class KubernetesTarget(Closing):
             raise TargetError(f"job {job} {CANNOT_TELL}: the operator names no job of it in Flink{_why(current)}")
         return self._jobs_of(current), JobRef(current.flink_job)
 
-    def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any]]) -> None:
-        """Write a patch to the spec that was read, whatever the operator writes to the status meanwhile."""
+    def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
+        """Write a patch to the spec that was read, whatever the operator writes to the status meanwhile.
+
+        ``patch`` is asked of each state that is written to; None: of this one it does not hold, and False is returned.
+        """
         seen = read
         for _ in range(_ATTEMPTS):
-            body = {**patch(seen)}
-            body["metadata"] = {**body.get("metadata", {}), "resourceVersion": seen.metadata["resourceVersion"]}
+            body = patch(seen)
+            if body is None:
+                return False
+            metadata = {**body.get("metadata", {}), "resourceVersion": seen.metadata["resourceVersion"]}
             try:
-                self._api.patch(self._manifest.kind, read.name, body)
-                return
+                self._api.patch(self._manifest.kind, read.name, {**body, "metadata": metadata})
+                return True
             except Conflict as conflict:
                 again = self._find(read.name)
-                if again is None or (again.generation, again.metadata["uid"]) != (
-                    read.generation,
-                    read.metadata["uid"],
-                ):
+                if again is None or again.revision != read.revision:
                     raise DeployRefused(
                         f"somebody else changed {self._manifest.kind} {read.name} at this moment ({conflict.reason}): "
                         "nothing was written over it"
@@ -528,7 +537,7 @@ def _why(resource: FlinkResource | None) -> str:
     return f" ({condense(resource.error)})" if resource is not None and resource.error else ""
 
 
-def _asking(seen: FlinkResource, spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
+def _asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
     annotations = {key: json.dumps(note) for key, note in notes.items()}
     return {"metadata": {"annotations": annotations} if annotations else {}, "spec": spec}
 
