@@ -69,6 +69,7 @@ def follows(spark: SparkSession, text: str, results: Path, write: Callable[[], N
     assert lines(results) == sorted([FIRST, MORE])
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_records_that_come_while_a_run_lasts(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(spark._jvm)

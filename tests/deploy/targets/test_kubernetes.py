@@ -24,6 +24,7 @@ from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS, Connect, TargetContract
 from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, FlinkJob, KubernetesStandIn, Lost, serving
+from tests.nightly import mostly_nightly
 
 SESSION = {
     "metadata": {"name": "session", "uid": "s", "generation": 1, "resourceVersion": "0"},
@@ -56,7 +57,7 @@ class KubernetesContract(TargetContract):
 
     settings: ClassVar[dict[str, str]]
 
-    @pytest.fixture(params=["1.7", "1.10"])
+    @pytest.fixture(params=mostly_nightly(["1.10", "1.7"]))
     def stand_in(self, request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
         with serving(KubernetesStandIn(request.param)) as stand_in:
             stand_in.objects["flinkdeployments", "session"] = SESSION
