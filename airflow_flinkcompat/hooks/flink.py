@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
+# Targets whose jobs go by their ids in Flink.
+_NAMED_AS_IN_FLINK = ("sql-gateway", "jobmanager")
 
 
 class FlinkHook(BaseHook):
@@ -74,6 +76,21 @@ class FlinkHook(BaseHook):
         """
         given = self._given_ui_url
         return _bare(given if _is_address(given) else self.jobmanager_url)
+
+    def job_url(self, job_id: str | None) -> str:
+        """Where a browser opens the job's page.
+
+        Args:
+            job_id: The job, as its target names it; None: there is none.
+
+        Returns:
+            The address; that of ``ui_url`` where a job is not named as Flink names it, and empty where none is known.
+        """
+        if not job_id:
+            return ""
+        if not self.exists or self.target_name in _NAMED_AS_IN_FLINK:
+            return f"{self.ui_url}/#/job/running/{job_id}/overview"
+        return _bare(self._given_ui_url) if _is_address(self._given_ui_url) else ""
 
     @property
     def _given_ui_url(self) -> str:

@@ -19,8 +19,3 @@ class FlinkJobLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Called in the worker after the task ran; Airflow keeps the answer as an XCom."""
         return getattr(operator, "job_url", "") or ""
-
-
-def job_url(ui_url: str, job_id: str | None) -> str:
-    """Address of a job's page; empty without a job."""
-    return f"{ui_url}/#/job/running/{job_id}/overview" if job_id else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
-from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
+from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import ACCEPTED, ENGINES, Policy
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
@@ -215,7 +215,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat import check, render_markdown
         from airflow_flinkcompat.state.migration import Accept
 
-        self.job_url = job_url(self.hook.ui_url, head.job_id) if self.hook.exists else ""
+        self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head).on(new.engine)
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_flinkcompat.links.flink import FlinkJobLink, job_url
+from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.tasks.base import (
@@ -163,7 +163,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                 **self.ledger_for_trigger(context),
             )
             self.defer(trigger=trigger, method_name="execute_complete")
-        self.job_url = job_url(self.hook.ui_url, entry.job_id)
+        self.job_url = self.hook.job_url(entry.job_id)
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
 

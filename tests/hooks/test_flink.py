@@ -16,7 +16,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployRefused, Endpoint, PlansUnavailable, targets
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
-from airflow_flinkcompat.links.flink import job_url
 from airflow_flinkcompat.secrets import placeholders
 from tests.deploy.servers import basic, proxy_server, rest_server
 
@@ -61,8 +60,15 @@ def test_addresses(monkeypatch: pytest.MonkeyPatch, fields: Any, gateway: str, j
 def test_a_browser_opens_the_address_of_the_ui(monkeypatch: pytest.MonkeyPatch, extra: Any, link: str) -> None:
     found = hook(monkeypatch, host="gw", extra=json.dumps(extra))
     assert found.ui_url == link
-    assert job_url(found.ui_url, "abc") == f"{link}/#/job/running/abc/overview"
-    assert job_url(found.ui_url, None) == ""
+    assert found.job_url("abc") == f"{link}/#/job/running/abc/overview"
+    assert found.job_url(None) == ""
+
+
+def test_a_job_that_is_not_named_as_in_flink_has_no_page_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"target": "kubernetes", "session_cluster": "session"}
+    assert hook(monkeypatch, extra=json.dumps(extra)).job_url("orders/1") == ""
+    extra["ui_url"] = "https://flink.example.com/ui"
+    assert hook(monkeypatch, extra=json.dumps(extra)).job_url("orders/1") == "https://flink.example.com/ui"
 
 
 def test_an_address_that_no_browser_opens_is_named_by_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
