@@ -24,6 +24,7 @@ from measure import results
 from measure.connector_pairs import load_connector_pairs
 from measure.migratable_share import ENDINGS
 from measure.pairs import Pair, Side, load_pairs
+from measure.progress import HELD_BACK
 from tests.measured import AS_RUN, Restore
 from tests.measured_plans import pairs as measured_pairs
 from tests.measured_plans import planned
@@ -121,8 +122,11 @@ def measured() -> list[Migrated]:
 
 
 def _measured(restore: Restore) -> Migrated:
+    held_back = any(
+        node.kind == "interval-join" for side in planned()[restore.id] for plan in side for node in plan.nodes
+    )
     old, new = (
-        Side(_over_our_rows(script), tuple(sorted(settings.items() - AS_RUN.items())))
+        Side(f"{HELD_BACK}\n" * held_back + _over_our_rows(script), tuple(sorted(settings.items() - AS_RUN.items())))
         for script, settings in ((restore.old, restore.settings_old), (restore.new, restore.settings_new))
     )
     return Migrated(Pair(restore.id, "measured restores", "as measured", old, new), restore.outcome)

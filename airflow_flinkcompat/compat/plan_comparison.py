@@ -24,6 +24,8 @@ from airflow_flinkcompat.compat.compiled import (
     sources_of,
 )
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
+from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
+from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
@@ -154,6 +156,7 @@ def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
         )
 
 
+_ANOTHER_ZONE = "table.local-time-zone is another one, in which values that are stored were made"
 _STAYS = (
     OptionEffect.TUNES,
     OptionEffect.STARTUP,
@@ -203,7 +206,13 @@ class ComparedPlans:
         Raises :class:`InputError` where the plans are not as the measured versions write them.
         """
         try:
-            states = job_states(*self.plans, self._sinks(_keep_nothing), self._renamed(), self._column_identities)
+            states = job_states(
+                *self.plans,
+                self._sinks(_keep_nothing),
+                self._renamed(),
+                self._column_identities,
+                self._at_own_parallelism,
+            )
         except PlanError as error:
             raise InputError(str(error)) from None
         sources = [
@@ -219,6 +228,7 @@ class ComparedPlans:
             replaced=self._sinks(lambda found: len(found) > 1) | self._sinks_elsewhere(),
             moved={new: why for new, old in sources if old and (why := self._moved(old, new))},
             restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),
+            converted=_ANOTHER_ZONE if zone_matters(self.change) else "",
         )
         return tuple(migration(old, new, declared, self.accepted) for old, new in states)
 
@@ -289,6 +299,18 @@ class ComparedPlans:
         every = {identifier for side in self.plans for identifier in sources_of(side)}
         found = {identifier: told.get(_last(identifier), {ColumnIdentity.NAME}) for identifier in every}
         return {name: next(iter(each)) if len(each) == 1 else ColumnIdentity.BOTH for name, each in found.items()}
+
+    @property
+    def _at_own_parallelism(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Of either side the tables that run at another parallelism than their job, by the plans' names of them."""
+        old, new = (
+            _identified(
+                at_own_parallelism(program),
+                {*sources_of(plans), *(name for plan in plans for name in sinks_of(plan))},
+            )
+            for program, plans in zip(self.change.programs, self.plans, strict=True)
+        )
+        return old, new
 
     def _sinks(self, wanted: Callable[[Set[str | None]], bool]) -> frozenset[str]:
         """Sinks with such connectors on both sides together, by the names the plans have for them."""

@@ -30,6 +30,7 @@ from airflow_flinkcompat.state.layouts.compiled_node import layout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 
+_SCAN = "table-source-scan"
 ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
     "constraint-enforcer", "sink-materializer", "timestamp-inserter", "sink", "committer",
 )  # fmt: skip
@@ -64,13 +65,17 @@ class CompiledGraph:
         return self.graph.ids[places[held]]
 
 
-def compiled_graph(plan: CompiledPlan, stateless_sinks: Set[str] = frozenset()) -> CompiledGraph:
+def compiled_graph(
+    plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), unchained: Set[str] = frozenset()
+) -> CompiledGraph:
     """The operators of a compiled plan, in the order in which Flink creates them.
 
     Args:
         plan: What Flink compiled.
         stateless_sinks: Identifiers of the sinks whose connector is one operator that keeps nothing; any other one is a
             writer that keeps state, and one operator behind it.
+        unchained: Identifiers of tables read or written at another parallelism than the job's, so that they share no
+            task with what stands beside them (measured: unchained-tumble-having-p2).
 
     Returns:
         The graph.
@@ -81,22 +86,24 @@ def compiled_graph(plan: CompiledPlan, stateless_sinks: Set[str] = frozenset()) 
     for node in plan.nodes:
         edges = tuple(edge for place in node.inputs for edge in out[place])
         first = len(made)
-        for kind, chained in _operators(plan, node, stateless_sinks):
+        for kind, chained in _operators(plan, node, stateless_sinks, unchained):
             if len(made) > first:
                 made.append(StreamNode(kind, (len(made) - 1,), chained))
             else:
                 inputs = tuple(place for place, _ in edges)
-                made.append(StreamNode(kind, inputs, len(edges) == 1 and edges[0][1]))
+                made.append(StreamNode(kind, inputs, chained and len(edges) == 1 and edges[0][1]))
         of.append(tuple(range(first, len(made))))
         if len(made) > first:
-            out.append(((len(made) - 1, True),))
+            out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in unchained)),))
         else:  # it becomes edges
             out.append(tuple((place, chained and node.kind != "exchange") for place, chained in edges))
     return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
 
 
-def _operators(plan: CompiledPlan, node: Node, stateless_sinks: Set[str]) -> Iterator[tuple[str, bool]]:
-    """The kinds of the operators that a node becomes, and whether each is chained to the one before it."""
+def _operators(
+    plan: CompiledPlan, node: Node, stateless_sinks: Set[str], unchained: Set[str]
+) -> Iterator[tuple[str, bool]]:
+    """The kinds of the operators that a node becomes, and whether each may be chained to the one before it."""
     if node.kind in ("exchange", "union") or is_sort_by_arrival(node):
         return
     if node.kind == "match":
@@ -104,13 +111,16 @@ def _operators(plan: CompiledPlan, node: Node, stateless_sinks: Set[str]) -> Ite
             yield INSERTER, True
         yield node.kind, True
     elif node.kind == "sink":
+        alone = sink_identifier(node) in unchained
         if enforces(node):
             yield ENFORCER, True
         if keeps_rows(node):
             yield MATERIALIZER, False
+            alone = False  # what follows runs at the sink's parallelism, as it does itself
         if has_rowtime(plan.nodes[node.inputs[0]].types):
-            yield INSERTER, True
-        yield WRITER, True
+            yield INSERTER, not alone
+            alone = False
+        yield WRITER, not alone
         if sink_identifier(node) not in stateless_sinks:
             yield COMMITTER, True
     else:
@@ -154,6 +164,7 @@ def compiled_state(
     tables: Mapping[str, str],
     stateless_sinks: Set[str],
     identities: Mapping[str, ColumnIdentity] | None = None,
+    unchained: Set[str] = frozenset(),
 ) -> CompiledState:
     """What a job keeps, of its compiled plan.
 
@@ -164,6 +175,7 @@ def compiled_state(
         stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
         identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
             said.
+        unchained: As :func:`compiled_graph` takes it.
 
     Returns:
         The operators with their ids.
@@ -172,7 +184,7 @@ def compiled_state(
         PlanError: An operator is not written as the measured versions write it.
     """
     try:
-        made = compiled_graph(plan, stateless_sinks)
+        made = compiled_graph(plan, stateless_sinks, unchained)
         found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
@@ -181,8 +193,12 @@ def compiled_state(
     return CompiledState(plan, made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
 
 
+def _scanned(scan: Node) -> str:
+    return str(scan.config["scanTableSource"]["table"]["identifier"])
+
+
 _NAMES: Mapping[StateKind, Callable[[Node], str]] = {
-    StateKind.POSITIONS: lambda scan: str(scan.config["scanTableSource"]["table"]["identifier"]),
+    StateKind.POSITIONS: _scanned,
     StateKind.SINK: sink_identifier,
     StateKind.OPERATOR: lambda operator: operator.kind,
 }
@@ -205,7 +221,7 @@ def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
 
 
 def _kind(node: Node) -> StateKind:
-    return {"table-source-scan": StateKind.POSITIONS, "sink": StateKind.SINK}.get(node.kind, StateKind.OPERATOR)
+    return {_SCAN: StateKind.POSITIONS, "sink": StateKind.SINK}.get(node.kind, StateKind.OPERATOR)
 
 
 def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: CompiledState) -> StateSpec:

@@ -143,12 +143,14 @@ class DdlEffects:
         replaced: Sinks of another connector now, which does not know what the former one has stored.
         moved: Sources that read another place now, with the reason; stored positions are those of the old one.
         restarted: Sources that are to begin anew.
+        converted: Why values that are stored would not be made as they are now; empty where they would.
     """
 
     column_independent_sinks: Set[str] = frozenset()
     replaced: Set[str] = frozenset()
     moved: Mapping[str, str] = field(default_factory=dict)
     restarted: Set[str] = frozenset()
+    converted: str = ""
 
 
 class MigrationExtent(StrEnum):
@@ -231,7 +233,8 @@ def migration(
     carried: _Step = partial(_carried, declared=declared)
     begin_anew = declared.restarted | (declared.moved.keys() if Accept.SOURCE_MOVED in accepted else set())
     moved: _Step = partial(_moved, declared=declared, begin_anew=begin_anew)
-    told: tuple[_Step, ...] = (partial(_read_twice, jobs=(old, new)), moved, carried)
+    converted: _Step = partial(_converted, reason=declared.converted)
+    told: tuple[_Step, ...] = (converted, partial(_read_twice, jobs=(old, new)), moved, carried)
     to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
     aggregations = list(filter(aggregates, old.specs))
@@ -360,6 +363,14 @@ def _read_twice(
         yield OperatorMigration(
             StateAction.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason
         )
+
+
+def _converted(new: StateSpec, left: Sequence[StateSpec], *, reason: str) -> Iterator[OperatorMigration]:
+    """Nothing goes on of rows and metrics whose values would be others today (measured: zoned-group-other-zone)."""
+    if reason and new.layout is not None:
+        for old in left:
+            if old.kind is new.kind and family(old) == family(new):
+                yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, reason)
 
 
 def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:

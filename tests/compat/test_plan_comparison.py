@@ -15,11 +15,12 @@ import pytest
 from airflow_flinkcompat.compat import InputError, Outcome, Reason, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.compiled import compare_plans
-from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_plans
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_plans, migrations
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.state.compiled import Aspect, PlanError, read_plan
+from airflow_flinkcompat.state.migration import StateAction
 from tests.measured import RIGHT
 from tests.measured_plans import pairs, planned, unplanned
 
@@ -401,3 +402,19 @@ def test_a_difference_of_no_known_weight_is_a_warning() -> None:
     assert report.outcome is Outcome.COMPATIBLE
     assert any("global-window-aggregate, configuration" in warning for warning in report.warnings)
     assert replace(report, warnings=()) == replace(check(TABLE + QUERY, TABLE + QUERY, "flink"), warnings=())
+
+
+ZONED = "table.local-time-zone"
+
+
+@pytest.mark.parametrize(("time", "kept"), [("TIMESTAMP(3)", "whole"), ("TIMESTAMP_LTZ(3)", "none")])
+def test_values_of_another_time_zone_do_not_go_on(time: str, kept: str) -> None:
+    """Where none is converted in it, the zone says nothing of state (restored wrong: zoned-group-other-zone)."""
+    script = TABLE.replace("amount BIGINT", f"amount BIGINT, at_ {time}") + QUERY
+    old, new = Side(script, {ZONED: "UTC"}, engine="flink"), Side(script, {ZONED: "Asia/Tokyo"}, engine="flink")
+    (made,) = migrations(old, new, _equal())
+    assert made.kept == kept
+    reasons = [line.reason for line in made.operators if line.keep is StateAction.IMPOSSIBLE]
+    assert reasons == (
+        [] if kept == "whole" else ["table.local-time-zone is another one, in which values that are stored were made"]
+    )

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 
+from airflow_flinkcompat.compat.compiled import sinks_of, sources_of
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_graph, compiled_state
 from tests.measured_plans import pairs, planned
@@ -50,3 +51,15 @@ def test_every_operator_has_an_id_of_its_own() -> None:
         for plan in (*sides[0], *sides[1]):
             made = compiled_graph(plan)
             assert len(set(made.graph.ids)) == len(made.graph.nodes) == len(made.graph.order)
+
+
+def test_what_runs_at_a_parallelism_of_its_own_is_chained_to_nothing() -> None:
+    """What stands in front of such a sink has a reader less in its task, so another id; such a source itself."""
+    (plan,) = planned()["w-add-agg"][0]
+    told = compiled_graph(plan, SINKS).graph
+    changed = {}
+    for name in (*sinks_of(plan), *sources_of([plan])):
+        apart = compiled_graph(plan, SINKS, unchained={name}).graph
+        changed[name] = {place for place, id_ in enumerate(told.ids) if apart.ids[place] != id_}
+    last = len(told.nodes) - 1
+    assert set(map(frozenset, changed.values())) == {frozenset({last - 1, last}), frozenset(range(last + 1))}

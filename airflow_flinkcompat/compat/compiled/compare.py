@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
@@ -66,6 +66,7 @@ def job_states(
     stateless_sinks: frozenset[str] = frozenset(),
     renamed: Mapping[str, str] | None = None,
     identities: Mapping[str, ColumnIdentity] | None = None,
+    unchained: tuple[Set[str], Set[str]] = (frozenset(), frozenset()),
 ) -> tuple[tuple[JobState, JobState], ...]:
     """What each job keeps before and after, told with one table of meanings.
 
@@ -77,6 +78,7 @@ def job_states(
             that only one side knows are paired in their order.
         identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
             said.
+        unchained: Of either side the identifiers of tables at a parallelism of their own.
 
     Returns:
         The jobs that both sides have.
@@ -88,10 +90,15 @@ def job_states(
     known = {name: f"renamed from {of}" for new, of in (renamed or {}).items() for name in (new, of)}
     tables = {**_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
 
-    def state(plan: CompiledPlan, symbols: Symbols) -> JobState:
-        return job_state(compiled_state(plan, symbols, tables, stateless_sinks, identities), symbols)
+    def states(job: tuple[CompiledPlan, CompiledPlan]) -> tuple[JobState, JobState]:
+        symbols = Symbols()
+        before, after = (
+            job_state(compiled_state(plan, symbols, tables, stateless_sinks, identities, alone), symbols)
+            for plan, alone in zip(job, unchained, strict=True)
+        )
+        return before, after
 
-    return tuple((state(one, symbols), state(other, symbols)) for one, other in jobs for symbols in (Symbols(),))
+    return tuple(map(states, jobs))
 
 
 def _jobs(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan]) -> list[tuple[CompiledPlan, CompiledPlan]]:

@@ -54,6 +54,7 @@ def adopt(
     name = _job_name(side)
     check_settings(side.settings)
     job, vertices = _running(target, job_id)
+    job_id = job.job_id  # as the target names it itself
     progress = Progress.of(ledger.entries())
     verified = _verified(target, job, side)
     _refuse_others(target, ledger, progress, job_id, former_ended)

@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 import pytest
 from kubernetes import client
 
+from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Ledger, Options, RolledBack, deploy
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
+from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.target import Start, Target
+from airflow_flinkcompat.deploy.target import JobRef, Start, Target
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
@@ -329,6 +331,27 @@ def test_a_setting_that_is_gone_leaves_the_resource(orders: Deployments) -> None
     kept = orders.resource["spec"]["flinkConfiguration"]
     assert "execution.checkpointing.interval" not in kept
     assert kept["their.own"] == "1"
+
+
+def test_a_running_resource_is_taken_over_by_its_name(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    """Whoever made it; the ledger holds the job that it has now, and the next change goes on from its state."""
+    orders = Deployments(stand_in, tmp_path, {"session_cluster": "session"})
+    job = {"args": ["--script", SCRIPT], "state": "running", "upgradeMode": "last-state"}
+    with orders.target() as target:
+        target._api.create(
+            {
+                "kind": "FlinkSessionJob",
+                "metadata": {"name": "orders"},
+                "spec": {"deploymentName": "session", "job": job, "flinkConfiguration": {"pipeline.name": "by-hand"}},
+            }
+        )
+        side = Side.of(JobSpec(SCRIPT, {}, source="orders.sql"))
+        adopted = adopt(target, orders.ledger, side, JobRef("orders"), owner="ann")
+        assert target.running("orders") == (adopted.entry.job_id,)
+    assert str(adopted.entry.job_id).startswith("orders/")
+    orders.deploy(CHANGED, start_mode="savepoint")
+    (running,) = orders.runs
+    assert running.restored == "file:/savepoints/savepoint-1"
 
 
 WITH_SECRET = SCRIPT.replace(

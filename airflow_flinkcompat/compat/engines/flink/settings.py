@@ -33,6 +33,7 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.program import Program
 
 MINI_BATCH = "table.exec.mini-batch.enabled"
+_ZONE = "table.local-time-zone"
 KEY_GROUPS_BY_DEFAULT = 85
 """Up to this parallelism Flink divides keyed state into the same 128 groups."""
 
@@ -377,7 +378,7 @@ TABLE: Mapping[str, Rows] = {
             right("ga-ttl-set", "ga-ttl-unset", "oa-ttl-set", "rj-ttl-unset", "tn-ttl-unset", "dd-rd-ttl-set"),
         ),
     ),
-    "table.local-time-zone": ((_no_zone, right("settings-time-zone")),),
+    _ZONE: ((_no_zone, right("settings-time-zone")),),
     "pipeline.max-parallelism": ((_given, refused("x-maxparallelism-change")),),
     "pipeline.operator-chaining.enabled": ((anything, refused("settings-chaining-off")),),
     MINI_BATCH: ((_stateful, refused("u-minibatch", "ga-minibatch-on")),),
@@ -484,3 +485,16 @@ def verdict(key: str, old: str | None, new: str | None, change: Change) -> Verdi
     changed = Changed(before, after, change)
     found = next((answer for condition, answer in TABLE.get(key, ()) if condition(changed)), None)
     return HARMLESS if found is None and key.startswith(INFERRED) else found
+
+
+def zone_matters(change: Change) -> bool:
+    """Whether the time zone of the session changed, and values may be converted in it.
+
+    Args:
+        change: Both scripts.
+
+    Returns:
+        False where no column holds an instant and nothing that is called makes one.
+    """
+    zones = (part for part in change.parts("setting") if part.key == f"setting/{_ZONE}")
+    return any(verdict(_ZONE, part.before, part.after, change) is None for part in zones)

@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
 from airflow_flinkcompat.connectors import Known, SinkState
 from airflow_flinkcompat.plan.expressions import Expression
-from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     Output,
@@ -36,6 +36,7 @@ TAKES_UPSERTS = frozenset(
     if facts.sink is not None and facts.sink.upserts is Known.YES
 )
 PARALLELISM = "sink.parallelism"
+_READ_PARALLELISM = "scan.parallelism"
 UNDECLARED = "the sink is not declared: what is planned in front of it is not known"
 LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 """Types whose values have a length."""
@@ -115,6 +116,28 @@ def _own_parallelism(output: Output, sink: Table | None) -> str | None:
     """The sink's parallelism by the hint behind its name, else by its declaration."""
     declared = None if sink is None else sink.option(PARALLELISM)
     return dict(hinted(output.hints, OPTIONS)).get(PARALLELISM, declared)
+
+
+def at_own_parallelism(program: Program) -> frozenset[str]:
+    """The tables that are read or written at another parallelism than the job's.
+
+    Args:
+        program: What a script runs.
+
+    Returns:
+        Their names.
+    """
+    found = set()
+    for pipeline in program.pipelines:
+        of_job = settings.effective(dict(pipeline.settings), "parallelism.default", "flink")
+        used = [(pipeline.sink.table, pipeline.sink.hints, PARALLELISM)]
+        for node in walk_nodes(pipeline.sink):
+            if isinstance(node, Scan):
+                used.append((node.table, node.hints, _READ_PARALLELISM))
+        for each, hints, key in used:
+            if each is not None and dict(hinted(hints, OPTIONS)).get(key, each.option(key)) not in (None, of_job):
+                found.add(each.name)
+    return frozenset(found)
 
 
 def _enforced(sink: Table, lengths: str | None) -> Iterator[tuple[str, str]]:

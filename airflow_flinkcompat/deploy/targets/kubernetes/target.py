@@ -8,6 +8,7 @@ request came to stands in the resource: its label and annotations are written in
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from airflow_flinkcompat.deploy.errors import (
     TargetError,
     condense,
 )
-from airflow_flinkcompat.deploy.flink.access import endpoint
+from airflow_flinkcompat.deploy.flink.access import VARIABLE, endpoint, endpoint_from_environment
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
@@ -62,6 +63,7 @@ from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup, placeholders
 
 _DEPLOYMENT = f"{PREFIX}deployment"
+_SETTINGS = ("namespace", "session_cluster", "manifest", "jobmanager_url")
 _ATTEMPTS = 5
 _END_SECONDS = 120.0
 _NOT_PLANNED = (
@@ -104,7 +106,8 @@ class KubernetesTarget(Closing):
     def connect(cls, access: Access) -> Self:
         """The target of a connection: ``kubernetes_conn_id``, ``namespace``, ``session_cluster`` or ``manifest``.
 
-        ``jobmanager_url`` is where JobManagers answer directly (``http://{cluster}-rest.{namespace}:8081``).
+        ``jobmanager_url`` is where JobManagers answer directly (``http://{cluster}-rest.{namespace}:8081``). Without a
+        connection each of them is a variable of the environment, ``FLINKCOMPAT_NAMESPACE`` say.
 
         Args:
             access: How it is reached.
@@ -115,14 +118,18 @@ class KubernetesTarget(Closing):
         Raises:
             DeployError: A setting is missing or wrong.
         """
-        settings = access.settings or {}
+        settings = access.settings
+        if settings is None:
+            settings = {key: os.environ.get(f"{VARIABLE}{key.upper()}") for key in _SETTINGS}
         namespace = str(settings.get("namespace") or "default")
         manifest = Manifest.of(settings, access.place)
         direct = str(settings.get("jobmanager_url") or "")
 
         def jobmanager(cluster: str) -> Endpoint:
             url = direct.replace("{cluster}", cluster).replace("{namespace}", namespace)
-            return endpoint(url, settings, access.place, jobmanager=True)
+            if access.settings is None:
+                return endpoint_from_environment(url, jobmanager=True)
+            return endpoint(url, access.settings, access.place, jobmanager=True)
 
         api = KubernetesApi(connect(access), namespace)
         return cls(api, manifest, jobmanager=jobmanager if direct else None, lookup=access.lookup or no_connections)
@@ -267,7 +274,7 @@ class KubernetesTarget(Closing):
         current = self._find(_resource_of(job))
         if current is None:
             return None
-        if current.ref != job:
+        if job not in (current.ref, current.name):
             by_a_stop = current.note(STOPPED).get("job") == job
             state = "FINISHED" if by_a_stop else "CANCELED"
             return JobStatus(job, current.job_name, state, completed_checkpoints=None)
@@ -280,7 +287,7 @@ class KubernetesTarget(Closing):
             refused = failure is not None and _REFUSED_BY_FLINK.search(str(current.error)) is not None
             state = "FAILED" if refused else "CREATED"
             said = JobStatus(job, "", state, completed_checkpoints=None, failure=failure if refused else None)
-        return replace(said, job_id=job, name=current.job_name, fault=said.fault or fault_of(current.error))
+        return replace(said, job_id=current.ref, name=current.job_name, fault=said.fault or fault_of(current.error))
 
     def _said_of(self, current: FlinkResource) -> JobStatus | None:
         """What the JobManager says of a job; None where there is none, or it is gone with its job."""
@@ -392,9 +399,9 @@ class KubernetesTarget(Closing):
         return None if found is None else FlinkResource(found)
 
     def _of(self, job: JobRef) -> FlinkResource | None:
-        """The resource that describes this very job."""
+        """The resource that describes this very job; a name without a request is whatever job that resource has now."""
         found = self._find(_resource_of(job))
-        return found if found is not None and found.ref == job else None
+        return found if found is not None and job in (found.ref, found.name) else None
 
     def _jobmanager(self, cluster: str) -> JobManager:
         return JobManager(self._endpoint(cluster))
