@@ -54,6 +54,8 @@ def opened(settings: Mapping[str, Any], hook: Callable[[str], Any] | None) -> Ma
     if conn_id := settings.get("aws_conn_id"):
         if hook is None:
             raise DeployError(f"aws_conn_id {conn_id!r} names a connection of Airflow, and none is known here")
+        if settings.get("endpoint_url"):
+            raise DeployError(f"endpoint_url belongs into the extra of connection {str(conn_id)!r}")
         service, s3 = (_amazon(hook(str(conn_id)), kind) for kind in (_SERVICE, "s3"))
         client = service.get_client_type(region_name=region)
         return ManagedFlink(

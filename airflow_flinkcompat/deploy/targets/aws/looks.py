@@ -114,8 +114,10 @@ class Look:
             return Outcome("CANCELLING")
         if stop is not None and not stop.failed:
             left = self._left_by(stop, snapshots())
-            if left is None or left.status not in ("CREATING", "READY"):
+            if left is None:
                 return Outcome("CANCELED")
+            if left.status not in ("CREATING", "READY"):
+                return Outcome("CANCELED", failure=f"snapshot {left.name} of the stop is {left.status}")
             if left.status == "CREATING":
                 return Outcome("CANCELLING")
             return Outcome("FINISHED", snapshot=snapshot_ref(self.application.name, left.name))
@@ -138,14 +140,16 @@ class Look:
     def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> ServiceSnapshot | None:
         """The snapshot that a stop took: the latest of the version that ran, and not older than the stop.
 
-        A READY application takes none, so a later one is the stop's own. Whole seconds are compared, because nobody
-        promises that both times are as fine.
+        A READY application takes none, so a later one is the stop's own. Nobody promises that both times are as fine.
         """
         application = self.application
         updated = application.version_since is not None and application.version_since > stop.began
-        began = stop.began.replace(microsecond=0)
-        of_it = (each for each in snapshots if updated or each.version == application.version)
-        return next((each for each in of_it if each.created.replace(microsecond=0) >= began), None)
+
+        def belongs(snapshot: ServiceSnapshot) -> bool:
+            began = stop.began if snapshot.created.microsecond else stop.began.replace(microsecond=0)
+            return snapshot.created >= began and (updated or snapshot.version == application.version)
+
+        return next(filter(belongs, snapshots), None)
 
     def next_record(self, request: str, outcome: Outcome | None) -> Record:
         """The record of the next request, which keeps how the run before it ended."""

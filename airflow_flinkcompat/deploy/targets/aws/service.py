@@ -260,7 +260,7 @@ class ManagedFlink:
                 poll(lambda: self._status(name), lambda seen: seen not in (None, "READY"), timeout=_STOP_SECONDS)
             except Overdue as overdue:
                 raise TargetError(
-                    f"application {name} is still {overdue.last} {_STOP_SECONDS:.0f} s after its stop: look at its console"
+                    f"application {name} is still {overdue.last} {_STOP_SECONDS:.0f} s after its stop: look at it there"
                 ) from None
             return
         delay = _WAITER_SECONDS if self._interval >= 1 else self._interval
