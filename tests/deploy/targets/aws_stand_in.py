@@ -180,7 +180,8 @@ class Refused(Exception):
 class StandIn:
     """The service. ``fails`` gives an error in place of (or, once it is done, after) a call: ``fails(call, after)``.
 
-    ``calls`` counts what was asked for by operation; ``auto_snapshots`` may be off to have a stop leave none.
+    ``calls`` counts what was asked for by operation. ``snapshot_fails``: snapshots come to nothing. ``program``: what
+    the applications make of their property groups.
     """
 
     backend: Backend
@@ -188,6 +189,9 @@ class StandIn:
     calls: Counter[str] = field(default_factory=Counter)
     apps: dict[str, App] = field(default_factory=dict)
     snapshot_fails: bool = False
+    program: Callable[[Mapping[str, Mapping[str, str]]], tuple[str, Mapping[str, str]]] = field(
+        default=lambda groups: program(groups)
+    )
     url: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     _clock: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -318,7 +322,8 @@ class StandIn:
         app.run = RunConfiguration
         app.status = "STARTING"
         operation = self._begin(app, "StartApplication")
-        script, settings = program(app.configuration["EnvironmentProperties"]["PropertyGroups"])
+        rows = app.configuration["EnvironmentProperties"]["PropertyGroups"]
+        script, settings = self.program({row["PropertyGroupId"]: row["PropertyMap"] for row in rows})
 
         def submitted() -> bool:
             try:
@@ -480,13 +485,12 @@ def arn(app: App) -> str:
     return f"arn:aws:kinesisanalytics:{REGION}:123456789012:application/{app.name}"
 
 
-def program(groups: list[Mapping[str, Any]]) -> tuple[str, dict[str, str]]:
+def program(groups: Mapping[str, Mapping[str, str]]) -> tuple[str, Mapping[str, str]]:
     """What the user's program of ``docs/targets/aws.md`` does: read the script and the settings of its properties."""
-    found = {row["PropertyGroupId"]: row["PropertyMap"] for row in groups}
-    row, parts = found["flinkcompat"], []
+    row, parts = groups["flinkcompat"], list[str]()
     while (key := f"script.{len(parts) + 1}") in row:
         parts.append(row[key])
-    return "".join(parts), found.get("flinkcompat.settings", {})
+    return "".join(parts), groups.get("flinkcompat.settings", {})
 
 
 def page(rows: list[Any], token: str | None, key: str) -> dict[str, Any]:
