@@ -268,7 +268,7 @@ class StandIn:
             app.work.pop(0)
         return found
 
-    def list_applications(self, NextToken: str | None = None, Limit: int = PAGE) -> dict[str, Any]:
+    def list_applications(self, Limit: int, NextToken: str | None = None) -> dict[str, Any]:
         rows = [
             {
                 "ApplicationName": app.name,
@@ -396,12 +396,16 @@ class StandIn:
                 return {"SnapshotDetails": _snap_row(snap)}
         raise Refused("ResourceNotFoundException", f"no snapshot {SnapshotName}")
 
-    def list_application_snapshots(self, ApplicationName: str, NextToken: str | None = None) -> dict[str, Any]:
+    def list_application_snapshots(
+        self, ApplicationName: str, Limit: int, NextToken: str | None = None
+    ) -> dict[str, Any]:
         # In the order of their making, which nothing promises either.
         return page([_snap_row(snap) for snap in self._app(ApplicationName).snaps], NextToken, "SnapshotSummaries")
 
     # -------------------------------------------------------------------------------------------------- operations
-    def list_application_operations(self, ApplicationName: str, NextToken: str | None = None) -> dict[str, Any]:
+    def list_application_operations(
+        self, ApplicationName: str, Limit: int, NextToken: str | None = None
+    ) -> dict[str, Any]:
         rows = [_op_row(op, OperationId=op.id) for op in self._app(ApplicationName).ops]
         return page(rows, NextToken, "ApplicationOperationInfoList")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,8 +39,8 @@ from airflow_flinkcompat.deploy.target import (
     Verb,
 )
 from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.deploy.targets.aws import ManagedFlinkTarget
-from airflow_flinkcompat.deploy.targets.aws.properties import FormerRun, Layout, Record
+from airflow_flinkcompat.deploy.targets.aws import ManagedFlinkTarget, service
+from airflow_flinkcompat.deploy.targets.aws.properties import FormerRun, PropertyLayout, RunRecord
 from airflow_flinkcompat.deploy.targets.aws.service import ManagedFlink
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT
 from tests.deploy.targets.aws_account import Account, job
@@ -511,24 +513,30 @@ def test_placeholders_are_filled_in_in_an_object_of_the_request_alone(account: A
 
 # ------------------------------------------------------------------------------------------------------- its record
 def test_the_record_forgets_the_oldest_runs() -> None:
-    record = Record()
+    record = RunRecord()
     for number in range(60):
         at = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)).isoformat()
         record = record.followed_by(f"r{number}", "op", f"r{number - 1}", FormerRun("FINISHED", at, "snap"))
     assert len(record.former) == 40
     assert "r58" in record.former
-    assert Record.of({"flinkcompat.run": record.properties}) == record
+    assert RunRecord.of({"flinkcompat.run": record.properties}) == record
     update = {"PropertyGroups": [{"PropertyGroupId": "flinkcompat.run", "PropertyMap": record.properties}]}
     assert not envelope_faults(update, MODEL.shape_for("EnvironmentPropertyUpdates"))
+
+
+@pytest.mark.parametrize("value", ["FINISHED", '{"state": "FINISHED"}', "[1]"])
+def test_a_record_that_somebody_else_wrote_is_told(value: str) -> None:
+    with pytest.raises(DeployError, match=r"property 'former\.x' of group 'flinkcompat\.run' is not as the target"):
+        RunRecord.of({"flinkcompat.run": {"request": "a", "after": "-", "former.x": value}})
 
 
 def test_other_groups_may_leave_no_room() -> None:
     many = {f"g{number}": {"a": "b"} for number in range(50)}
     with pytest.raises(DeployError, match="52 property groups, and the service takes 50"):
-        Layout().groups(many, {"script.1": "x"}, {}, Record("r"))
+        PropertyLayout().groups(many, {"script.1": "x"}, {}, RunRecord("r"))
     full = {"flinkcompat": {f"k{number}": "v" for number in range(50)}}
     with pytest.raises(DeployError, match="would hold 51 properties"):
-        Layout().groups(full, {"script.1": "x"}, {}, Record("r"))
+        PropertyLayout().groups(full, {"script.1": "x"}, {}, RunRecord("r"))
 
 
 def test_the_stand_in_holds_requests_against_the_vendors_model() -> None:
@@ -547,3 +555,38 @@ def test_the_stand_in_holds_requests_against_the_vendors_model() -> None:
         ),
     ):
         assert words in envelope_faults(wrong, shape)
+
+
+# --------------------------------------------------------------------------------------------------- its page in docs/
+def _listed(action: str | list[str]) -> list[str]:
+    return [action] if isinstance(action, str) else action
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "targets"
+
+
+def test_the_policy_allows_the_calls_of_the_target_and_no_others() -> None:
+    source = inspect.getsource(service)
+    calls = set(re.findall(r'_(?:call|pages)\(\s*"(\w+)"', source))
+    policy = json.loads((DOCS / "aws-iam-policy.json").read_text("utf-8"))
+    allowed = {action for row in policy["Statement"] for action in _listed(row["Action"])}
+    assert allowed == {
+        f"s3:{name}" if name in ("GetObject", "PutObject") else f"kinesisanalytics:{name}"
+        for name in ("".join(word.title() for word in call.split("_")) for call in calls)
+    }
+
+
+@pytest.mark.slow
+def test_the_dag_of_the_page_is_a_dag_of_under_40_lines() -> None:
+    (text,) = [
+        text
+        for text in re.findall(r"```python\n(.*?)```", (DOCS / "aws.md").read_text("utf-8"), re.DOTALL)
+        if "DAG(" in text
+    ]
+    assert len(text.splitlines()) < 40
+    from airflow.sdk import DAG
+
+    found: dict[str, Any] = {}
+    exec(text.replace("):\n    gated", ") as dag:\n    gated"), found)
+    assert isinstance(found["dag"], DAG)
+    assert found["dag"].get_task("resume").start_timeout == 1800

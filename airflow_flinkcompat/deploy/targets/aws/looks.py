@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot
-from airflow_flinkcompat.deploy.targets.aws.properties import FormerRun, Record
-from airflow_flinkcompat.deploy.targets.aws.service import Application, ServiceOperation, ServiceSnapshot
+from airflow_flinkcompat.deploy.targets.aws.properties import FormerRun, RunRecord
+from airflow_flinkcompat.deploy.targets.aws.service import ManagedApplication, ServiceOperation, ServiceSnapshot
 
 # The application's status, as the state of a job.
 _STATES = {
@@ -30,7 +30,7 @@ _STATES = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How the run of an application is, in a state of Flink's; ``snapshot``: what its stop left."""
 
     state: str
@@ -40,16 +40,16 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Look:
+class ApplicationLook:
     """An application as it is now, and its operations, the latest first."""
 
-    application: Application
+    application: ManagedApplication
     operations: Sequence[ServiceOperation]
 
     @property
-    def record(self) -> Record:
+    def record(self) -> RunRecord:
         """Which request the application's configuration is of."""
-        return Record.of(self.application.groups)
+        return RunRecord.of(self.application.groups)
 
     @property
     def start(self) -> ServiceOperation | None:
@@ -97,7 +97,7 @@ class Look:
         self,
         snapshots: Callable[[], Sequence[ServiceSnapshot]],
         failure: Callable[[ServiceOperation], str],
-    ) -> Outcome:
+    ) -> RunOutcome:
         """How the latest run is, or how it ended.
 
         Args:
@@ -111,31 +111,33 @@ class Look:
         if self.runs:
             return self._live(failure)
         if stop is not None and stop.in_progress:
-            return Outcome("CANCELLING")
+            return RunOutcome("CANCELLING")
         if stop is not None and not stop.failed:
             left = self._left_by(stop, snapshots())
             if left is None:
-                return Outcome("CANCELED")
+                return RunOutcome("CANCELED")
             if left.status not in ("CREATING", "READY"):
-                return Outcome("CANCELED", failure=f"snapshot {left.name} of the stop is {left.status}")
+                return RunOutcome("CANCELED", failure=f"snapshot {left.name} of the stop is {left.status}")
             if left.status == "CREATING":
-                return Outcome("CANCELLING")
-            return Outcome("FINISHED", snapshot=snapshot_ref(self.application.name, left.name))
+                return RunOutcome("CANCELLING")
+            return RunOutcome("FINISHED", snapshot=snapshot_ref(self.application.name, left.name))
         since = [each for each in self.operations if start is not None and each.began >= start.began]
         failed = next((each for each in since if each.failed), None)
-        return Outcome(
+        return RunOutcome(
             "FAILED", failure=failure(failed) if failed else "the application is READY, and no operation says why"
         )
 
-    def _live(self, failure: Callable[[ServiceOperation], str]) -> Outcome:
+    def _live(self, failure: Callable[[ServiceOperation], str]) -> RunOutcome:
         start, status = self.start, self.application.status
         if status in ("ROLLING_BACK", "ROLLED_BACK"):
             to = f" to version {self.application.rolled_back_to}" if self.application.rolled_back_to else ""
-            return Outcome(_STATES[status], failure=f"the service rolled the application back{to}")
+            return RunOutcome(_STATES[status], failure=f"the service rolled the application back{to}")
         if start is not None and start.failed and start.id != self.record.after:
-            return Outcome("FAILING", failure=failure(start))
+            return RunOutcome("FAILING", failure=failure(start))
+        if self.stops:
+            return RunOutcome("CANCELLING")
         up = start is not None and start.id != self.record.after and start.status == "SUCCESSFUL"
-        return Outcome("CANCELLING" if self.stops else _STATES[status], up and status == "RUNNING" and not self.stops)
+        return RunOutcome(_STATES[status], up and status == "RUNNING")
 
     def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> ServiceSnapshot | None:
         """The snapshot that a stop took: the latest of the version that ran, and not older than the stop.
@@ -151,7 +153,7 @@ class Look:
 
         return next(filter(belongs, snapshots), None)
 
-    def next_record(self, request: str, outcome: Outcome | None) -> Record:
+    def next_record(self, request: str, outcome: RunOutcome | None) -> RunRecord:
         """The record of the next request, which keeps how the run before it ended."""
         if self.record.request == request:
             return self.record

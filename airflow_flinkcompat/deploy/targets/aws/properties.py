@@ -42,7 +42,7 @@ class FormerRun:
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """Which request the configuration of an application is of.
 
     ``request``: the one that was asked for last. ``after``: the id of the latest start before it; as long as that is
@@ -54,17 +54,25 @@ class Record:
     former: Mapping[str, FormerRun] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, groups: Groups) -> Record:
-        """The record in the groups of an application; an empty one where it has none."""
-        row = groups.get(_RECORD_GROUP, {})
-        former = {
-            key.removeprefix("former."): FormerRun(**json.loads(value))
-            for key, value in row.items()
-            if key.startswith("former.")
-        }
+    def of(cls, groups: Groups) -> RunRecord:
+        """The record in the groups of an application; an empty one where it has none.
+
+        Raises:
+            DeployError: Somebody else wrote into it.
+        """
+        row, former = groups.get(_RECORD_GROUP, {}), {}
+        for key, value in row.items():
+            if key.startswith("former."):
+                try:
+                    former[key.removeprefix("former.")] = FormerRun(**json.loads(value))
+                except (TypeError, ValueError):
+                    raise DeployError(
+                        f"property {key!r} of group {_RECORD_GROUP!r} is not as the target writes it: remove it from the "
+                        "application"
+                    ) from None
         return cls(row.get("request"), _given(row.get("after")), former)
 
-    def followed_by(self, request: str, after: str | None, run: str | None, ended: FormerRun | None) -> Record:
+    def followed_by(self, request: str, after: str | None, run: str | None, ended: FormerRun | None) -> RunRecord:
         """The record of the next request; ``run`` is the one that ran before, and ``ended`` how."""
         former = dict(self.former)
         if run is not None and ended is not None:
@@ -80,7 +88,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PropertyLayout:
     """Where an application keeps what the target gives it.
 
     ``s3``: bucket and prefix of the objects that hold scripts; None: the script itself is in the properties.
@@ -92,7 +100,7 @@ class Layout:
     s3: tuple[str, str] | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Layout:
+    def of(cls, settings: Mapping[str, Any]) -> PropertyLayout:
         """The layout that a connection asks for.
 
         Args:
@@ -134,7 +142,7 @@ class Layout:
         return "/".join(part for part in (self.s3[1], application, name) if part)
 
     def groups(
-        self, existing: Groups, script: Mapping[str, str], settings: Mapping[str, str], record: Record
+        self, existing: Groups, script: Mapping[str, str], settings: Mapping[str, str], record: RunRecord
     ) -> Groups:
         """All groups of an application, those of others as they are.
 

@@ -27,6 +27,7 @@ from airflow_flinkcompat.secrets import Redactor
 # A stop may take a snapshot of minutes; what the provider's waiter does by default.
 _STOP_SECONDS = 75 * 120.0
 _WAITER_SECONDS = 5
+_PAGE = 50
 _THROTTLED = frozenset({"ThrottlingException", "Throttling", "RequestLimitExceeded", "TooManyRequestsException"})
 _POLICY = "docs/targets/aws-iam-policy.json lists the rights that are needed"
 _REMEDIES = {
@@ -41,7 +42,7 @@ _REMEDIES = {
 }
 
 
-class NoAnswer(SubmissionUnknown):
+class ServiceUnanswered(SubmissionUnknown):
     """The service did not answer, or not now: what was asked for may have taken effect."""
 
 
@@ -55,7 +56,7 @@ class ServiceError(TargetError):
 
 
 @dataclass(frozen=True)
-class Application:
+class ManagedApplication:
     """An application as it is described.
 
     ``version_since``: when its version was made. ``restore``, ``snapshot`` and ``drops_state``: from what its latest
@@ -79,7 +80,7 @@ class Application:
     rolled_back_to: int | None = None
 
     @classmethod
-    def of(cls, detail: Mapping[str, Any]) -> Application:
+    def of(cls, detail: Mapping[str, Any]) -> ManagedApplication:
         """As ``DescribeApplication`` says."""
         configuration = detail.get("ApplicationConfigurationDescription", {})
         run = configuration.get("RunConfigurationDescription", {})
@@ -168,11 +169,11 @@ class ManagedFlink:
         """Close the connections."""
         self._client.close()
 
-    def application(self, name: str) -> Application | None:
-        """An application as it is now; None: there is none of this name. Raises NoAnswer, ServiceError."""
+    def application(self, name: str) -> ManagedApplication | None:
+        """An application as it is now; None: there is none of this name. Raises ServiceUnanswered, ServiceError."""
         time.sleep(max(0.0, self._looked + self._interval - time.monotonic()))
         try:
-            return Application.of(self._call("describe_application", ApplicationName=name)["ApplicationDetail"])
+            return ManagedApplication.of(self._call("describe_application", ApplicationName=name)["ApplicationDetail"])
         except ServiceError as error:
             if error.code == "ResourceNotFoundException":
                 return None
@@ -222,7 +223,7 @@ class ManagedFlink:
         """Have a snapshot taken of an application that runs on."""
         self._call("create_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
 
-    def update(self, application: Application, groups: Groups) -> None:
+    def update(self, application: ManagedApplication, groups: Groups) -> None:
         """Replace the property groups of an application, if nobody has changed it since it was looked at."""
         if application.token is None:
             version: dict[str, Any] = {"CurrentApplicationVersionId": application.version}
@@ -289,14 +290,14 @@ class ManagedFlink:
         found: list[Mapping[str, Any]] = []
         token: dict[str, Any] = {}
         while True:
-            page = self._call(operation, **given, **token)
+            page = self._call(operation, Limit=_PAGE, **given, **token)
             found += page.get(rows, ())
             if not page.get("NextToken"):
                 return found
             token = {"NextToken": page["NextToken"]}
 
     def _call(self, operation: str, *, client: Any = None, **given: Any) -> Mapping[str, Any]:
-        """One call. Raises NoAnswer, ServiceError, TargetError."""
+        """One call. Raises ServiceUnanswered, ServiceError, TargetError."""
         where = given.get("ApplicationName") or given.get("Bucket")
         said = f"{operation} of {where}" if where else operation
         try:
@@ -308,7 +309,7 @@ class ManagedFlink:
             status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
             message = f"{said} failed ({code}): {reason}"
             if code in _THROTTLED or status >= 500:
-                raise NoAnswer(message) from None
+                raise ServiceUnanswered(message) from None
             remedy = f". {_REMEDIES[code][0].upper()}{_REMEDIES[code][1:]}" if code in _REMEDIES else ""
             raise ServiceError(f"{message.rstrip('.')}{remedy}", code, reason) from None
         except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, NoRegionError) as error:
@@ -316,7 +317,7 @@ class ManagedFlink:
         except ParamValidationError as error:
             raise TargetError(f"{said} cannot be asked for: {self.redactor(str(error))}") from None
         except BotoCoreError as error:
-            raise NoAnswer(f"{said} was not answered: {self.redactor(str(error))}") from None
+            raise ServiceUnanswered(f"{said} was not answered: {self.redactor(str(error))}") from None
 
 
 def _snapshot(row: Mapping[str, Any]) -> ServiceSnapshot:

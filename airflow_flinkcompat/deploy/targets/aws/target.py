@@ -35,16 +35,20 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.aws.access import opened, runtime_of, settings_of
-from airflow_flinkcompat.deploy.targets.aws.looks import Look, Outcome, job_ref, snapshot_ref, split
+from airflow_flinkcompat.deploy.targets.aws.looks import ApplicationLook, RunOutcome, job_ref, snapshot_ref, split
 from airflow_flinkcompat.deploy.targets.aws.properties import (
     Groups,
-    Layout,
-    Record,
+    PropertyLayout,
+    RunRecord,
     as_given,
     check_settings_fit,
     object_of,
 )
-from airflow_flinkcompat.deploy.targets.aws.service import Application, ManagedFlink, NoAnswer, ServiceError
+from airflow_flinkcompat.deploy.targets.aws.service import (
+    ManagedFlink,
+    ServiceError,
+    ServiceUnanswered,
+)
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup, placeholders, resolve_placeholders
@@ -67,13 +71,18 @@ class ManagedFlinkTarget(Closing):
     """
 
     def __init__(
-        self, service: ManagedFlink, runtime: str, layout: Layout | None = None, *, lookup: Lookup = no_connections
+        self,
+        service: ManagedFlink,
+        runtime: str,
+        layout: PropertyLayout | None = None,
+        *,
+        lookup: Lookup = no_connections,
     ) -> None:
         self._service = service
         self._runtime = runtime
-        self._layout = layout or Layout()
+        self._layout = layout or PropertyLayout()
         self._runner = ScriptRunner(lookup, service)
-        self._records: dict[str, tuple[int, Record]] = {}
+        self._records: dict[str, tuple[int, RunRecord]] = {}
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -92,7 +101,7 @@ class ManagedFlinkTarget(Closing):
         """
         settings = settings_of(access)
         try:
-            runtime, layout = runtime_of(settings), Layout.of(settings)
+            runtime, layout = runtime_of(settings), PropertyLayout.of(settings)
             return cls(opened(settings, access.hook), runtime, layout, lookup=access.lookup or no_connections)
         except DeployError as error:
             raise DeployError(f"{access.place}: {error}") from None
@@ -115,7 +124,7 @@ class ManagedFlinkTarget(Closing):
 
     def validate(self, job: JobSpec, start: Start) -> str:
         """Read the script, and see that the application is there and can be redeployed; nothing here plans it."""
-        self._application_for(job)
+        self._startable(job)
         return (
             "the script was read for what cannot be deployed, and not planned by Flink: the service has no EXPLAIN "
             "(flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -123,8 +132,8 @@ class ManagedFlinkTarget(Closing):
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
         """Give the application the script while it is READY, then start it, and say from which state."""
-        name = self._application_for(job).name
-        look = self._look(name)
+        look = self._startable(job)
+        name = look.application.name
         operation = Operation(Verb.START, request_id, job_ref(name, request_id))
         if look.knows(request_id):
             return operation
@@ -148,11 +157,10 @@ class ManagedFlinkTarget(Closing):
 
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Stop the application, which takes a snapshot as part of the stop. The service keeps that where it chooses."""
-        name = split(job)[0]
-        operation = Operation(Verb.STOP, request_id, job, directory=directory)
-        look = self._look(name) if name else None
+        operation, look = Operation(Verb.STOP, request_id, job, directory=directory), self._look_of(job)
         if look is None or look.job != job or not look.runs or look.stops:
             return operation  # what became of it, poll tells
+        name = look.application.name
         if not look.application.snapshots_enabled:
             raise StopFailed(
                 f"snapshots of application {name} are disabled, so its stop would lose the state: enable them"
@@ -162,20 +170,21 @@ class ManagedFlinkTarget(Closing):
                 f"application {name} is {look.application.status}, and only one that is RUNNING can be stopped"
             )
         try:
-            self._service.stop(str(name), force=False)
+            self._service.stop(name, force=False)
         except ServiceError as error:
-            again = self._look(str(name))
+            again = self._look(name)
             if error.code not in _CHANGED or (again.runs and not again.stops):
                 raise StopFailed(str(error)) from None
         return operation
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Ask for a snapshot that is named by the request."""
-        operation = Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
-        name = split(job)[0]
-        if name is None or self._service.snapshot(name, request_id) is not None:
+        operation, look = Operation(Verb.SAVEPOINT, request_id, job, directory=directory), self._look_of(job)
+        if look is None:
+            raise TargetError(f"{self} knows of no job {job}")
+        name = look.application.name
+        if self._service.snapshot(name, request_id) is not None:
             return operation
-        look = self._look(name)
         if look.job != job or look.application.status != "RUNNING":
             raise TargetError(f"job {job} does not run: application {name} is {look.application.status}")
         try:
@@ -194,10 +203,10 @@ class ManagedFlinkTarget(Closing):
 
     def status(self, job: JobRef) -> JobStatus | None:
         """The application's status, and the operation that says why it has ended."""
-        name = split(job)[0]
-        look = self._found(name) if name else None
-        if name is None or look is None:
+        look = self._look_of(job)
+        if look is None:
             return None
+        name = look.application.name
         if look.job == job:
             outcome = self._outcome(look)
             return JobStatus(
@@ -213,10 +222,10 @@ class ManagedFlinkTarget(Closing):
 
     def cancel(self, job: JobRef) -> None:
         """Stop the application by force, without a snapshot, and wait until it is READY."""
-        name = split(job)[0]
-        look = self._found(name) if name else None
-        if name is None or look is None or look.job != job or not look.runs:
+        look = self._look_of(job)
+        if look is None or look.job != job or not look.runs:
             return
+        name = look.application.name
         if look.application.status != "FORCE_STOPPING":
             try:
                 self._service.stop(name, force=True)
@@ -232,15 +241,14 @@ class ManagedFlinkTarget(Closing):
         Raises:
             TargetError: By its word the restore may leave state aside, which nobody here asked for.
         """
-        name = split(job)[0]
-        look = self._found(name) if name else None
+        look = self._look_of(job)
         if look is None or look.job != job:
             return Proof(None, Strength.UNKNOWN)
         application = look.application
         if application.drops_state:
             raise TargetError(
-                f"application {name} declares AllowNonRestoredState, so state may have been left aside: somebody else "
-                "started it, or changed how it starts"
+                f"application {application.name} declares AllowNonRestoredState, so state may have been left aside: "
+                "somebody else started it, or changed how it starts"
             )
         if application.restore == "RESTORE_FROM_CUSTOM_SNAPSHOT" and application.snapshot:
             return Proof(snapshot_ref(application.name, application.snapshot), Strength.DECLARED)
@@ -257,28 +265,30 @@ class ManagedFlinkTarget(Closing):
         return Deployed(look.job, self._object(uri) if uri else text, self._layout.settings(groups))
 
     # ------------------------------------------------------------------------------------------------------ looking
-    def _found(self, name: str) -> Look | None:
+    def _found(self, name: str) -> ApplicationLook | None:
         """One look at an application; None: there is none of this name."""
         application = self._service.application(name) if _NAME.fullmatch(name) else None
         if application is None:
             return None
-        self._records[name] = (application.version, Record.of(application.groups))
-        return Look(application, self._service.operations(name))
+        self._records[name] = (application.version, RunRecord.of(application.groups))
+        return ApplicationLook(application, self._service.operations(name))
 
-    def _look(self, name: str) -> Look:
+    def _look(self, name: str) -> ApplicationLook:
         """One look at an application. Raises TargetError: there is none."""
         look = self._found(name)
         if look is None:
-            raise TargetError(self._no_application(name))
+            raise TargetError(
+                f"{self} has no application {name!r}, after which the deployment is named: create it first (by "
+                "Terraform, say), with a program that reads its script from the application's properties"
+            )
         return look
 
-    def _no_application(self, name: str) -> str:
-        return (
-            f"{self} has no application {name!r}, after which the deployment is named: create it first (by Terraform, "
-            "say), with a program that reads its script from the application's properties"
-        )
+    def _look_of(self, job: JobRef | None) -> ApplicationLook | None:
+        """One look at the application of a run; None: there is none."""
+        name = split(job)[0]
+        return self._found(name) if name else None
 
-    def _outcome(self, look: Look) -> Outcome:
+    def _outcome(self, look: ApplicationLook) -> RunOutcome:
         snapshots = partial(self._service.snapshots, look.application.name)
         return look.outcome(snapshots, partial(self._service.failure, look.application.name))
 
@@ -291,7 +301,7 @@ class ManagedFlinkTarget(Closing):
         for name, version in self._service.versions(self._runtime).items():
             if self._records.get(name, (0,))[0] != version:
                 self._found(name)
-            record = self._records[name][1] if name in self._records else Record()
+            record = self._records[name][1] if name in self._records else RunRecord()
             if request == record.request or request in record.former:
                 look = self._found(name)
                 if look is not None and look.knows(request):
@@ -300,11 +310,11 @@ class ManagedFlinkTarget(Closing):
 
     def _stopped(self, stop: Operation) -> Snapshot | None:
         """What a stop left once the job has ended by it; None while it is at work. Raises StopFailed."""
-        name, run = split(stop.job)
-        look = self._found(name) if name else None
-        former = look.record.former.get(run) if look is not None else None
-        if look is None or name is None or (look.job != stop.job and former is None):
+        look = self._look_of(stop.job)
+        former = look.record.former.get(split(stop.job)[1]) if look is not None else None
+        if look is None or (look.job != stop.job and former is None):
             raise StopFailed(f"{self} knows of no job {stop.job}")
+        name = look.application.name
         if look.job != stop.job and former is not None:
             if former.snapshot is None:
                 raise StopFailed(f"job {stop.job} ended {former.state}, without a snapshot")
@@ -330,8 +340,8 @@ class ManagedFlinkTarget(Closing):
         return snapshot_ref(name, found.name) if found.status == "READY" else None
 
     # ----------------------------------------------------------------------------------------------------- starting
-    def _application_for(self, job: JobSpec) -> Application:
-        """The application of a job, which it can be started in. Raises ScriptRefused, TargetError."""
+    def _startable(self, job: JobSpec) -> ApplicationLook:
+        """One look at the application of a job, which it can be started in. Raises ScriptRefused, TargetError."""
         name = prepare_job(job).job_name or job.settings.get(JOB_NAME, "")
         if not _NAME.fullmatch(name):
             raise ScriptRefused(
@@ -341,10 +351,8 @@ class ManagedFlinkTarget(Closing):
         check_settings_fit(job.settings)
         if self._layout.s3 is None:
             self._layout.inline(job.script, job.source)
-        found = self._service.application(name)
-        if found is None:
-            raise TargetError(self._no_application(name))
-        wrong = ""
+        look = self._look(name)
+        found, wrong = look.application, ""
         if found.runtime != self._runtime:
             wrong = f"has runtime environment {found.runtime}, and the connection names {self._runtime}: correct that"
         elif found.mode == "INTERACTIVE":
@@ -355,7 +363,7 @@ class ManagedFlinkTarget(Closing):
             wrong = "has system rollback enabled, which would start an earlier version beside the ledger: disable it"
         if wrong:
             raise TargetError(f"{job.source}: application {name} {wrong}")
-        return found
+        return look
 
     def _snapshot_of(self, name: str, start: Start, source: str) -> str | None:
         """The name of the snapshot of a start. Raises TargetError, StateRefused: it is not one of this application."""
@@ -390,7 +398,7 @@ class ManagedFlinkTarget(Closing):
             self._service.put_object(bucket, key, filled.text)
         return {layout.uri_key: f"s3://{bucket}/{key}"}
 
-    def _configure(self, look: Look, groups: Groups, source: str) -> None:
+    def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
         """Give an application its properties, unless it has them, and see that it holds them as they were given.
 
         Raises TargetError: somebody else changes it.
@@ -413,7 +421,7 @@ class ManagedFlinkTarget(Closing):
                 lambda: self._look(name), lambda seen: seen.application.status == "UPDATING", timeout=_UPDATE_SECONDS
             )
         except Overdue:
-            raise NoAnswer(f"{source}: application {name} is UPDATING for {_UPDATE_SECONDS:.0f} s") from None
+            raise ServiceUnanswered(f"{source}: application {name} is UPDATING for {_UPDATE_SECONDS:.0f} s") from None
         if self._layout.own(seen.application.groups) != wanted:
             raise TargetError(
                 f"{source}: application {name} (version {seen.application.version}) does not hold the properties that "
