@@ -165,6 +165,32 @@ def test_a_job_that_somebody_else_started_is_known_by_its_operation(account: Acc
     assert target.poll(Operation(Verb.STOP, new_id(), run)).snapshot == snapshot
 
 
+def test_a_start_is_found_among_applications_of_others(account: Account) -> None:
+    """Also those that the identity may not describe, and only what has changed is looked at again."""
+    for number in range(5):
+        account.create(f"theirs-{number}")
+    run = account.started()
+    describe = account.server.describe_application
+
+    def refuses(ApplicationName: str) -> dict[str, Any]:
+        if ApplicationName.startswith("theirs"):
+            raise Refused("AccessDeniedException", "not yours")
+        return describe(ApplicationName)
+
+    account.server.describe_application = refuses  # type: ignore[method-assign]
+    target, start = account.target(), Operation(Verb.START, run.partition("/")[2])
+    assert target.poll(start).job == run
+    account.server.calls.clear()
+    assert target.poll(start).job == run
+    assert account.server.calls["DescribeApplication"] == 1
+    assert target.poll(Operation(Verb.START, new_id())).job is None
+    account.server.fails = lambda call, _: (
+        Refused("ServiceUnavailable", "no", 503) if call == "DescribeApplication" else None
+    )
+    with pytest.raises(SubmissionUnknown):
+        account.target().poll(start)
+
+
 # ---------------------------------------------------------------------------------------------- what it refuses before
 @pytest.mark.parametrize(
     ("script", "settings", "words"),

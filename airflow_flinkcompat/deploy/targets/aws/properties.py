@@ -67,8 +67,8 @@ class RunRecord:
                     former[key.removeprefix("former.")] = FormerRun(**json.loads(value))
                 except (TypeError, ValueError):
                     raise DeployError(
-                        f"property {key!r} of group {_RECORD_GROUP!r} is not as the target writes it: remove it from the "
-                        "application"
+                        f"property {key!r} of group {_RECORD_GROUP!r} is not as the target writes it: remove it from "
+                        "the application"
                     ) from None
         return cls(row.get("request"), _given(row.get("after")), former)
 

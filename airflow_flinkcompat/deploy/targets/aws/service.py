@@ -169,9 +169,21 @@ class ManagedFlink:
         """Close the connections."""
         self._client.close()
 
-    def application(self, name: str) -> ManagedApplication | None:
-        """An application as it is now; None: there is none of this name. Raises ServiceUnanswered, ServiceError."""
-        time.sleep(max(0.0, self._looked + self._interval - time.monotonic()))
+    def application(self, name: str, *, at_once: bool = False) -> ManagedApplication | None:
+        """An application as it is now, by default one in each interval.
+
+        Args:
+            name: Its name.
+            at_once: Whether the interval is not waited for: many applications are looked at, once each.
+
+        Returns:
+            The application; None: there is none of this name.
+
+        Raises:
+            ServiceUnanswered, ServiceError: It cannot be told.
+        """
+        if not at_once:
+            time.sleep(max(0.0, self._looked + self._interval - time.monotonic()))
         try:
             return ManagedApplication.of(self._call("describe_application", ApplicationName=name)["ApplicationDetail"])
         except ServiceError as error:

@@ -299,14 +299,25 @@ class ManagedFlinkTarget(Closing):
         described that have changed since this target saw them last.
         """
         for name, version in self._service.versions(self._runtime).items():
-            if self._records.get(name, (0,))[0] != version:
-                self._found(name)
-            record = self._records[name][1] if name in self._records else RunRecord()
+            known, record = self._records.get(name, (0, RunRecord()))
+            if known != version:
+                record = self._record_of(name)
+                self._records[name] = (version, record)
             if request == record.request or request in record.former:
                 look = self._found(name)
                 if look is not None and look.knows(request):
                     return job_ref(name, request)
         return None
+
+    def _record_of(self, name: str) -> RunRecord:
+        """The record of an application; an empty one where it cannot be this target's. Raises ServiceUnanswered."""
+        try:
+            found = self._service.application(name, at_once=True)
+            return RunRecord() if found is None else RunRecord.of(found.groups)
+        except DeployError as error:  # somebody else's application, which the identity may not describe
+            if error.unanswered:
+                raise
+            return RunRecord()
 
     def _stopped(self, stop: Operation) -> Snapshot | None:
         """What a stop left once the job has ended by it; None while it is at work. Raises StopFailed."""
