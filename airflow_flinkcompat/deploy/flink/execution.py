@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from typing import Protocol
 
 from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError, Result, Session
-from airflow_flinkcompat.deploy.flink.rest import RestClient
 from airflow_flinkcompat.deploy.flink.state_faults import refusal
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, relocate, resolve_settings
 from airflow_flinkcompat.model import JobSpec
@@ -32,10 +32,16 @@ class SubmittedBefore(TargetError):
     """The cluster has taken a job of this id already."""
 
 
+class MaskingClient(Protocol):
+    """A client whose messages hide what its redactor knows."""
+
+    redactor: Redactor
+
+
 class ScriptRunner:
     """Runs statements. What ``lookup`` answers is masked in every message of ``clients``, and by ``redactor``."""
 
-    def __init__(self, lookup: Lookup, *clients: RestClient) -> None:
+    def __init__(self, lookup: Lookup, *clients: MaskingClient) -> None:
         self._lookup = lookup
         self._clients = list(clients)
         self._warned: set[str] = set()

@@ -1,0 +1,181 @@
+"""What one look at an application says of its runs: pure functions over what the service answered.
+
+The service shows no id of a job. A run of an application is known by the request of its start, which the target writes
+into the application's record before it starts it; a run that somebody else started, by the id of that operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot
+from airflow_flinkcompat.deploy.targets.aws.properties import FormerRun, RunRecord
+from airflow_flinkcompat.deploy.targets.aws.service import ManagedApplication, ServiceOperation, ServiceSnapshot
+
+# The application's status, as the state of a job.
+_STATES = {
+    "STARTING": "CREATED",
+    "RUNNING": "RUNNING",
+    "UPDATING": "RUNNING",
+    "AUTOSCALING": "RUNNING",
+    "MAINTENANCE": "RUNNING",
+    "STOPPING": "CANCELLING",
+    "FORCE_STOPPING": "CANCELLING",
+    "DELETING": "CANCELLING",
+    "ROLLING_BACK": "FAILING",
+    "ROLLED_BACK": "FAILING",
+}
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """How the run of an application is, in a state of Flink's; ``snapshot``: what its stop left."""
+
+    state: str
+    tasks_running: bool = False
+    failure: str | None = None
+    snapshot: Snapshot | None = None
+
+
+@dataclass(frozen=True)
+class ApplicationLook:
+    """An application as it is now, and its operations, the latest first."""
+
+    application: ManagedApplication
+    operations: Sequence[ServiceOperation]
+
+    @property
+    def record(self) -> RunRecord:
+        """Which request the application's configuration is of."""
+        return RunRecord.of(self.application.groups)
+
+    @property
+    def start(self) -> ServiceOperation | None:
+        """The latest start."""
+        return next((each for each in self.operations if each.kind == "StartApplication"), None)
+
+    @property
+    def stop(self) -> ServiceOperation | None:
+        """The latest stop of the latest start."""
+        began = self.start.began if self.start else datetime.fromtimestamp(0, UTC)
+        stops = (each for each in self.operations if each.kind.endswith("StopApplication"))
+        return next((each for each in stops if each.began >= began), None)
+
+    @property
+    def stops(self) -> bool:
+        """Whether a stop is at work."""
+        at_work = self.stop is not None and self.stop.in_progress
+        return at_work or self.application.status in ("STOPPING", "FORCE_STOPPING")
+
+    @property
+    def runs(self) -> bool:
+        """Whether a job runs; an application that is READY may be UPDATING too."""
+        if self.application.status != "UPDATING":
+            return self.application.status != "READY"
+        ended = self.stop is not None and self.stop.status == "SUCCESSFUL"
+        return self.start is not None and not self.start.failed and not ended
+
+    @property
+    def job(self) -> JobRef | None:
+        """The run of the application, the latest one where it is READY; None: it has none, or none of this request."""
+        request, start = self.record.request, self.start
+        asked_for = request is not None and start is not None and start.id != self.record.after
+        # The operations may be listed later than the status says it: a start follows the update of its request.
+        if asked_for or (request is not None and self.application.status not in ("READY", "UPDATING")):
+            return job_ref(self.application.name, str(request))
+        if request is not None or start is None:
+            return job_ref(self.application.name, f"version-{self.application.version}") if self.runs else None
+        return job_ref(self.application.name, start.id)
+
+    def knows(self, request: str) -> bool:
+        """Whether the start of a request has been made, however it went."""
+        return request in self.record.former or self.job == job_ref(self.application.name, request)
+
+    def outcome(
+        self,
+        snapshots: Callable[[], Sequence[ServiceSnapshot]],
+        failure: Callable[[ServiceOperation], str],
+    ) -> RunOutcome:
+        """How the latest run is, or how it ended.
+
+        Args:
+            snapshots: Gives the application's snapshots, the latest first.
+            failure: Says why an operation failed.
+
+        Returns:
+            Its state; ``CANCELLING`` as long as its stop, or the snapshot of that, is at work.
+        """
+        start, stop = self.start, self.stop
+        if self.runs:
+            return self._live(failure)
+        if stop is not None and stop.in_progress:
+            return RunOutcome("CANCELLING")
+        if stop is not None and not stop.failed:
+            left = self._left_by(stop, snapshots())
+            if left is None:
+                return RunOutcome("CANCELED")
+            if left.status not in ("CREATING", "READY"):
+                return RunOutcome("CANCELED", failure=f"snapshot {left.name} of the stop is {left.status}")
+            if left.status == "CREATING":
+                return RunOutcome("CANCELLING")
+            return RunOutcome("FINISHED", snapshot=snapshot_ref(self.application.name, left.name))
+        since = [each for each in self.operations if start is not None and each.began >= start.began]
+        failed = next((each for each in since if each.failed), None)
+        return RunOutcome(
+            "FAILED", failure=failure(failed) if failed else "the application is READY, and no operation says why"
+        )
+
+    def _live(self, failure: Callable[[ServiceOperation], str]) -> RunOutcome:
+        start, status = self.start, self.application.status
+        if status in ("ROLLING_BACK", "ROLLED_BACK"):
+            to = f" to version {self.application.rolled_back_to}" if self.application.rolled_back_to else ""
+            return RunOutcome(_STATES[status], failure=f"the service rolled the application back{to}")
+        if start is not None and start.failed and start.id != self.record.after:
+            return RunOutcome("FAILING", failure=failure(start))
+        if self.stops:
+            return RunOutcome("CANCELLING")
+        up = start is not None and start.id != self.record.after and start.status == "SUCCESSFUL"
+        return RunOutcome(_STATES[status], up and status == "RUNNING")
+
+    def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> ServiceSnapshot | None:
+        """The snapshot that a stop took: the latest of the version that ran, and not older than the stop.
+
+        A READY application takes none, so a later one is the stop's own. Nobody promises that both times are as fine.
+        """
+        application = self.application
+        updated = application.version_since is not None and application.version_since > stop.began
+
+        def belongs(snapshot: ServiceSnapshot) -> bool:
+            began = stop.began if snapshot.created.microsecond else stop.began.replace(microsecond=0)
+            return snapshot.created >= began and (updated or snapshot.version == application.version)
+
+        return next(filter(belongs, snapshots), None)
+
+    def next_record(self, request: str, outcome: RunOutcome | None) -> RunRecord:
+        """The record of the next request, which keeps how the run before it ended."""
+        if self.record.request == request:
+            return self.record
+        _, run = split(self.job) if self.job else (None, None)
+        ended = None
+        if outcome is not None:
+            left = None if outcome.snapshot is None else outcome.snapshot.partition("/")[2]
+            ended = FormerRun(outcome.state, datetime.now(UTC).isoformat(timespec="milliseconds"), left)
+        return self.record.followed_by(request, self.start.id if self.start else None, run, ended)
+
+
+def job_ref(application: str, run: str) -> JobRef:
+    """How a run of an application is named."""
+    return JobRef(f"{application}/{run}")
+
+
+def snapshot_ref(application: str, snapshot: str) -> Snapshot:
+    """How a snapshot is named: its own name says nothing outside of its application."""
+    return Snapshot(f"{application}/{snapshot}")
+
+
+def split(ref: JobRef | Snapshot | None) -> tuple[str | None, str]:
+    """The application of a run or a snapshot, and its name there; None: it is none of this target's."""
+    application, slash, name = (ref or "").partition("/")
+    return (application, name) if slash and application and name else (None, name)

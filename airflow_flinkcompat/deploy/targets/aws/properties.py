@@ -1,0 +1,259 @@
+"""What the target keeps in the property groups of an application: the script, its settings, and who asked for what.
+
+The script lies in the group and under the key that the connection names (``flinkcompat.script`` by default): in the
+properties ``script.1``, ``script.2`` … one after the other, because the service takes 2,048 characters for a value; or
+in an object of S3, whose URI is the property ``script.uri``. The settings are a group of their own. A third group is
+the target's record: the service has no id for a run, and takes none from its caller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.secrets import placeholders
+
+Groups = Mapping[str, Mapping[str, str]]
+"""Property groups of an application: keys and values, by the id of the group."""
+
+# Of the service's model.
+_VALUE_CHARACTERS, _GROUP_PROPERTIES, _GROUPS = 2048, 50, 50
+_ID = re.compile(r"[a-zA-Z0-9_.-]{1,50}")
+_S3 = re.compile(r"s3://(?P<bucket>[^/]+)/?(?P<prefix>.*)")
+_RECORD_GROUP = "flinkcompat.run"
+# Of the record's 50 properties.
+_FORMER_RUNS = 40
+_NOTHING = "-"  # a value may not be empty
+
+
+@dataclass(frozen=True)
+class FormerRun:
+    """How a run of the application ended: in which state of Flink's, when, and with which snapshot."""
+
+    state: str
+    at: str
+    snapshot: str | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Which request the configuration of an application is of.
+
+    ``request``: the one that was asked for last. ``after``: the id of the latest start before it; as long as that is
+    the latest one, the request has not been started. ``former``: how earlier runs ended, by their id.
+    """
+
+    request: str | None = None
+    after: str | None = None
+    former: Mapping[str, FormerRun] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, groups: Groups) -> RunRecord:
+        """The record in the groups of an application; an empty one where it has none.
+
+        Raises:
+            DeployError: Somebody else wrote into it.
+        """
+        row, former = groups.get(_RECORD_GROUP, {}), {}
+        for key, value in row.items():
+            if key.startswith("former."):
+                try:
+                    former[key.removeprefix("former.")] = FormerRun(**json.loads(value))
+                except (TypeError, ValueError):
+                    raise DeployError(
+                        f"property {key!r} of group {_RECORD_GROUP!r} is not as the target writes it: remove it from "
+                        "the application"
+                    ) from None
+        return cls(row.get("request"), _given(row.get("after")), former)
+
+    def followed_by(self, request: str, after: str | None, run: str | None, ended: FormerRun | None) -> RunRecord:
+        """The record of the next request; ``run`` is the one that ran before, and ``ended`` how."""
+        former = dict(self.former)
+        if run is not None and ended is not None:
+            former[run] = ended
+        latest = sorted(former, key=lambda each: former[each].at)[-_FORMER_RUNS:]
+        return replace(self, request=request, after=after, former={each: former[each] for each in latest})
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """As the group holds it."""
+        former = {f"former.{run}": json.dumps(vars(ended), sort_keys=True) for run, ended in self.former.items()}
+        return {"request": self.request or _NOTHING, "after": self.after or _NOTHING, **former}
+
+
+@dataclass(frozen=True)
+class PropertyLayout:
+    """Where an application keeps what the target gives it.
+
+    ``s3``: bucket and prefix of the objects that hold scripts; None: the script itself is in the properties.
+    """
+
+    group: str = "flinkcompat"
+    key: str = "script"
+    settings_group: str = "flinkcompat.settings"
+    s3: tuple[str, str] | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> PropertyLayout:
+        """The layout that a connection asks for.
+
+        Args:
+            settings: Its ``script_property``, ``settings_property_group`` and ``script_s3``.
+
+        Returns:
+            The layout.
+
+        Raises:
+            DeployError: One of them is not of its form; the message names it.
+        """
+        script = str(settings.get("script_property") or "flinkcompat.script")
+        group, dot, key = script.rpartition(".")
+        if not dot or not _ID.fullmatch(group) or not key:
+            raise DeployError(f"script_property {script!r} is not of the form GROUP.KEY (flinkcompat.script, say)")
+        own = str(settings.get("settings_property_group") or "flinkcompat.settings")
+        if not _ID.fullmatch(own) or own in (group, _RECORD_GROUP):
+            raise DeployError(
+                f"settings_property_group {own!r} is no id of a group of its own: write 1 to 50 letters, digits and "
+                f"_.- that differ from {group!r} and {_RECORD_GROUP!r}"
+            )
+        if not (place := settings.get("script_s3")):
+            return cls(group, key, own)
+        found = _S3.fullmatch(str(place))
+        if found is None:
+            raise DeployError(f"script_s3 {place!r} is not of the form s3://BUCKET/PREFIX")
+        return cls(group, key, own, (found["bucket"], found["prefix"].strip("/")))
+
+    @property
+    def uri_key(self) -> str:
+        """The property that names the object of a script."""
+        return f"{self.key}.uri"
+
+    def object_key(self, application: str, script: str, request: str | None = None) -> str:
+        """The key of the object of a script: by its digest as it is written, and by its request where filled in."""
+        assert self.s3 is not None
+        digest = hashlib.sha256(script.encode()).hexdigest()
+        name = f"{digest}.sql" if request is None else f"{digest}.{request}.sql"
+        return "/".join(part for part in (self.s3[1], application, name) if part)
+
+    def groups(
+        self, existing: Groups, script: Mapping[str, str], settings: Mapping[str, str], record: RunRecord
+    ) -> Groups:
+        """All groups of an application, those of others as they are.
+
+        Args:
+            existing: What it has.
+            script: The properties that hold or name the script.
+            settings: The settings of the job.
+            record: The record of the request.
+
+        Returns:
+            The groups to ask for: an update replaces all of them.
+
+        Raises:
+            DeployError: The service takes no more groups.
+        """
+        shared = {key: value for key, value in existing.get(self.group, {}).items() if not self._is_script(key)}
+        found = {**existing, self.group: {**shared, **script}, _RECORD_GROUP: record.properties}
+        found.pop(self.settings_group, None)
+        if settings:
+            found[self.settings_group] = dict(settings)
+        if len(found[self.group]) > _GROUP_PROPERTIES:
+            raise DeployError(
+                f"property group {self.group!r} would hold {len(found[self.group])} properties, and the service takes "
+                f"{_GROUP_PROPERTIES}: name an own group in script_property, or use script_s3"
+            )
+        if len(found) > _GROUPS:
+            raise DeployError(
+                f"the application would have {len(found)} property groups, and the service takes {_GROUPS}"
+            )
+        return found
+
+    def own(self, groups: Groups) -> Groups:
+        """The properties that this target writes, without those of others."""
+        script = {key: value for key, value in groups.get(self.group, {}).items() if self._is_script(key)}
+        settings, record = (dict(groups.get(each, {})) for each in (self.settings_group, _RECORD_GROUP))
+        return {"script": script, "settings": settings, "record": record}
+
+    def inline(self, script: str, source: str) -> dict[str, str]:
+        """The properties of a script that lies in them.
+
+        Raises:
+            ScriptRefused: It is too long, or would show what its placeholders stand for.
+        """
+        if found := placeholders(script):
+            raise ScriptRefused(
+                f"{source}: the script holds {found[0]}, and whoever may describe the application would read its value "
+                "in the property: set script_s3 in the connection, so that the script lies in an object"
+            )
+        parts = [script[at : at + _VALUE_CHARACTERS] for at in range(0, len(script), _VALUE_CHARACTERS)]
+        if len(parts) > _GROUP_PROPERTIES:
+            raise ScriptRefused(
+                f"{source}: the script has {len(script)} characters, and a property group takes "
+                f"{_GROUP_PROPERTIES * _VALUE_CHARACTERS}: set script_s3, so that it lies in an object"
+            )
+        return {f"{self.key}.{number}": part for number, part in enumerate(parts, 1)}
+
+    def script(self, groups: Groups) -> tuple[str | None, str | None]:
+        """The script that lies in the properties, and the URI of the object that holds it."""
+        row = groups.get(self.group, {})
+        numbers = sorted(int(key.rpartition(".")[2]) for key in row if self._is_part(key))
+        text = "".join(row[f"{self.key}.{number}"] for number in numbers) if numbers else None
+        return text, row.get(self.uri_key)
+
+    def settings(self, groups: Groups) -> Mapping[str, str] | None:
+        """The settings that an application holds; None: it has no such group."""
+        return groups.get(self.settings_group)
+
+    def _is_part(self, key: str) -> bool:
+        return re.fullmatch(rf"{re.escape(self.key)}\.[1-9]\d*", key) is not None
+
+    def _is_script(self, key: str) -> bool:
+        return key == self.uri_key or self._is_part(key)
+
+
+def check_settings_fit(settings: Mapping[str, str]) -> None:
+    """Raises ScriptRefused: the service cannot hold a setting, or would show a secret to whoever may describe it."""
+    if len(settings) > _GROUP_PROPERTIES:
+        raise ScriptRefused(
+            f"the job has {len(settings)} settings, and a property group takes {_GROUP_PROPERTIES}: SET the others in "
+            "the script"
+        )
+    for key, value in settings.items():
+        if found := placeholders(value):
+            raise ScriptRefused(
+                f"the setting {key!r} holds {found[0]}, and whoever may describe the application would read its value: "
+                "put it into the script, and set script_s3 in the connection"
+            )
+        if not 0 < len(value) <= _VALUE_CHARACTERS or len(key) > _VALUE_CHARACTERS:
+            raise ScriptRefused(
+                f"the setting {key!r} has {len(value)} characters, and the service takes 1 to {_VALUE_CHARACTERS}: SET "
+                "it in the script"
+            )
+
+
+def as_given(uri: str) -> str:
+    """The URI of a script as it was given, by that of the one whose placeholders were filled in."""
+    return re.sub(r"\.[0-9a-f]{32}\.sql$", ".sql", uri)
+
+
+def object_of(uri: str) -> tuple[str, str]:
+    """Bucket and key of an object. Raises DeployError: a property names none."""
+    found = _S3.fullmatch(uri)
+    if found is None or not found["prefix"]:
+        raise DeployError(f"{uri!r} is not of the form s3://BUCKET/KEY")
+    return found["bucket"], found["prefix"]
+
+
+def groups_of(descriptions: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """The groups as the service describes them."""
+    return {str(row["PropertyGroupId"]): dict(row["PropertyMap"]) for row in descriptions}
+
+
+def _given(value: str | None) -> str | None:
+    return None if value in (None, _NOTHING) else value

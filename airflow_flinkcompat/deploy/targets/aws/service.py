@@ -1,0 +1,341 @@
+"""The API ``kinesisanalyticsv2`` as values, and its errors in words that name the remedy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.exceptions import (  # type: ignore[import-untyped]
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+    WaiterError,
+)
+
+from airflow_flinkcompat.deploy.errors import SubmissionUnknown, TargetError, condense
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.targets.aws.properties import Groups, groups_of
+from airflow_flinkcompat.secrets import Redactor
+
+# A stop may take a snapshot of minutes; what the provider's waiter does by default.
+_STOP_SECONDS = 75 * 120.0
+_WAITER_SECONDS = 5
+_PAGE = 50
+_THROTTLED = frozenset({"ThrottlingException", "Throttling", "RequestLimitExceeded", "TooManyRequestsException"})
+_POLICY = "docs/targets/aws-iam-policy.json lists the rights that are needed"
+_REMEDIES = {
+    "AccessDeniedException": _POLICY,
+    "AccessDenied": _POLICY,
+    "UnrecognizedClientException": "the credentials of the AWS connection are not valid",
+    "InvalidClientTokenId": "the credentials of the AWS connection are not valid",
+    "ExpiredTokenException": "the credentials of the AWS connection have expired: renew them",
+    "ExpiredToken": "the credentials of the AWS connection have expired: renew them",
+    "LimitExceededException": "delete old snapshots of the application (the service never does)",
+    "NoSuchBucket": "see script_s3 of the connection",
+}
+
+
+class ServiceUnanswered(SubmissionUnknown):
+    """The service did not answer, or not now: what was asked for may have taken effect."""
+
+
+class ServiceError(TargetError):
+    """The service refused a call. ``code``: the name of its exception; ``reason``: its own words."""
+
+    def __init__(self, message: str, code: str, reason: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class ManagedApplication:
+    """An application as it is described.
+
+    ``version_since``: when its version was made. ``restore``, ``snapshot`` and ``drops_state``: from what its latest
+    start was to restore, and whether it may leave state aside. ``rolled_back_to``: a version, where the service has
+    gone back to one.
+    """
+
+    name: str
+    status: str
+    version: int
+    token: str | None = None
+    runtime: str = ""
+    mode: str | None = None
+    groups: Groups = field(default_factory=dict)
+    version_since: datetime | None = None
+    restore: str | None = None
+    snapshot: str | None = None
+    drops_state: bool = False
+    snapshots_enabled: bool = False
+    rolls_back: bool = False
+    rolled_back_to: int | None = None
+
+    @classmethod
+    def of(cls, detail: Mapping[str, Any]) -> ManagedApplication:
+        """As ``DescribeApplication`` says."""
+        configuration = detail.get("ApplicationConfigurationDescription", {})
+        run = configuration.get("RunConfigurationDescription", {})
+        restore = run.get("ApplicationRestoreConfigurationDescription", {})
+        properties = configuration.get("EnvironmentPropertyDescriptions", {})
+        return cls(
+            detail["ApplicationName"],
+            detail["ApplicationStatus"],
+            detail["ApplicationVersionId"],
+            detail.get("ConditionalToken"),
+            detail["RuntimeEnvironment"],
+            detail.get("ApplicationMode"),
+            groups_of(properties.get("PropertyGroupDescriptions", ())),
+            detail.get("ApplicationVersionCreateTimestamp"),
+            restore.get("ApplicationRestoreType"),
+            restore.get("SnapshotName"),
+            run.get("FlinkRunConfigurationDescription", {}).get("AllowNonRestoredState", False),
+            configuration.get("ApplicationSnapshotConfigurationDescription", {}).get("SnapshotsEnabled", False),
+            configuration.get("ApplicationSystemRollbackConfigurationDescription", {}).get("RollbackEnabled", False),
+            detail.get("ApplicationVersionRolledBackTo"),
+        )
+
+
+@dataclass(frozen=True)
+class ServiceOperation:
+    """A start, a stop or an update of an application, as the service keeps it."""
+
+    id: str
+    kind: str
+    status: str
+    began: datetime
+
+    @property
+    def in_progress(self) -> bool:
+        return self.status == "IN_PROGRESS"
+
+    @property
+    def failed(self) -> bool:
+        return self.status in ("FAILED", "CANCELLED")
+
+
+@dataclass(frozen=True)
+class ServiceSnapshot:
+    """A snapshot of an application. ``version``: the application's when it was taken."""
+
+    name: str
+    status: str
+    version: int
+    created: datetime
+
+
+class ManagedFlink:
+    """A client of the service.
+
+    Args:
+        client: boto3's client of ``kinesisanalyticsv2``.
+        s3: Gives boto3's client of S3.
+        waiter: Gives a waiter of the Amazon provider by its name; None: outside of Airflow.
+        poll_interval: The least number of seconds between two looks at an application, for the sake of the account's
+            request rate.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        s3: Callable[[], Any],
+        waiter: Callable[..., Any] | None = None,
+        poll_interval: float = 1.0,
+    ) -> None:
+        self._client = client
+        self._s3 = s3
+        self._waiter = waiter
+        self._interval = poll_interval
+        self._looked = 0.0
+        self.redactor = Redactor()
+
+    @property
+    def place(self) -> str:
+        """Region and address, for messages."""
+        meta = self._client.meta
+        own = "" if ".amazonaws.com" in meta.endpoint_url else f", {meta.endpoint_url}"
+        return f"AWS Managed Service for Apache Flink ({meta.region_name}{own})"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def application(self, name: str, *, at_once: bool = False) -> ManagedApplication | None:
+        """An application as it is now, by default one in each interval.
+
+        Args:
+            name: Its name.
+            at_once: Whether the interval is not waited for: many applications are looked at, once each.
+
+        Returns:
+            The application; None: there is none of this name.
+
+        Raises:
+            ServiceUnanswered, ServiceError: It cannot be told.
+        """
+        if not at_once:
+            time.sleep(max(0.0, self._looked + self._interval - time.monotonic()))
+        try:
+            return ManagedApplication.of(self._call("describe_application", ApplicationName=name)["ApplicationDetail"])
+        except ServiceError as error:
+            if error.code == "ResourceNotFoundException":
+                return None
+            raise
+        finally:
+            self._looked = time.monotonic()
+
+    def versions(self, runtime: str) -> Mapping[str, int]:
+        """The version of every application of a runtime environment, by name."""
+        rows = self._pages("list_applications", "ApplicationSummaries")
+        return {
+            row["ApplicationName"]: row["ApplicationVersionId"] for row in rows if row["RuntimeEnvironment"] == runtime
+        }
+
+    def operations(self, name: str) -> tuple[ServiceOperation, ...]:
+        """Every operation of an application that the service remembers, the latest first."""
+        rows = self._pages("list_application_operations", "ApplicationOperationInfoList", ApplicationName=name)
+        found = (
+            ServiceOperation(row["OperationId"], row["Operation"], row["OperationStatus"], _in_utc(row["StartTime"]))
+            for row in rows
+        )
+        return tuple(sorted(found, key=lambda each: each.began, reverse=True))
+
+    def failure(self, name: str, operation: ServiceOperation) -> str:
+        """Why an operation failed, in one masked line."""
+        row = self._call("describe_application_operation", ApplicationName=name, OperationId=operation.id)
+        info = row.get("ApplicationOperationInfoDetails", {}).get("OperationFailureDetails", {}).get("ErrorInfo", {})
+        said = condense(info.get("ErrorString", ""), self.redactor)
+        return f"{operation.kind} {operation.status}: {said or 'the service gives no reason'}"
+
+    def snapshots(self, name: str) -> tuple[ServiceSnapshot, ...]:
+        """Every snapshot of an application, the latest first."""
+        found = map(_snapshot, self._pages("list_application_snapshots", "SnapshotSummaries", ApplicationName=name))
+        return tuple(sorted(found, key=lambda each: each.created, reverse=True))
+
+    def snapshot(self, name: str, snapshot: str) -> ServiceSnapshot | None:
+        """One snapshot of an application; None: it has none of this name."""
+        try:
+            row = self._call("describe_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
+        except ServiceError as error:
+            if error.code == "ResourceNotFoundException":
+                return None
+            raise
+        return _snapshot(row["SnapshotDetails"])
+
+    def take_snapshot(self, name: str, snapshot: str) -> None:
+        """Have a snapshot taken of an application that runs on."""
+        self._call("create_application_snapshot", ApplicationName=name, SnapshotName=snapshot)
+
+    def update(self, application: ManagedApplication, groups: Groups) -> None:
+        """Replace the property groups of an application, if nobody has changed it since it was looked at."""
+        if application.token is None:
+            version: dict[str, Any] = {"CurrentApplicationVersionId": application.version}
+        else:
+            version = {"ConditionalToken": application.token}
+        rows = [{"PropertyGroupId": group, "PropertyMap": dict(row)} for group, row in sorted(groups.items())]
+        configuration = {"EnvironmentPropertyUpdates": {"PropertyGroups": rows}}
+        self._call(
+            "update_application",
+            ApplicationName=application.name,
+            ApplicationConfigurationUpdate=configuration,
+            **version,
+        )
+
+    def start(self, name: str, snapshot: str | None) -> None:
+        """Start an application from one snapshot or from none, and say which, whatever an update said before."""
+        if snapshot is None:
+            restore = {"ApplicationRestoreType": "SKIP_RESTORE_FROM_SNAPSHOT"}
+        else:
+            restore = {"ApplicationRestoreType": "RESTORE_FROM_CUSTOM_SNAPSHOT", "SnapshotName": snapshot}
+        run = {
+            "ApplicationRestoreConfiguration": restore,
+            "FlinkRunConfiguration": {"AllowNonRestoredState": False},
+        }
+        self._call("start_application", ApplicationName=name, RunConfiguration=run)
+
+    def stop(self, name: str, *, force: bool) -> None:
+        """Stop an application with a snapshot, or by force without one."""
+        self._call("stop_application", ApplicationName=name, Force=force)
+
+    def await_stopped(self, name: str) -> None:
+        """Wait until an application is READY, by the Amazon provider's waiter where there is one."""
+        if self._waiter is None:
+            try:
+                poll(lambda: self._status(name), lambda seen: seen not in (None, "READY"), timeout=_STOP_SECONDS)
+            except Overdue as overdue:
+                raise TargetError(
+                    f"application {name} is still {overdue.last} {_STOP_SECONDS:.0f} s after its stop: look at it there"
+                ) from None
+            return
+        delay = _WAITER_SECONDS if self._interval >= 1 else self._interval
+        pauses = {"delay": delay, "maxAttempts": int(_STOP_SECONDS / _WAITER_SECONDS)}
+        waiter = self._waiter("application_stop_complete", client=self._client, config_overrides=pauses)
+        try:
+            waiter.wait(ApplicationName=name)
+        except WaiterError as error:
+            raise TargetError(f"application {name} did not stop: {self.redactor(str(error))}") from None
+
+    def _status(self, name: str) -> str | None:
+        found = self.application(name)
+        return None if found is None else found.status
+
+    def put_object(self, bucket: str, key: str, text: str) -> None:
+        """Write an object of S3."""
+        content = {"Body": text.encode(), "ContentType": "application/sql; charset=utf-8"}
+        self._call("put_object", client=self._s3(), Bucket=bucket, Key=key, **content)
+
+    def get_object(self, bucket: str, key: str) -> str:
+        """The text of an object of S3."""
+        found = self._call("get_object", client=self._s3(), Bucket=bucket, Key=key)
+        return str(found["Body"].read().decode())
+
+    def _pages(self, operation: str, rows: str, **given: Any) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+        token: dict[str, Any] = {}
+        while True:
+            page = self._call(operation, Limit=_PAGE, **given, **token)
+            found += page.get(rows, ())
+            if not page.get("NextToken"):
+                return found
+            token = {"NextToken": page["NextToken"]}
+
+    def _call(self, operation: str, *, client: Any = None, **given: Any) -> Mapping[str, Any]:
+        """One call. Raises ServiceUnanswered, ServiceError, TargetError."""
+        where = given.get("ApplicationName") or given.get("Bucket")
+        said = f"{operation} of {where}" if where else operation
+        try:
+            answer: Mapping[str, Any] = getattr(client or self._client, operation)(**given)
+            return answer
+        except ClientError as error:
+            code = str(error.response.get("Error", {}).get("Code", ""))
+            reason = self.redactor(str(error.response.get("Error", {}).get("Message", "")))
+            status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+            message = f"{said} failed ({code}): {reason}"
+            if code in _THROTTLED or status >= 500:
+                raise ServiceUnanswered(message) from None
+            remedy = f". {_REMEDIES[code][0].upper()}{_REMEDIES[code][1:]}" if code in _REMEDIES else ""
+            raise ServiceError(f"{message.rstrip('.')}{remedy}", code, reason) from None
+        except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError, NoRegionError) as error:
+            raise TargetError(f"{said}: {error}. Set the AWS connection that aws_conn_id names") from None
+        except ParamValidationError as error:
+            raise TargetError(f"{said} cannot be asked for: {self.redactor(str(error))}") from None
+        except BotoCoreError as error:
+            raise ServiceUnanswered(f"{said} was not answered: {self.redactor(str(error))}") from None
+
+
+def _snapshot(row: Mapping[str, Any]) -> ServiceSnapshot:
+    created = row.get("SnapshotCreationTimestamp") or datetime.fromtimestamp(0, UTC)
+    return ServiceSnapshot(row["SnapshotName"], row["SnapshotStatus"], row["ApplicationVersionId"], _in_utc(created))
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)

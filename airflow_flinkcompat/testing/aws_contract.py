@@ -1,0 +1,116 @@
+"""The contract of targets for applications of AWS Managed Service for Apache Flink, in an account of one's own.
+
+Each test creates the applications it needs and deletes them with their snapshots; a step takes minutes, and costs what
+a running application costs. ``docs/targets/aws.md`` says how to run it.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from airflow_flinkcompat.deploy.target import Target
+from airflow_flinkcompat.deploy.targets import Access, OpenTarget, target_class
+from airflow_flinkcompat.testing import target_contract
+from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
+
+
+class ManagedFlinkContract(TargetContract):
+    """Tests of the target ``aws`` against the service, or against what stands in for it.
+
+    A subclass says how the account is reached (``settings``, the keys of the connection's extra), which program reads
+    the script (``jar``, ``s3://BUCKET/KEY``) and under which role it runs (``role``).
+    """
+
+    settings: ClassVar[Mapping[str, Any]] = {}
+    jar: ClassVar[str] = ""
+    role: ClassVar[str] = ""
+    settle_seconds = 30.0
+    step_seconds: ClassVar[float] = 1200.0
+
+    def open_target(self) -> OpenTarget:
+        """The target, as a connection opens it."""
+        return target_class("aws").connect(Access(_no_address, self.settings, "the contract"))
+
+    @pytest.fixture(autouse=True)
+    def patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A step of the service takes minutes."""
+        monkeypatch.setattr(target_contract, "SECONDS", self.step_seconds)
+
+    @pytest.fixture
+    def client(self) -> Any:
+        """boto3's client of the service."""
+        import boto3  # type: ignore[import-untyped]
+
+        where = {key: self.settings.get(key) for key in ("region_name", "endpoint_url")}
+        return boto3.client("kinesisanalyticsv2", **where)
+
+    @pytest.fixture
+    def connect(self) -> Iterator[Connect]:
+        """Opens the target anew."""
+        opened: list[OpenTarget] = []
+
+        def connect() -> Target:
+            opened.append(self.open_target())
+            return opened[-1].__enter__()
+
+        yield connect
+        for each in opened:
+            each.__exit__(None, None, None)
+
+    @pytest.fixture
+    def name(self, connect: Callable[[], Target], client: Any) -> Iterator[str]:
+        """The name of an application that is there for one test, as is the one of a script with a name of its own."""
+        name = f"contract-{uuid.uuid4().hex[:8]}"
+        names = (name, f"{name}-own")
+        for each in names:
+            client.create_application(**self.application(each))
+        yield name
+        target = connect()
+        for each in names:
+            for job in target.running(each):
+                target.cancel(job)
+            _delete(client, each, self.step_seconds)
+
+    def application(self, name: str) -> dict[str, Any]:
+        """What an application is created with."""
+        bucket, _, key = self.jar.removeprefix("s3://").partition("/")
+        one = {"ConfigurationType": "CUSTOM", "Parallelism": 1, "ParallelismPerKPU": 1, "AutoScalingEnabled": False}
+        checkpoints = {"ConfigurationType": "CUSTOM", "CheckpointingEnabled": True, "CheckpointInterval": 10_000}
+        location = {"BucketARN": f"arn:aws:s3:::{bucket}", "FileKey": key}
+        return {
+            "ApplicationName": name,
+            "RuntimeEnvironment": self.settings["runtime_environment"],
+            "ServiceExecutionRole": self.role,
+            "ApplicationConfiguration": {
+                "ApplicationCodeConfiguration": {
+                    "CodeContentType": "ZIPFILE",
+                    "CodeContent": {"S3ContentLocation": location},
+                },
+                "ApplicationSnapshotConfiguration": {"SnapshotsEnabled": True},
+                "FlinkApplicationConfiguration": {
+                    "CheckpointConfiguration": checkpoints,
+                    "ParallelismConfiguration": one,
+                },
+            },
+        }
+
+
+def _no_address(which: str) -> str:
+    raise AssertionError(f"the target aws has no address of a {which}")
+
+
+def _delete(client: Any, name: str, seconds: float) -> None:
+    """Delete an application once it is READY; the service deletes its snapshots with it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        detail = client.describe_application(ApplicationName=name)["ApplicationDetail"]
+        if detail["ApplicationStatus"] == "READY":
+            client.delete_application(ApplicationName=name, CreateTimestamp=detail["CreateTimestamp"])
+            return
+        time.sleep(1)
+    raise AssertionError(f"application {name} does not become READY: delete it by hand")
