@@ -65,6 +65,12 @@ class Writer:
         write(merge(read(self._path), data) if self._keep else data, self._path)
         self._keep = True
 
+    def drop(self, id_: str) -> None:
+        """Remove the result of a pair that has none any more."""
+        if id_ in ids(self._path):
+            data = read(self._path)
+            write({**data, "pairs": [entry for entry in data["pairs"] if entry["id"] != id_]}, self._path)
+
 
 def ids(path: Path) -> set[str]:
     """The pairs of which a file has a result; none where there is no such file."""

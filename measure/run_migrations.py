@@ -272,7 +272,9 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
         def add(ending: Ending) -> None:
             if ending.fault:
                 say(f"  {ending.pair.id}: {ending.fault}")
-            if ending.outcome != NOT_MIGRATABLE:
+            if ending.outcome == NOT_MIGRATABLE:
+                writer.drop(ending.pair.id)
+            else:
                 writer.add(ending.entry())
 
         late = deadline(options.minutes)  # of the runs: what starts on a busy machine may take as long

@@ -47,7 +47,7 @@ class ScriptRunner:
         self._warned: set[str] = set()
         self.redactor = Redactor()
 
-    def add_client(self, client: RestClient) -> None:
+    def add_client(self, client: MaskingClient) -> None:
         """Have the messages of one more client masked."""
         client.redactor |= self.redactor
         self._clients.append(client)

@@ -51,8 +51,7 @@ from airflow_flinkcompat.deploy.targets.aws.service import (
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import Lookup, placeholders, resolve_placeholders
-from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.secrets import Lookup, placeholders
 
 _NAME = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
 # How long an application may take over an update while it is READY: no job is restarted over it.
@@ -400,13 +399,9 @@ class ManagedFlinkTarget(Closing):
         bucket, key = layout.s3[0], layout.object_key(name, job.script)
         self._service.put_object(bucket, key, job.script)
         if placeholders(job.script):
-            try:
-                filled = resolve_placeholders(job.script, self._runner.resolve)
-            except ScriptError as error:
-                raise ScriptRefused(f"{job.source}: {error}") from None
-            self._runner.register(filled.redactor)
+            filled = self._runner.script(job)
             key = layout.object_key(name, job.script, request)
-            self._service.put_object(bucket, key, filled.text)
+            self._service.put_object(bucket, key, filled)
         return {layout.uri_key: f"s3://{bucket}/{key}"}
 
     def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
