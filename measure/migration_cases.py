@@ -42,6 +42,8 @@ _ROWS = {
 """Which rows of ours stand for those of a table that was measured elsewhere."""
 _PATH = re.compile(r"'path' = 'file:///data(?:/(\w+))?'")
 _ENDLESS = "'connector' = 'datagen', 'rows-per-second' = '1'"
+_HOLDS_BACK = frozenset({"interval-join", "values"})
+"""Operators that hand on an older watermark than their sources have, or none."""
 _INSTEAD = "'connector' = 'filesystem', 'path' = 'file://DATA/counts', 'format' = 'csv'"
 
 
@@ -126,17 +128,19 @@ def _measured(restore: Restore) -> Migrated:
         node.kind == "interval-join" for side in planned()[restore.id] for plan in side for node in plan.nodes
     )
     old, new = (
-        Side(f"{HELD_BACK}\n" * held_back + _over_our_rows(script), tuple(sorted(settings.items() - AS_RUN.items())))
+        Side(_over_our_rows(script, held_back=held_back), tuple(sorted(settings.items() - AS_RUN.items())))
         for script, settings in ((restore.old, restore.settings_old), (restore.new, restore.settings_new))
     )
     return Migrated(Pair(restore.id, "measured restores", "as measured", old, new), restore.outcome)
 
 
-def _over_our_rows(script: str) -> str:
+def _over_our_rows(script: str, *, held_back: bool) -> str:
     """The script in the spelling of our pairs: options apart from their values, a sink that is no reserved word."""
     script = re.sub(r"\b(CREATE TABLE|INSERT INTO) Result\b", r"\1 Printed", _spaced(script))
     script = re.sub(r"'print',\s*'print-identifier' = '\w+'", "'print'", script)
     script = re.sub(r"'datagen',\s*", "'datagen', ", script).replace(_ENDLESS, _INSTEAD)
+    if held_back:
+        script = re.sub(r"\bCREATE TABLE \w+ \(", rf"\g<0>  {HELD_BACK}\n", script, count=1)
     return _PATH.sub(lambda match: f"'path' = 'file://DATA/{_ROWS[match[1] or '']}'", script)
 
 
