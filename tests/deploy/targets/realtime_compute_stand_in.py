@@ -22,7 +22,7 @@ import httpx
 from alibabacloud_tea_openapi.utils import Utils
 from alibabacloud_ververica20220718 import models
 from darabonba.request import DaraRequest
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 from airflow_flinkcompat.deploy.errors import DeployError
@@ -433,6 +433,11 @@ _BODIES = {
 }
 
 
+class _Quiet(WSGIRequestHandler):
+    def log(self, type: str, message: str, *args: Any) -> None:
+        """Nothing is written about each request."""
+
+
 @contextmanager
 def serving(service: Service) -> Iterator[str]:
     """A server on a port of this machine; its address."""
@@ -442,9 +447,8 @@ def serving(service: Service) -> Iterator[str]:
         with service.lock:
             return _answer(service, request)
 
-    server = make_server("127.0.0.1", 0, answer, threaded=True)
-    server.log = lambda *_: None  # type: ignore[method-assign]
-    thread = threading.Thread(target=server.serve_forever)
+    server = make_server("127.0.0.1", 0, answer, threaded=True, request_handler=_Quiet)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
@@ -528,9 +532,8 @@ def _filled(value: Any) -> Any:
 
 def _signed_wrongly(request: Request) -> tuple[int, str, str] | None:
     """What is wrong with the signature, which is made anew by the SDK's own code."""
-    found = re.fullmatch(
-        rf"{_ALGORITHM} Credential=([^,]+),SignedHeaders=([^,]+),Signature=(\w+)", request.headers.get("Authorization", "")
-    )
+    sent = request.headers.get("Authorization", "")
+    found = re.fullmatch(rf"{_ALGORITHM} Credential=([^,]+),SignedHeaders=([^,]+),Signature=\w+", sent)
     if found is None or found[1] != KEY_ID:
         return 404, "InvalidAccessKeyId.NotFound", "Specified access key is not found"
     again = DaraRequest()
@@ -539,7 +542,7 @@ def _signed_wrongly(request: Request) -> tuple[int, str, str] | None:
     again.query = dict(request.args.items())
     again.headers = {name: request.headers[name] for name in found[2].split(";")}
     payload = Utils.hash(request.get_data(), _ALGORITHM).hex()
-    if Utils.get_authorization(again, _ALGORITHM, payload, KEY_ID, KEY_SECRET) != request.headers["Authorization"]:
+    if Utils.get_authorization(again, _ALGORITHM, payload, KEY_ID, KEY_SECRET) != sent:
         return 400, "SignatureDoesNotMatch", "Specified signature is not matched with our calculation"
     return None
 

@@ -19,7 +19,8 @@ OWN_KEYS = "flinkcompat.settings"
 START_LABEL = "flinkcompat-start"
 STOP_LABEL = "flinkcompat-stop"
 STOPPED_BY = "STOP_WITH_SAVEPOINT"
-STARTED, COMPLETED, SAVEPOINT_FAILED = "STARTED", "COMPLETED", "FAILED"
+COMPLETED, SAVEPOINT_FAILED = "COMPLETED", "FAILED"
+SQL = "SQLSCRIPT"
 
 _MARKS = frozenset({REQUEST, OWN_KEYS})
 _STATES = {"STARTING": "INITIALIZING", "CANCELLED": "CANCELED"}
@@ -83,6 +84,11 @@ def given_settings(of: Any) -> dict[str, str] | None:
     if OWN_KEYS not in found:
         return None
     return {key: found[key] for key in found[OWN_KEYS].split(",") if key in found}
+
+
+def is_sql(deployment: Any) -> bool:
+    """Whether a deployment runs a script in SQL, and no jar or program."""
+    return deployment.artifact is not None and deployment.artifact.kind == SQL
 
 
 def script_of(of: Any) -> str | None:
