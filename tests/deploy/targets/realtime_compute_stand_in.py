@@ -103,8 +103,7 @@ class InMemory:
         if not self.saves:
             job.saved = RuntimeError("the disk is full")
             return
-        # As the platform's object store names it, and Flink's own statistics do not.
-        job.saved = f"oss://bucket/savepoints/savepoint-{job_id[:6]}-{uuid.uuid4().hex[:12]}"
+        job.saved = f"oss://bucket/flink-jobs/deployments/{job.name}/checkpoints/sp-{uuid.uuid4().hex[:4]}"
         if stop:
             job.seen = Seen("FINISHED")
 
@@ -119,7 +118,11 @@ class InMemory:
         if job.seen.state != "RUNNING":
             raise Refused("FlinkProxyFailed", "the job is not running")
         flink_id = uuid.uuid5(uuid.NAMESPACE_URL, job_id).hex
-        latest = {"restored": {"external_path": job.restored, "is_savepoint": True}} if job.restored else {}
+        latest = (
+            {"restored": {"external_path": job.restored, "is_savepoint": "chk-" not in job.restored}}
+            if job.restored
+            else {}
+        )
         answers = {
             "/jobs/overview": {"jobs": [{"jid": flink_id, "name": job_id, "state": job.seen.flink}]},
             f"/jobs/{flink_id}/status": {"status": job.seen.flink},
@@ -219,6 +222,7 @@ class Service:
     deployments: dict[str, dict[str, Any]] = field(default_factory=dict)
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     savepoints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
     loses: Counter[str] = field(default_factory=Counter)
     fails: dict[str, Refused] = field(default_factory=dict)
     denies: set[str] = field(default_factory=set)
@@ -275,10 +279,13 @@ class Service:
         deployment.update(kept, modifiedAt=_seconds())
         return deployment
 
+    def delete_deployment(self, deployment_id: str) -> None:
+        del self.deployments[self.get_deployment(deployment_id)["deploymentId"]]
+
     def validate(self, body: dict[str, Any]) -> dict[str, Any]:
         if "no_such_table" in body["statement"]:
-            details = {"message": "Object 'no_such_table' not found", "lineNumber": "2", "columnNumber": "7"}
-            return {"success": False, "validationResult": "VALIDATION_RESULT_INVALID", "errorDetails": details}
+            details = {"message": "Object 'no_such_table' not found", "lineNumber": 2, "columnNumber": 7}
+            return {"success": True, "validationResult": "VALIDATION_RESULT_INVALID", "errorDetails": details}
         return {"success": True, "validationResult": "VALIDATION_RESULT_VALID_INSERT_QUERY", "message": ""}
 
     # ------------------------------------------------------------------------------------------------ job instances
@@ -290,7 +297,7 @@ class Service:
             savepoint = self.savepoints.get(strategy["savepointId"])
             if savepoint is None:
                 raise Refused("SavepointNotFound", f"Savepoint {strategy['savepointId']} not found")
-            location = savepoint["savepointLocation"]
+            location = self.paths[strategy["savepointId"]]
         job_id, now = str(uuid.uuid4()), int(time.time())
         conf = dict(deployment["flinkConf"])
         self.jobs[job_id] = {
@@ -387,7 +394,8 @@ class Service:
                 savepoint["status"] = {"state": "FAILED", "failure": {"message": str(saved), "reason": ""}}
             elif saved is not None:
                 savepoint["status"] = {"state": "COMPLETED"}
-                savepoint["savepointLocation"] = saved
+                savepoint["savepointLocation"] = saved.replace("oss://", "https://oss/")  # as in the documents
+                self.paths[savepoint_id] = saved
         return savepoint
 
     def list_savepoints(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -399,11 +407,12 @@ class Service:
 _ID = r"([^/:]+)"
 _SPACE = f"/api/v2/namespaces/{NAMESPACE}"
 # Action: method, path, and what does it. A list is answered by pages.
-_ROUTES: Mapping[str, tuple[str, str, Callable[..., Any]]] = {
+ROUTES: Mapping[str, tuple[str, str, Callable[..., Any]]] = {
     "ListDeployments": ("GET", f"{_SPACE}/deployments", Service.list_deployments),
     "GetDeployment": ("GET", f"{_SPACE}/deployments/{_ID}", Service.get_deployment),
     "CreateDeployment": ("POST", f"{_SPACE}/deployments", Service.create_deployment),
     "UpdateDeployment": ("PUT", f"{_SPACE}/deployments/{_ID}", Service.update_deployment),
+    "DeleteDeployment": ("DELETE", f"{_SPACE}/deployments/{_ID}", Service.delete_deployment),
     "ValidateSqlStatement": ("POST", f"{_SPACE}/sql-statement/validate", Service.validate),
     "StartJobWithParams": ("POST", f"{_SPACE}/jobs:start", Service.start_job),
     "StopJob": ("POST", f"{_SPACE}/jobs/{_ID}:stop", Service.stop_job),
@@ -465,7 +474,7 @@ def _answer(service: Service, request: Request) -> Response:
         return _gateway_error(*wrong)
     if action in service.denies:
         return _gateway_error(403, "NoPermission", "You are not authorized to do this operation")
-    method, path, do = _ROUTES[action]
+    method, path, do = ROUTES[action]
     found = re.fullmatch(path, request.path)
     if request.method != method or found is None or request.headers.get("Workspace") != WORKSPACE:
         service.faults.append(f"{action}: {request.method} {request.path}")
@@ -526,7 +535,7 @@ def _same(service: Service, what: str, model: Any, given: Mapping[str, Any]) -> 
 def _filled(value: Any) -> Any:
     """Values without empty lists and maps: the SDK writes a list that was not given as an empty one."""
     if isinstance(value, Mapping):
-        return {key: each for key, row in value.items() if (each := _filled(row)) not in ([], {})}
+        return {key: each for key, row in value.items() if (each := _filled(row)) not in (None, [], {})}
     return [_filled(each) for each in value] if isinstance(value, list) else value
 
 

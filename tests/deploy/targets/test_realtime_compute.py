@@ -204,7 +204,7 @@ def test_lists_are_read_to_their_end(service: Service, target: Target) -> None:
 # --------------------------------------------------------------------------------------------------------- a redeploy
 def _died(api: OpenApi, action: str, after: bool) -> None:
     """Have the process die at its next call of an action."""
-    call = api._call
+    call = api.call
 
     def dying(asked: str, *given: Any, **more: Any) -> Any:
         if asked != action:
@@ -213,22 +213,22 @@ def _died(api: OpenApi, action: str, after: bool) -> None:
             call(asked, *given, **more)
         raise KeyboardInterrupt
 
-    api._call = dying  # type: ignore[method-assign]
+    api.call = dying  # type: ignore[method-assign]
 
 
 def _counted(api: OpenApi, action: str, time: int, after: bool) -> None:
     """The same, at one of several calls."""
-    call, seen = api._call, 0
+    call, seen = api.call, 0
 
     def counting(asked: str, *given: Any, **more: Any) -> Any:
         nonlocal seen
         seen += asked == action
         if asked == action and seen == time:
             _died(api, action, after)
-            return api._call(asked, *given, **more)
+            return api.call(asked, *given, **more)
         return call(asked, *given, **more)
 
-    api._call = counting  # type: ignore[method-assign]
+    api.call = counting  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -577,6 +577,11 @@ def test_a_restore_from_another_state_is_seen_whatever_the_platform_declares(
     proof = target.restored_from(job)
     assert (proof.snapshot, proof.strength) == ("oss://bucket/checkpoints/chk-7", Strength.OBSERVED)
     assert target.job_history(job).restored == "oss://bucket/checkpoints/chk-7"
+    service.backend.jobs[job].restored = None
+    assert target.restored_from(job).snapshot is None
+    # A savepoint, as Flink says; which one, the platform's list does not tell.
+    service.backend.jobs[job].restored = "oss://elsewhere/sp-1"
+    assert target.restored_from(job).strength is Strength.DECLARED
 
 
 def test_a_job_that_failed_says_why(service: Service, target: RealtimeComputeTarget) -> None:
@@ -595,6 +600,10 @@ def test_a_job_that_failed_says_why(service: Service, target: RealtimeComputeTar
     [
         ("oss://b/x/savepoint-ab12cd-0123456789ab", "oss://b/x/savepoint-ab12cd-0123456789ab/", True),
         ("oss://b.oss-eu/x/savepoint-ab12cd-0123456789ab", "oss://b/x/savepoint-ab12cd-0123456789ab", True),
+        ("https://oss/b/deployments/d/checkpoints/sp-3285", "oss://b/deployments/d/checkpoints/sp-3285", True),
+        ("https://oss/b/d/checkpoints/sp-3285", "oss://b/d/checkpoints/sp-3285/savepoint-ab12cd-0123456789ab", True),
+        ("https://oss/b/d/checkpoints/sp-3285", "oss://b/d/checkpoints/sp-3286", False),
+        ("https://oss/b/d/checkpoints/sp-3285", "oss://b/e/checkpoints/sp-3285", False),
         ("oss://b/x/savepoint-ab12cd-0123456789ab", "oss://b/x/savepoint-ab12cd-ba9876543210", False),
         ("oss://b/1/chk-7", "oss://b/2/chk-7", False),
         (None, "oss://b/x", False),

@@ -7,6 +7,7 @@ found again. A stop leaves its id in a label too, with the number of stops of th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,9 @@ STOP_LABEL = "flinkcompat-stop"
 STOPPED_BY = "STOP_WITH_SAVEPOINT"
 COMPLETED, SAVEPOINT_FAILED = "COMPLETED", "FAILED"
 SQL = "SQLSCRIPT"
+_FOLDER = "savepoint-"
+# So many folders at the end of a path tell the deployment and the savepoint.
+_TAIL = 3
 
 _MARKS = frozenset({REQUEST, OWN_KEYS})
 _STATES = {"STARTING": "INITIALIZING", "CANCELLED": "CANCELED"}
@@ -145,13 +149,17 @@ def failure_of(status: Any) -> str:
     return str(said or "no reason given")
 
 
-def same_location(one: str | None, other: str | None) -> bool:
-    """Whether both are places of one savepoint: the platform and Flink may write its path otherwise.
+def same_location(shown: str | None, path: str | None) -> bool:
+    """Whether a place that the platform shows and a path of Flink's are those of one savepoint.
 
-    Flink calls the folder ``savepoint-<job>-<12 random digits>``.
+    The platform may write the bucket otherwise (``https://oss/bucket`` for ``oss://bucket``), or name the folder in
+    which Flink's own lies, which is called ``savepoint-<job>-<12 random digits>``.
     """
-    names = [(each or "").rstrip("/").rpartition("/")[2] for each in (one, other)]
-    return one == other or (names[0] == names[1] and names[0].startswith("savepoint-"))
+    one, other = (re.sub(r"^\w+://", "", each or "").strip("/").split("/") for each in (shown, path))
+    if one == other or (one[-1] == other[-1] and one[-1].startswith(_FOLDER)):
+        return True
+    inside = other[:-1] if other[-1].startswith(_FOLDER) else other
+    return len(one) >= _TAIL and one[-_TAIL:] in (other[-_TAIL:], inside[-_TAIL:])
 
 
 def configured(models: Any, deployment: Any, **changes: Any) -> Any:

@@ -109,11 +109,19 @@ class RealtimeComputeJobs(Closing):
         return Deployed(JobRef(job.job_id), instances.script_of(job), instances.given_settings(job), engine)
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What Flink's own checkpoint statistics name; where they are not shown, what the platform was asked for."""
+        """What Flink's own checkpoint statistics name; where they do not tell, what the platform was asked for.
+
+        Where they name a savepoint at a place that is none of the platform's, which one it is the platform declares.
+        """
         try:
             if flink := self._flink(job):
-                path = flink.jobmanager.restored_from(flink.job_id)
-                return Proof(self._savepoint_at(job, path) if path else None)
+                latest = flink.jobmanager.checkpoints(flink.job_id).get("latest") or {}
+                if not (restored := latest.get("restored")):
+                    return Proof(None)
+                path = str(restored.get("external_path"))
+                known = self._savepoint_at(job, path)
+                if known != path or not restored.get("is_savepoint"):
+                    return Proof(known)
         except JobManagerError as error:
             if error.unanswered:
                 raise

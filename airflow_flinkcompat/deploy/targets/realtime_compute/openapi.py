@@ -105,25 +105,25 @@ class OpenApi(Closing):
 
     def deployment(self, deployment_id: str) -> Any:
         """One deployment."""
-        return self._call("GetDeployment", deployment_id).data
+        return self.call("GetDeployment", deployment_id).data
 
     def create(self, deployment: Any) -> Any:
         """Make a deployment; nothing is started."""
         request = self.models.CreateDeploymentRequest(body=deployment)
-        return self._call("CreateDeployment", request=request, repeat=False).data
+        return self.call("CreateDeployment", request=request, repeat=False).data
 
     def update(self, deployment_id: str, deployment: Any) -> None:
         """Change a deployment; what runs is not touched."""
         request = self.models.UpdateDeploymentRequest(body=deployment)
-        self._call("UpdateDeployment", deployment_id, request=request, repeat=False)
+        self.call("UpdateDeployment", deployment_id, request=request, repeat=False)
 
     def default_engine_version(self) -> str:
         """What new deployments run on."""
-        return str(self._call("ListEngineVersionMetadata", namespace=False).data.default_engine_version)
+        return str(self.call("ListEngineVersionMetadata", namespace=False).data.default_engine_version)
 
     def validate(self, statement: Any) -> Any:
         """Have a script validated."""
-        return self._call("ValidateSqlStatement", request=self.models.ValidateSqlStatementRequest(body=statement)).data
+        return self.call("ValidateSqlStatement", request=self.models.ValidateSqlStatementRequest(body=statement)).data
 
     # ------------------------------------------------------------------------------------------------ job instances
     def jobs(self, deployment_id: str) -> list[Any]:
@@ -133,7 +133,7 @@ class OpenApi(Closing):
     def job(self, job_id: str) -> Any | None:
         """A job instance; None where there is none."""
         try:
-            return self._call("GetJob", job_id).data
+            return self.call("GetJob", job_id).data
         except RealtimeComputeError as error:
             if error.absent:
                 return None
@@ -142,19 +142,19 @@ class OpenApi(Closing):
     def start(self, parameters: Any) -> Any:
         """Start a job instance; the instance as it was made."""
         request = self.models.StartJobWithParamsRequest(body=parameters)
-        return self._call("StartJobWithParams", request=request, repeat=False).data
+        return self.call("StartJobWithParams", request=request, repeat=False).data
 
     def stop(self, job_id: str, strategy: str) -> None:
         """Ask a job instance to stop, by the strategy ``NONE`` or ``STOP_WITH_SAVEPOINT``."""
         body = self.models.StopJobRequestBody(stop_strategy=strategy)
-        self._call("StopJob", job_id, request=self.models.StopJobRequest(body=body), repeat=False)
+        self.call("StopJob", job_id, request=self.models.StopJobRequest(body=body), repeat=False)
 
     def flink(self, job_id: str, path: str) -> str:
         """What the REST API of the JobManager of a job answers to a GET; asked once."""
         request = self.models.FlinkApiProxyRequest(
             flink_api_path=path, namespace=self.settings.namespace, resource_id=job_id, resource_type="jobs"
         )
-        return str(self._call("FlinkApiProxy", request=request, namespace=False, repeat=False).data or "")
+        return str(self.call("FlinkApiProxy", request=request, namespace=False, repeat=False).data or "")
 
     # --------------------------------------------------------------------------------------------------- savepoints
     def savepoints(self, **filters: str) -> list[Any]:
@@ -164,7 +164,7 @@ class OpenApi(Closing):
     def savepoint(self, savepoint_id: str) -> Any | None:
         """A savepoint; None where there is none."""
         try:
-            return self._call("GetSavepoint", savepoint_id).data
+            return self.call("GetSavepoint", savepoint_id).data
         except RealtimeComputeError as error:
             if error.absent:
                 return None
@@ -175,7 +175,7 @@ class OpenApi(Closing):
         request = self.models.CreateSavepointRequest(
             deployment_id=deployment_id, description=description, native_format=False
         )
-        self._call("CreateSavepoint", request=request, repeat=False)
+        self.call("CreateSavepoint", request=request, repeat=False)
 
     # --------------------------------------------------------------------------------------------------------- calls
     def _pages(self, action: str, **filters: str) -> list[Any]:
@@ -184,15 +184,27 @@ class OpenApi(Closing):
         while True:
             index = len(found) // _PAGE + 1
             request = getattr(self.models, f"{action}Request")(page_index=index, page_size=_PAGE, **filters)
-            rows = self._call(action, request=request).data or []
+            rows = self.call(action, request=request).data or []
             found += rows
             if len(rows) < _PAGE:
                 return found
 
-    def _call(self, action: str, *path: str, request: Any = None, namespace: bool = True, repeat: bool = True) -> Any:
-        """The body of a successful answer. Raises RealtimeComputeError.
+    def call(self, action: str, *path: str, request: Any = None, namespace: bool = True, repeat: bool = True) -> Any:
+        """A call of the SDK by the name of its action.
 
-        ``repeat``: it changes nothing, and is asked again where no answer came. A throttled call is repeated anyhow.
+        Args:
+            action: ``GetJob``, say.
+            path: What stands in the path, behind the namespace.
+            request: The request's model, where the action has one.
+            namespace: Whether the namespace stands in the path.
+            repeat: Whether it changes nothing, so that it is asked again where no answer came. A throttled call is
+                repeated anyhow.
+
+        Returns:
+            The body of a successful answer.
+
+        Raises:
+            RealtimeComputeError: It was refused, or not answered.
         """
         method = getattr(self._client, re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() + "_with_options")
         given = [self.settings.namespace] * namespace + [*path] + [request] * (request is not None)

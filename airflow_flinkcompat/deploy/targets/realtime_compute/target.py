@@ -6,6 +6,7 @@ Start and stop are two phases, each with the state that it is given: never the p
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -95,7 +96,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
             additional_dependencies=sql.additional_dependencies if sql else None,
         )
         found = self._api.validate(asked)
-        if found is None or found.success is not True:
+        if not _is_valid(found):
             raise TargetError(self._invalid(job, found))
         return "the platform validated the script; whether a savepoint fits it, its API does not check before the start"
 
@@ -365,6 +366,17 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
 
     def _why(self, savepoint: Any) -> str:
         return condense(instances.failure_of(savepoint.status), self._api.redactor)
+
+
+def _is_valid(found: Any) -> bool:
+    """What the platform says of a script: its ``success`` is that of the call, by the documents."""
+    if found is None or found.success is not True:
+        return False
+    details = found.error_details
+    said = str(found.validation_result or "")
+    return not re.search("INVALID|UNSUPPORTED", said) and not (
+        details and (details.message or details.invalidflink_conf)
+    )
 
 
 def _described(request_id: str) -> str:
