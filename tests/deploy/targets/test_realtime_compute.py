@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,17 @@ def connect(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...,
         yield lambda **more: opened.enter_context(RealtimeComputeTarget.connect(access(url, **more)))
 
 
+@pytest.fixture
+def on_flink(local_flink: LocalFlink) -> Iterator[tuple[Service, Connect]]:
+    """The service in front of a real Flink, and what opens its target."""
+    backend = OnFlink(local_flink.jobmanager_url)
+    service = Service(backend)
+    with serving(service) as url, ExitStack() as opened:
+        yield service, lambda: opened.enter_context(RealtimeComputeTarget.connect(access(url)))
+    backend.close()
+    assert service.faults == []
+
+
 class TestRealtimeComputeTarget(TargetContract):
     """Over jobs in memory."""
 
@@ -110,13 +121,8 @@ class TestRealtimeComputeTargetOnFlink(TargetContract):
     settle_seconds = 0.5
 
     @pytest.fixture
-    def connect(self, local_flink: LocalFlink) -> Iterator[Connect]:
-        backend = OnFlink(local_flink.jobmanager_url)
-        service = Service(backend)
-        with serving(service) as url, ExitStack() as opened:
-            yield lambda: opened.enter_context(RealtimeComputeTarget.connect(access(url)))
-        backend.close()
-        assert service.faults == []
+    def connect(self, on_flink: tuple[Service, Connect]) -> Connect:
+        return on_flink[1]
 
 
 NAME = "orders"
@@ -148,7 +154,7 @@ def stopped(target: RealtimeComputeTarget, job: JobRef) -> Snapshot:
 def deployed(target: Target, ledger: Ledger, script: str, **more: Any) -> DeployedEntry:
     head = ledger.head()
     side = JobSpec(script, SETTINGS, engine="vvr", source="orders.sql", **more)
-    options = Options(settle_seconds=0, submit_timeout=10, start_timeout=10, stop_timeout=10)
+    options = Options(settle_seconds=0, submit_timeout=60, start_timeout=60, stop_timeout=60)
     checked = head.sha256 if head else None
     return deploy(target, ledger, side, checked_old_sha256=checked, options=options, owner="worker")
 
@@ -202,12 +208,14 @@ def test_lists_are_read_to_their_end(service: Service, target: Target) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- a redeploy
-def _died(api: OpenApi, action: str, after: bool) -> None:
-    """Have the process die at its next call of an action."""
-    call = api.call
+def dies(api: OpenApi, action: str, time: int, after: bool) -> None:
+    """Have the process die around one of its calls of an action."""
+    call, seen = api.call, 0
 
     def dying(asked: str, *given: Any, **more: Any) -> Any:
-        if asked != action:
+        nonlocal seen
+        seen += asked == action
+        if (asked, seen) != (action, time):
             return call(asked, *given, **more)
         if after:
             call(asked, *given, **more)
@@ -216,52 +224,63 @@ def _died(api: OpenApi, action: str, after: bool) -> None:
     api.call = dying  # type: ignore[method-assign]
 
 
-def _counted(api: OpenApi, action: str, time: int, after: bool) -> None:
-    """The same, at one of several calls."""
-    call, seen = api.call, 0
+@dataclass(frozen=True)
+class Death:
+    """Around which call of a redeploy the process dies."""
 
-    def counting(asked: str, *given: Any, **more: Any) -> Any:
-        nonlocal seen
-        seen += asked == action
-        if asked == action and seen == time:
-            _died(api, action, after)
-            return api.call(asked, *given, **more)
-        return call(asked, *given, **more)
+    action: str
+    time: int
+    after: bool
 
-    api.call = counting  # type: ignore[method-assign]
+    def __str__(self) -> str:
+        return f"{'after' if self.after else 'before'}-{self.action}-{self.time}"
+
+    def is_survived(self, service: Service, connect: Connect, ledger: Ledger) -> None:
+        """The redeploy is taken up: one stop with one savepoint, and one new job that starts from it."""
+        service.add(NAME)
+        first = deployed(connect(), ledger, SCRIPT)
+        mortal = connect()
+        assert isinstance(mortal, RealtimeComputeTarget)
+        dies(mortal._api, self.action, self.time, self.after)
+        with pytest.raises(KeyboardInterrupt):
+            deployed(mortal, ledger, CHANGED)
+        entry = deployed(connect(), ledger, CHANGED)
+        assert active(service) == [entry.job_id]
+        assert list(service.jobs) == [first.job_id, entry.job_id], "no third job was ever made"
+        (savepoint,) = service.savepoints.values()
+        assert entry.start.savepoint == savepoint["savepointId"]
+        assert service.jobs[str(entry.job_id)]["restoreStrategy"] == {
+            "kind": "FROM_SAVEPOINT",
+            "savepointId": savepoint["savepointId"],
+            "allowNonRestoredState": False,
+        }
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(
-    ("action", "time"),
-    [("UpdateDeployment", 1), ("StopJob", 1), ("UpdateDeployment", 2), ("StartJobWithParams", 1)],
-    ids=["stop-label", "stop", "update", "start"],
-)
+# The first update leaves the label of the stop, the second writes the script.
+DEATHS = [
+    Death(action, time, after)
+    for action, time in (("UpdateDeployment", 1), ("StopJob", 1), ("UpdateDeployment", 2), ("StartJobWithParams", 1))
+    for after in (False, True)
+]
+
+
+@pytest.mark.parametrize("death", DEATHS, ids=str)
 def test_a_process_that_dies_around_a_change_is_taken_up(
-    action: str,
-    time: int,
-    after: bool,
-    service: Service,
-    connect: Connected,
-    tmp_path: Path,
+    death: Death, service: Service, connect: Connect, tmp_path: Path
 ) -> None:
-    service.add(NAME)
-    ledger = Ledger(tmp_path, NAME)
-    first = deployed(connect(), ledger, SCRIPT)
-    mortal = connect()
-    _counted(mortal._api, action, time, after)
-    with pytest.raises(KeyboardInterrupt):
-        deployed(mortal, ledger, CHANGED)
-    entry = deployed(connect(), ledger, CHANGED)
-    assert active(service) == [entry.job_id]
-    assert list(service.jobs) == [first.job_id, entry.job_id], "no third job was ever made"
-    (savepoint,) = service.savepoints.values()
-    assert entry.start.savepoint == savepoint["savepointId"]
-    assert service.jobs[entry.job_id]["restoreStrategy"] == {
-        "kind": "FROM_SAVEPOINT",
-        "savepointId": savepoint["savepointId"],
-        "allowNonRestoredState": False,
-    }
+    death.is_survived(service, connect, Ledger(tmp_path, NAME))
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("death", DEATHS, ids=str)
+def test_a_process_that_dies_is_taken_up_on_flink(
+    death: Death, on_flink: tuple[Service, Connect], tmp_path: Path
+) -> None:
+    service, connect = on_flink
+    death.is_survived(service, connect, Ledger(tmp_path, NAME))
+    for job in active(service):
+        service.stop_job({"stopStrategy": "NONE"}, job)
 
 
 @pytest.mark.parametrize("action", CHANGING)

@@ -105,7 +105,8 @@ class RealtimeComputeJobs(Closing):
         if not active:
             return None
         job = self._api.job(active[0].job_id) or active[0]
-        engine = EngineInfo("vvr", version_of(job.engine_version, f"the engine version of job {job.job_id}"))
+        ran_on, place = job.engine_version, f"the engine version of job {job.job_id}"
+        engine = EngineInfo("vvr", version_of(ran_on, place)) if ran_on else None
         return Deployed(JobRef(job.job_id), instances.script_of(job), instances.given_settings(job), engine)
 
     def restored_from(self, job: JobRef) -> Proof:

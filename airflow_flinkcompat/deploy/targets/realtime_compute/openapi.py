@@ -132,12 +132,7 @@ class OpenApi(Closing):
 
     def job(self, job_id: str) -> Any | None:
         """A job instance; None where there is none."""
-        try:
-            return self.call("GetJob", job_id).data
-        except RealtimeComputeError as error:
-            if error.absent:
-                return None
-            raise
+        return self._found("GetJob", job_id)
 
     def start(self, parameters: Any) -> Any:
         """Start a job instance; the instance as it was made."""
@@ -163,12 +158,7 @@ class OpenApi(Closing):
 
     def savepoint(self, savepoint_id: str) -> Any | None:
         """A savepoint; None where there is none."""
-        try:
-            return self.call("GetSavepoint", savepoint_id).data
-        except RealtimeComputeError as error:
-            if error.absent:
-                return None
-            raise
+        return self._found("GetSavepoint", savepoint_id)
 
     def create_savepoint(self, deployment_id: str, description: str) -> None:
         """Ask for a savepoint, in the canonical format, of the job instance that a deployment runs."""
@@ -178,6 +168,16 @@ class OpenApi(Closing):
         self.call("CreateSavepoint", request=request, repeat=False)
 
     # --------------------------------------------------------------------------------------------------------- calls
+    def _found(self, action: str, name: str) -> Any | None:
+        """One thing by its name; None where the service says that there is none."""
+        try:
+            found = self.call(action, name).data
+        except RealtimeComputeError as error:
+            if error.absent:
+                return None
+            raise
+        return found if found is not None and any(found.to_map().values()) else None  # an empty model is none
+
     def _pages(self, action: str, **filters: str) -> list[Any]:
         """Every row of a list."""
         found: list[Any] = []
