@@ -21,7 +21,7 @@ import pytest
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi
-from airflow_flinkcompat.deploy.targets.realtime_compute.settings import Settings
+from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
 from airflow_flinkcompat.testing import target_contract
 from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
 
@@ -30,8 +30,8 @@ target_contract.SECONDS = 900.0
 _PREFIX = "contract-"
 
 
-def _settings() -> Settings:
-    return Settings.of(Access(lambda which: which))
+def _settings() -> WorkspaceSettings:
+    return WorkspaceSettings.of(Access(lambda which: which))
 
 
 class TestRealtimeCompute(TargetContract):

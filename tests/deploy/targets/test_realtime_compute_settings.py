@@ -13,7 +13,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget, openapi
-from airflow_flinkcompat.deploy.targets.realtime_compute.settings import Credential, Settings, version_of
+from airflow_flinkcompat.deploy.targets.realtime_compute.settings import Credential, WorkspaceSettings, version_of
 from airflow_flinkcompat.secrets import AnyPlaceholder
 from tests.deploy.targets.realtime_compute_stand_in import InMemory, Service, serving
 from tests.deploy.targets.test_realtime_compute import access as standing_in
@@ -36,7 +36,7 @@ def access(*without: str, **more: Any) -> Access:
 
 def test_a_connection_names_all_of_it_and_its_secrets_are_told() -> None:
     told: list[str] = []
-    found = Settings.of(replace(access(security_token="planted-token", timeout=5), on_secret=told.append))
+    found = WorkspaceSettings.of(replace(access(security_token="planted-token", timeout=5), on_secret=told.append))
     assert (found.scheme, found.host) == ("https", "ververica.eu-central-1.aliyuncs.com")
     assert (found.workspace, found.namespace, found.timeout) == ("a14bd5d90a4b", "orders-default", 5.0)
     assert found.credential == Credential("LTAIplanted", "planted-secret", "planted-token")
@@ -47,11 +47,11 @@ def test_a_connection_names_all_of_it_and_its_secrets_are_told() -> None:
 
 @pytest.mark.parametrize("endpoint", ["ververica.cn-x.aliyuncs.com", "https://ververica.cn-x.aliyuncs.com/"])
 def test_an_endpoint_wins_over_a_region(endpoint: str) -> None:
-    assert Settings.of(access(endpoint=endpoint)).host == "ververica.cn-x.aliyuncs.com"
+    assert WorkspaceSettings.of(access(endpoint=endpoint)).host == "ververica.cn-x.aliyuncs.com"
 
 
 def test_login_and_password_are_an_access_key() -> None:
-    found = Settings.of(access("access_key_id", "access_key_secret", login="id", password="secret"))
+    found = WorkspaceSettings.of(access("access_key_id", "access_key_secret", login="id", password="secret"))
     assert found.credential == Credential("id", "secret")
 
 
@@ -71,17 +71,17 @@ def test_login_and_password_are_an_access_key() -> None:
 )
 def test_what_is_missing_or_wrong_is_named(without: list[str], more: dict[str, Any], words: str) -> None:
     with pytest.raises(ApiError, match=f"connection 'vvr': {words}"):
-        Settings.of(access(*without, **more))
+        WorkspaceSettings.of(access(*without, **more))
 
 
 def test_outside_of_airflow_the_environment_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("region", "workspace", "namespace"):
         monkeypatch.setenv(f"FLINKCOMPAT_{key.upper()}", GIVEN[key])
     with pytest.raises(ApiError, match=r"set FLINKCOMPAT_ACCESS_KEY_ID and FLINKCOMPAT_ACCESS_KEY_SECRET$"):
-        Settings.of(Access(no_address))
+        WorkspaceSettings.of(Access(no_address))
     monkeypatch.setenv("ALIBABA_CLOUD_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", "secret")
-    assert Settings.of(Access(no_address)).credential == Credential("id", "secret")
+    assert WorkspaceSettings.of(Access(no_address)).credential == Credential("id", "secret")
 
 
 # ------------------------------------------------------------------------------------------------------- a borrowed key
@@ -115,7 +115,7 @@ def unknown(conn_id: str) -> Any:
 def test_a_key_is_borrowed_with_and_without_the_provider(hook: Callable[[str], Any] | None) -> None:
     borrowing = access(alibaba_conn_id="ali")
     told: list[str] = []
-    found = Settings.of(replace(borrowing, hook=hook, lookup=lookup, on_secret=told.append))
+    found = WorkspaceSettings.of(replace(borrowing, hook=hook, lookup=lookup, on_secret=told.append))
     assert found.credential == KEY
     assert told == [KEY.key_secret]
 
@@ -126,7 +126,7 @@ def test_a_key_is_borrowed_with_and_without_the_provider(hook: Callable[[str], A
 )
 def test_a_connection_without_a_key_is_named(hook: Callable[[str], Any], words: str) -> None:
     with pytest.raises(ApiError, match=words):
-        Settings.of(replace(access(alibaba_conn_id="ali"), hook=hook, lookup=missing))
+        WorkspaceSettings.of(replace(access(alibaba_conn_id="ali"), hook=hook, lookup=missing))
 
 
 # -------------------------------------------------------------------------------------------------------------- engine

@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Closing
-from airflow_flinkcompat.deploy.targets.realtime_compute.settings import Settings
+from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
 from airflow_flinkcompat.secrets import Redactor
 
 _SDK = "alibabacloud_ververica20220718"
@@ -67,7 +67,7 @@ class OpenApi(Closing):
         DeployError: The SDK is not installed.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: WorkspaceSettings) -> None:
         self.settings = settings
         try:
             self.models: Any = importlib.import_module(f"{_SDK}.models")

@@ -49,7 +49,7 @@ class Credential:
 
 
 @dataclass(frozen=True)
-class Settings:
+class WorkspaceSettings:
     """A namespace of a workspace.
 
     ``engine_version``: what every deployment is to run on, as the platform names it; None: what it runs on already.
@@ -67,7 +67,7 @@ class Settings:
     place: str = "the environment"
 
     @classmethod
-    def of(cls, access: Access) -> Settings:
+    def of(cls, access: Access) -> WorkspaceSettings:
         """Read them.
 
         Args:

@@ -35,7 +35,7 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.realtime_compute import instances
 from airflow_flinkcompat.deploy.targets.realtime_compute.jobs import RealtimeComputeJobs
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi, RealtimeComputeError
-from airflow_flinkcompat.deploy.targets.realtime_compute.settings import Settings
+from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import placeholders, placeholders_in_script
 
@@ -68,7 +68,7 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         Raises:
             DeployError: A setting is missing or wrong, or the vendor's SDK is not installed.
         """
-        return cls(OpenApi(Settings.of(access)))
+        return cls(OpenApi(WorkspaceSettings.of(access)))
 
     def manual_start(self, snapshot: Snapshot, statements: str) -> str:
         """What to click in the console."""
