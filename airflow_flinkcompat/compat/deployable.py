@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import (
     AnyPlaceholder,
     EnvPlaceholder,
+    are_of_namespace,
     env_in_deployment,
     mask_option,
     placeholder_faults,
@@ -113,11 +115,14 @@ def _of_environment(asked: Iterable[AnyPlaceholder], where: str) -> Iterator[Obs
 
 def _secrets(side: Side) -> Iterator[Obstacle]:
     remedy = _REMEDIES[side.language]
+    filled = ENGINE_FACTS[side.engine].fills_variables
     for secret in side.secrets:
+        if filled and are_of_namespace(secret.variables):
+            continue
         what = f"{secret.span}: {secret.key} {_nobody_fills_in(secret.variables) or 'is a secret in plain text'}"
         yield Obstacle(ObstacleKind.SECRET, f"{what}; {remedy}")
     for key, value in side.settings.items():
-        if mask_option(key, value) != value:
+        if mask_option(key, value) != value and not (filled and are_of_namespace(variables_alone(key, value))):
             holds = _nobody_fills_in(variables_alone(key, value)) or "holds a secret in plain text"
             yield Obstacle(ObstacleKind.SECRET, f"{side.source}: the setting {key!r} {holds}; {_REMEDIES['sql']}")
 

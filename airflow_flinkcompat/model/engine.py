@@ -25,6 +25,7 @@ class EngineFacts:
         takes_commands: Whether whoever runs a job gives it Flink's own commands: SQL of its Gateway, or its client's.
         tells_endings: Whether it is known how a restore ends that does not fit: refused, or with wrong rows.
         compiles_plans: Whether a planner that can be asked compiles its scripts.
+        fills_variables: Whether its platform fills in ``${secret_values.NAME}``, so that such a variable is no secret.
     """
 
     default_version: str
@@ -36,6 +37,7 @@ class EngineFacts:
     takes_commands: bool
     tells_endings: bool
     compiles_plans: bool
+    fills_variables: bool
 
     def flink_line(self, version: str) -> str | None:
         """The line of Flink that a version is, or is made of.
@@ -60,6 +62,7 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
         takes_commands=False,
         tells_endings=False,
         compiles_plans=False,
+        fills_variables=True,
     ),
     "flink": EngineFacts(
         default_version="2.3",
@@ -71,6 +74,7 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
         takes_commands=True,
         tells_endings=True,
         compiles_plans=True,
+        fills_variables=False,
     ),
 }
 """One entry for each engine."""

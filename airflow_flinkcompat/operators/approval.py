@@ -135,7 +135,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         from airflow_flinkcompat.secrets import mask_secrets
 
         markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
-        text = mask_secrets("\n\n".join(filter(None, [self.body, markdown])))
+        text = mask_secrets("\n\n".join(filter(None, [self.body, _from_zero(summary), markdown])))
         if len(text) <= _LONGEST_BODY:
             return text
         cut = text[:_LONGEST_BODY].rsplit("\n", 1)[0]
@@ -149,16 +149,18 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         at = answer["responded_at"]
         who = _name(answer.get("responded_by_user"))
         rejected = choice == "reject"
+        zero = [*summary.from_zero] if choice == "resume" else []
         entry = self.open_ledger().append(
             (RejectedEntry if rejected else ApprovedEntry)(
                 version=JobVersion(summary.engine, summary.engine_version, summary.new_sha256),
                 review=Review(summary.outcome, summary.report, approved_by=None if rejected else who),
-                message=f"{who} chose {answer['chosen_options'][0]!r}",
+                message=f"{who} chose {answer['chosen_options'][0]!r}"
+                + (f"; from zero start {', '.join(zero)}" if zero else ""),
                 owner=run_name(context),
                 at=at.isoformat() if hasattr(at, "isoformat") else str(at or ""),
             )
         )
-        words = {"choice": choice, "by": who, "at": entry.at}
+        words = {"choice": choice, "by": who, "at": entry.at, "from_zero": zero}
         return {**words, "new_sha256": summary.new_sha256, "ledger_entry": entry.number}
 
 
@@ -206,6 +208,16 @@ def _name(user: Any) -> str:
         return NOBODY
     row = user if isinstance(user, Mapping) else vars(user)
     return str(row.get("name") or row.get("id") or NOBODY)
+
+
+def _from_zero(summary: Summary) -> str:
+    """What a resume costs, above a report that may be cut: every metric that starts from zero."""
+    if not summary.from_zero:
+        return ""
+    from airflow_flinkcompat.compat.reports.markdown import code_span
+
+    names = "".join(f"\n* {code_span(name)}" for name in summary.from_zero)
+    return f"If you choose *{RESUME}*, these metrics start from zero:\n{names}"
 
 
 def _without_report(summary: Summary) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink
-from airflow_flinkcompat.model import ACCEPTED, ENGINES, Policy
+from airflow_flinkcompat.model import ACCEPTED, ENGINES, Outcome, Policy
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.summary import Summary
@@ -213,12 +213,14 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
         from airflow_flinkcompat.compat import check, render_markdown
+        from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
         from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head).on(new.engine)
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))
+        from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch = self._branch(ledger, head, report)
         known = self._circumstances(head, new, branch)
         pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report, known)))
@@ -238,6 +240,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             findings_total=len(report.findings),
             migration=_kept(report),
             accepted=self.accept,
+            from_zero=[masked_text(name) for name in from_zero],
         )
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:

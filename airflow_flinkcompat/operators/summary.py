@@ -30,7 +30,8 @@ class Summary:
     ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
     that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
     ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
-    ``accepted``: what it does on request alone, and was asked for.
+    ``accepted``: what it does on request alone, and was asked for. ``from_zero``: the metrics that start from zero
+    where a job whose state fits in part is resumed.
     """
 
     deployment: str
@@ -46,10 +47,12 @@ class Summary:
     findings_total: int = 0
     migration: str | None = None
     accepted: Sequence[str] = ()
+    from_zero: Sequence[str] = ()
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "findings": [dict(row) for row in self.findings], "accepted": [*self.accepted]}
+        lists = {"accepted": [*self.accepted], "from_zero": [*self.from_zero]}
+        return {**asdict(self), "findings": [dict(row) for row in self.findings], **lists}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Summary:

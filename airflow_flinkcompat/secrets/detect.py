@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.secrets.keys import is_secret_key, may_hold_secret_key
-from airflow_flinkcompat.secrets.syntax import PLACEHOLDER, VARIABLE
+from airflow_flinkcompat.secrets.syntax import NAMESPACE_VARIABLE, PLACEHOLDER, VARIABLE
 from airflow_flinkcompat.sql import lexer
 from airflow_flinkcompat.sql.script import Places, Script
 
@@ -150,6 +150,18 @@ def variables_alone(key: str, value: str) -> tuple[str, ...]:
         return ()
     found = (match.group() for match in VARIABLE.finditer(value))
     return tuple(dict.fromkeys(each for each in found if not PLACEHOLDER.fullmatch(each)))
+
+
+def are_of_namespace(variables: tuple[str, ...]) -> bool:
+    """Whether placeholders of another tool are variables that the platform of engine ``vvr`` fills in.
+
+    Args:
+        variables: The placeholders that stand in place of every secret of a value.
+
+    Returns:
+        False where there are none, so that the value may be a secret itself.
+    """
+    return bool(variables) and all(NAMESPACE_VARIABLE.fullmatch(each) for each in variables)
 
 
 def find_secrets(script: Script) -> tuple[Secret, ...]:

@@ -11,5 +11,7 @@ PLACEHOLDER = re.compile(
 )
 #: Matches what begins as a placeholder does.
 OPENING = re.compile(r"\$\{(?:conn\b|env\.)[^}\s'\"`]*\}?")
+#: Matches a variable that the platform of engine ``vvr`` keeps for all jobs of a namespace, and fills in itself.
+NAMESPACE_VARIABLE = re.compile(r"\$\{secret_values\.[A-Za-z_][\w-]*\}")
 #: Matches a variable as shells and other tools write it; one with a default (``${NAME:-value}``) may hold a secret.
 VARIABLE = re.compile(r"\$\{[A-Za-z_][\w.-]*\}")

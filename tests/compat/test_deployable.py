@@ -167,3 +167,20 @@ def test_a_missing_semicolon_is_named_where_the_next_statement_begins() -> None:
     report = check(Side(script, source="old.sql"), Side(script, source="new.sql"), "flink")
     assert report.outcome is Outcome.COMPATIBLE
     assert [warning.partition(": ")[0] for warning in report.warnings] == ["old.sql:2:1", "new.sql:2:1"]
+
+
+VARIABLE = "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'password' = '${secret_values.kafka-1}');\n"
+
+
+def test_a_variable_of_the_namespace_is_filled_in_where_the_engines_platform_does() -> None:
+    settings = {"s3.secret-key": "${secret_values.s3}"}
+    assert shown(VARIABLE + INSERT, settings=settings, engine="vvr") == []
+    in_script, in_settings = shown(VARIABLE + INSERT, settings=settings, engine="flink")
+    assert "asks for ${secret_values.kafka-1}, a placeholder that nothing here fills in" in in_script[1]
+    assert "asks for ${secret_values.s3}, a placeholder that nothing here fills in" in in_settings[1]
+
+
+@pytest.mark.parametrize("value", ["${secret_values.p}x", "${secret_values.p:-hunter2}", "${secret_values.}", "${P}"])
+def test_what_is_more_than_such_a_variable_is_still_refused(value: str) -> None:
+    [(kind, _)] = shown(VARIABLE.replace("${secret_values.kafka-1}", value) + INSERT, engine="vvr")
+    assert kind == ObstacleKind.SECRET

@@ -197,3 +197,35 @@ def test_a_mapped_approval_is_refused_when_the_dag_is_parsed() -> None:
     branches = {"resume": "go_on", "restart": "start"}
     with DAG("d"), pytest.raises(TypeError, match=r"cannot be mapped: .*one gate for each deployment.*redeploy_dags"):
         FlinkSqlApprovalOperator.partial(task_id="approve", branches=branches).expand(deployment=["a", "b"])
+
+
+@pytest.fixture
+def partial(deployed: Site) -> tuple[Site, Run, dict[str, Any]]:
+    """A change that engine ``vvr`` resumes with one new metric."""
+    more = (
+        script().replace("total DOUBLE)", "total DOUBLE, most DOUBLE)").replace("SUM(price)", "SUM(price), MAX(price)")
+    )
+    run, tasks, skipped = deployed.checked(more, check={"engine": "vvr"})
+    assert "approve" not in skipped
+    return deployed, run, tasks
+
+
+def test_who_decides_a_partial_change_sees_first_what_starts_from_zero(
+    partial: Any, questions: list[dict[str, Any]]
+) -> None:
+    _site, run, tasks = partial
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    (question,) = questions
+    assert question["body"].startswith(
+        "If you choose *Resume from savepoint*, these metrics start from zero:\n\n* `MAX(price)`\n\n## PARTIAL"
+    )
+
+
+@pytest.mark.parametrize(("option", "zero"), [(RESUME, ["MAX(price)"]), (RESTART, [])])
+def test_the_decision_holds_what_starts_from_zero(partial: Any, option: str, zero: list[str]) -> None:
+    site, run, tasks = partial
+    run.complete(tasks["approve"], event(option, {"id": "7", "name": "ada"}))
+    assert run.pushed["approve", "decision"]["from_zero"] == zero
+    said = site.ledger.entries()[-1].message
+    assert said == f"ada chose '{option}'" + ("; from zero start MAX(price)" if zero else "")

@@ -168,10 +168,23 @@ def _by_client(report: Report, options: str) -> tuple[str, ...]:
     return (_STOP, f"flink run {options} -py {report.new_source}") if runs else ()
 
 
+def metrics_from_zero(report: Report) -> tuple[str, ...]:
+    """The metrics that start from zero.
+
+    Args:
+        report: The report of a change.
+
+    Returns:
+        Each of them once, in the order of the report.
+    """
+    metrics = (metric for operator in report.operators for metric in operator.metrics)
+    return tuple(dict.fromkeys(name for name, fate in metrics if fate is Fate.FROM_ZERO))
+
+
 def _question(report: Report, known: ReportContext) -> str:
     """What somebody has to decide: the metrics that start from zero, as far as they are few, and for how long."""
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
-    names = list(dict.fromkeys(name for o in short for name, fate in o.metrics if fate is Fate.FROM_ZERO))
+    names = metrics_from_zero(report)
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     windowed = all(operator.after is not None and operator.after.window for operator in short)
     until = (

@@ -42,8 +42,8 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
     """
     blocks = [[f"## {headline(report)}", "", f"{_sides(report)}, {engine_label(report)}"]]
     if known.entry:
-        job = f", job {_code(known.job_id)}" if known.job_id else ""
-        blocks.append([f"Deployed: entry {known.entry} of the ledger of {_code(known.deployment)}{job}"])
+        job = f", job {code_span(known.job_id)}" if known.job_id else ""
+        blocks.append([f"Deployed: entry {known.entry} of the ledger of {code_span(known.deployment)}{job}"])
     blocks += _blocks(report, known)
     if report.other is not None:
         blocks.append([f"On {engine_label(report.other[0])} this change would be *{report.other[1].value}*."])
@@ -75,14 +75,14 @@ def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTE
 
 
 def _sides(report: Report) -> str:
-    return f"{_code(report.old_source)} → {_code(report.new_source)}"
+    return f"{code_span(report.old_source)} → {code_span(report.new_source)}"
 
 
 def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
     blocks: list[list[str]] = []
     if len(report.sinks) > 1:
-        rows = (f"| {_code(sink) or 'query'} | {outcome.value} |" for sink, outcome in report.sinks)
+        rows = (f"| {code_span(sink) or 'query'} | {outcome.value} |" for sink, outcome in report.sinks)
         blocks.append(["| sink | outcome |", "|---|---|", *rows])
     blocks += [_trimmed(_section(section)) for section in sections(report)]
     found, fine = overruled(report)
@@ -126,7 +126,7 @@ def _section(section: Section) -> Iterator[str]:
         table = list(rows(section.operator))
         if table:
             yield from (f"| | state | {fates_heading(section.operator) or 'what happens'} |", "|---|---|---|")
-            yield from (f"| {label} | {_code(text)} | {_emphasis(fate)} |" for label, text, fate in table)
+            yield from (f"| {label} | {code_span(text)} | {_emphasis(fate)} |" for label, text, fate in table)
             yield ""
     for finding in section.findings:
         yield from _finding(finding, with_fates=section.operator is None)
@@ -134,15 +134,15 @@ def _section(section: Section) -> Iterator[str]:
 
 def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
     yield from (f"**`{finding.rule}`**, {finding.outcome.value}: {_words(finding.message)}.", "")
-    places = [f"{_code(str(span))}" if span else "" for span in (finding.before_span, finding.after_span)]
+    places = [f"{code_span(str(span))}" if span else "" for span in (finding.before_span, finding.after_span)]
     if finding.before or finding.after:
         yield f"| before {places[0]} | after {places[1]} |".replace("  ", " ")
-        yield from ("|---|---|", f"| {_code(finding.before) or '-'} | {_code(finding.after) or '-'} |", "")
+        yield from ("|---|---|", f"| {code_span(finding.before) or '-'} | {code_span(finding.after) or '-'} |", "")
     elif any(places):
         yield from (f"At {' → '.join(filter(None, places))}.", "")
     if finding.fates and with_fates:
         yield from ("| metric | what happens |", "|---|---|")
-        yield from (f"| {_code(metric)} | {_emphasis(fate.value)} |" for metric, fate in finding.fates)
+        yield from (f"| {code_span(metric)} | {_emphasis(fate.value)} |" for metric, fate in finding.fates)
         yield ""
     if finding.consequence is not None:
         yield from (f"**{CONSEQUENCES[finding.consequence]}.**", "")
@@ -154,8 +154,8 @@ def _migration(migration: MigrationReport) -> Iterator[str]:
     yield from (f"### {migration.headline}", "")
     yield from ("| operator | its state | keeps | begins now | gone |", "|---|---|---|---|---|")
     for each in migration.operators:
-        metrics = (", ".join(map(_code, found)) for found in (each.keeps, each.begins, each.gone))
-        yield f"| {' | '.join((_code(each.operator), _words(each.state), *metrics))} |"
+        metrics = (", ".join(map(code_span, found)) for found in (each.keeps, each.begins, each.gone))
+        yield f"| {' | '.join((code_span(each.operator), _words(each.state), *metrics))} |"
 
 
 def _page(code: str) -> str:
@@ -163,7 +163,7 @@ def _page(code: str) -> str:
     return f"`{page_address(code)}`" if url is None else f"[{code}]({url})"
 
 
-def _code(text: str) -> str:
+def code_span(text: str) -> str:
     clean = format_excerpt(text).replace("|", "\\|").replace("`", "'")
     return f"`{clean}`" if clean else ""
 

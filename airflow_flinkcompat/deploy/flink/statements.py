@@ -15,6 +15,7 @@ from airflow_flinkcompat.secrets import (
     Lookup,
     PlaceholderError,
     Resolved,
+    are_of_namespace,
     find_secrets,
     placeholder_faults,
     resolve_value,
@@ -85,8 +86,10 @@ class Prepared:
         return len("EXPLAIN ") if _leading_words(self.job.text)[0] == "INSERT" else 0
 
 
-def prepare(script: str, source: str = "<script>") -> Prepared:
+def prepare(script: str, source: str = "<script>", *, variables: bool = True) -> Prepared:
     """Check that the script makes exactly one job and leaves the start to the deployment.
+
+    ``variables``: whether the platform's ``${secret_values.NAME}`` may stand where a secret is wanted.
 
     Raises ScriptRefused: no statement, no INSERT or several loose ones, a statement that makes another job, SET of a
     recovery option, a literal secret, a misplaced placeholder, statements after the one that makes the job.
@@ -97,7 +100,7 @@ def prepare(script: str, source: str = "<script>") -> Prepared:
         raise ScriptRefused(str(error)) from None
     if unended := next((each.unended for each in parsed.statements if each.unended is not None), None):
         raise ScriptRefused(f"{unended}: a ; is missing in front of this statement")
-    if secrets := find_secrets(parsed):
+    if secrets := [each for each in find_secrets(parsed) if not (variables and are_of_namespace(each.variables))]:
         places = ", ".join(f"{secret.key} at {secret.span}" for secret in secrets)
         raise ScriptRefused(
             f"the script holds secrets in plain text ({places}): put them into a connection and write "
@@ -178,20 +181,27 @@ def _as_one_statement(text: str) -> str:
     return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", text, count=1)
 
 
-def prepare_job(job: JobSpec) -> Prepared:
-    """Check that a job can be deployed, its settings first. Raises ScriptRefused."""
-    check_settings(job.settings)
-    return prepare(job.script, job.source)
+def prepare_job(job: JobSpec, *, variables: bool = False) -> Prepared:
+    """Check that a job can be deployed, its settings first. Raises ScriptRefused.
+
+    ``variables``: whether the target's platform fills in ``${secret_values.NAME}``.
+    """
+    check_settings(job.settings, variables=variables)
+    return prepare(job.script, job.source, variables=variables)
 
 
-def check_settings(settings: Mapping[str, str]) -> None:
-    """Raises ScriptRefused: a recovery option, or a literal secret, among the settings beside the script."""
+def check_settings(settings: Mapping[str, str], *, variables: bool = True) -> None:
+    """Raises ScriptRefused: a recovery option, or a literal secret, among the settings beside the script.
+
+    ``variables``: whether the platform's ``${secret_values.NAME}`` may stand where a secret is wanted.
+    """
     for key in settings:
         if key.startswith(RECOVERY_KEYS):
             raise ScriptRefused(f"the setting {key!r} is refused: {_start_is_ours(key)}")
     for key, value in settings.items():
         as_statement = "SET '{}' = '{}';".format(*(text.replace("'", "''") for text in (key, value)))
-        if find_secrets(parse_script(as_statement, "settings")):
+        secrets = find_secrets(parse_script(as_statement, "settings"))
+        if not all(variables and are_of_namespace(secret.variables) for secret in secrets):
             raise ScriptRefused(
                 f"the setting {key!r} holds a secret in plain text: put it into a connection and write "
                 "${conn.<connection id>.password} in its place"

@@ -121,7 +121,7 @@ def _verified(target: Target, job: JobStatus, side: Side) -> bool:
         return False
     if found.job not in (None, job.job_id):
         raise DeployRefused(f"{target} says that {job.name!r} is job {found.job}, not {job.job_id}: adopt that one")
-    if differs := difference(found, side.script, side.settings):
+    if differs := difference(found, side):
         raise DeployRefused(
             f"{target} says that job {job.job_id} runs {differs} than {side.source} and what was given beside it: "
             "adopt it with what it runs"

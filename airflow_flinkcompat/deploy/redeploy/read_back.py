@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, StartEntry
@@ -11,6 +9,7 @@ from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_name
 from airflow_flinkcompat.deploy.redeploy.run import Run
 from airflow_flinkcompat.deploy.target import Deployed, ReadsBack
+from airflow_flinkcompat.model import JobSpec
 
 
 def check_read_back(run: Run, progress: Progress) -> None:
@@ -32,10 +31,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
         entries = [known[found.job]] if found.job in known else []
     else:  # it may keep what a run that died asked for before it names the job of that
         entries = [entry for entry in (head, *progress.steps) if isinstance(entry, HeadEntry | StartEntry)]
-    differing = [
-        difference(found, entry.job.script, entry.job.settings) if entry.job.language == "sql" else ""
-        for entry in entries
-    ]
+    differing = [difference(found, entry.job) if entry.job.language == "sql" else "" for entry in entries]
     if "" in differing:
         return
     if entries:
@@ -53,13 +49,19 @@ def check_read_back(run: Run, progress: Progress) -> None:
     )
 
 
-def difference(found: Deployed, script: str, settings: Mapping[str, str]) -> str:
+def difference(found: Deployed, job: JobSpec) -> str:
     """In which way what a platform keeps is not this script with these settings; empty where it is, or keeps neither.
 
-    By its name it was asked for, so that is no difference.
+    By its name it was asked for, so that is no difference. An engine's version counts as far as the job states it.
     """
-    if found.script is not None and found.script != script:
+    settings = job.settings
+    if found.script is not None and found.script != job.script:
         return "another script"
+    stated = (job.engine_version or "").split(".")
+    if found.engine is not None and found.engine.engine == job.engine and stated != [""]:
+        version = found.engine.version
+        if version.split(".")[: len(stated)] != stated:
+            return f"on another version of its engine ({version}, not {job.engine_version})"
     if found.settings is None:
         return ""
     keys = {*found.settings, *settings} - {JOB_NAME}

@@ -144,12 +144,13 @@ class Deployed:
     """What a platform says it runs under a name.
 
     ``script`` and ``settings`` are as they were given, with their placeholders; None where the platform does not keep
-    them so.
+    them so. ``engine``: what the job runs on; None where the platform does not tell it of each job.
     """
 
     job: JobRef | None
     script: str | None = None
     settings: Mapping[str, str] | None = None
+    engine: EngineInfo | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,220 @@
+"""What deployments, job instances and savepoints of the platform say, and what is written into a deployment.
+
+The platform has no token for a request. What it does copy into every job instance is the configuration of the
+deployment as it was at the start, so a start leaves its request's id there, and in a label, by which a deployment is
+found again. A stop leaves its id in a label too, with the number of stops of that job that had failed before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
+from airflow_flinkcompat.deploy.target import TERMINAL
+
+REQUEST = "flinkcompat.request-id"
+OWN_KEYS = "flinkcompat.settings"
+START_LABEL = "flinkcompat-start"
+STOP_LABEL = "flinkcompat-stop"
+STOPPED_BY = "STOP_WITH_SAVEPOINT"
+COMPLETED, SAVEPOINT_FAILED = "COMPLETED", "FAILED"
+SQL = "SQLSCRIPT"
+_FOLDER = "savepoint-"
+# So many folders at the end of a path tell the deployment and the savepoint.
+_TAIL = 3
+
+_MARKS = frozenset({REQUEST, OWN_KEYS})
+_STATES = {"STARTING": "INITIALIZING", "CANCELLED": "CANCELED"}
+# What a person sets up in the console; the rest of a deployment the platform fills in itself.
+_CONFIGURABLE = (
+    "name",
+    "description",
+    "engine_version",
+    "execution_mode",
+    "deployment_target",
+    "artifact",
+    "flink_conf",
+    "labels",
+    "local_variables",
+    "logging",
+    "streaming_resource_setting",
+    "batch_resource_setting",
+)
+# Of a deployment that is new the platform completes the others.
+_ALWAYS_KEPT = ("name", "artifact", "engine_version")
+
+
+def state_of(job: Any) -> str:
+    """The state of a job instance, as Flink names it."""
+    state = str(job.status.current_job_status if job.status else "UNKNOWN")
+    return _STATES.get(state, state)
+
+
+def is_active(job: Any) -> bool:
+    """Whether a job instance has not ended."""
+    return state_of(job) not in TERMINAL
+
+
+def by_age(jobs: Iterable[Any]) -> list[Any]:
+    """Job instances, the oldest first."""
+
+    def made(job: Any) -> tuple[int, int]:
+        at = str(job.created_at or "")
+        return (int(at) if at.isdigit() else 0, int(job.start_time or 0))
+
+    return sorted(jobs, key=made)
+
+
+def of_request(jobs: Iterable[Any], request_id: str) -> Any | None:
+    """The job instance that a request started.
+
+    Whoever starts the deployment by hand later gives its instance the same configuration, so the oldest is the one.
+    """
+    return next((job for job in by_age(jobs) if configuration(job).get(REQUEST) == request_id), None)
+
+
+def configuration(of: Any) -> dict[str, str]:
+    """The Flink configuration of a deployment or a job instance, as text."""
+    own = getattr(of, "user_flink_conf", None) or {}
+    return {str(key): _text(value) for key, value in {**(of.flink_conf or {}), **own}.items()}
+
+
+def given_settings(of: Any) -> dict[str, str] | None:
+    """The settings that a start gave a deployment or a job instance; None where none of them is known to be one."""
+    found = configuration(of)
+    if OWN_KEYS not in found:
+        return None
+    return {key: found[key] for key in found[OWN_KEYS].split(",") if key in found}
+
+
+def is_sql(deployment: Any) -> bool:
+    """Whether a deployment runs a script in SQL, and no jar or program."""
+    return deployment.artifact is not None and deployment.artifact.kind == SQL
+
+
+def script_of(of: Any) -> str | None:
+    """The script of a deployment or a job instance; None where it is no job in SQL."""
+    sql = of.artifact.sql_artifact if of.artifact else None
+    return None if sql is None or sql.sql_script is None else str(sql.sql_script)
+
+
+@dataclass(frozen=True)
+class StopMark:
+    """Which request stops the job of a deployment, and how many stops of that job had failed before."""
+
+    request_id: str
+    failed_before: int
+
+    def __str__(self) -> str:
+        return f"{self.request_id}-{self.failed_before}"
+
+    @classmethod
+    def of(cls, deployment: Any) -> StopMark | None:
+        """The one that a deployment carries."""
+        request_id, _, before = str((deployment.labels or {}).get(STOP_LABEL, "")).partition("-")
+        return cls(request_id, int(before)) if request_id and before.isdigit() else None
+
+
+def stop_savepoints(savepoints: Iterable[Any], mark: StopMark | None, request_id: str) -> list[Any]:
+    """Savepoints of stops of one job instance, the latest first; without those that failed before this request."""
+    before = mark.failed_before if mark is not None and mark.request_id == request_id else 0
+    stops = sorted((each for each in savepoints if each.savepoint_origin == STOPPED_BY), key=_made)
+    failed = [each for each in stops if savepoint_state(each) == SAVEPOINT_FAILED][before:]
+    kept = [each for each in stops if savepoint_state(each) != SAVEPOINT_FAILED or each in failed]
+    return kept[::-1]
+
+
+def failed_stops(savepoints: Iterable[Any]) -> int:
+    """How many stops of a job instance left a savepoint that failed."""
+    failed = (each for each in savepoints if savepoint_state(each) == SAVEPOINT_FAILED)
+    return sum(each.savepoint_origin == STOPPED_BY for each in failed)
+
+
+def _made(savepoint: Any) -> int:
+    return int(savepoint.created_at or 0)
+
+
+def savepoint_state(savepoint: Any) -> str:
+    """The state of a savepoint: STARTED, COMPLETED or FAILED."""
+    return str(savepoint.status.state if savepoint.status else "")
+
+
+def failure_of(status: Any) -> str:
+    """Why a job instance or a savepoint failed, as the platform says."""
+    failure = getattr(status, "failure", None)
+    said = (failure.message or failure.reason) if failure else None
+    return str(said or "no reason given")
+
+
+def same_location(shown: str | None, path: str | None) -> bool:
+    """Whether a place that the platform shows and a path of Flink's are those of one savepoint.
+
+    The platform may write the bucket otherwise (``https://oss/bucket`` for ``oss://bucket``), or name the folder in
+    which Flink's own lies, which is called ``savepoint-<job>-<12 random digits>``.
+    """
+    one, other = (re.sub(r"^\w+://", "", each or "").strip("/").split("/") for each in (shown, path))
+    if one == other or (one[-1] == other[-1] and one[-1].startswith(_FOLDER)):
+        return True
+    inside = other[:-1] if other[-1].startswith(_FOLDER) else other
+    return len(one) >= _TAIL and one[-_TAIL:] in (other[-_TAIL:], inside[-_TAIL:])
+
+
+def configured(models: Any, deployment: Any, **changes: Any) -> Any:
+    """A deployment with some changes, of what a person can set up.
+
+    All of it, and not the changes alone: the SDK always sends the list of variables, and an empty one would clear them.
+    """
+    copy = models.Deployment().from_map(deployment.to_map())
+    fields = {name: changes.get(name, getattr(copy, name)) for name in _CONFIGURABLE}
+    return models.Deployment(**fields)
+
+
+def with_settings(
+    deployment: Any | None, settings: Mapping[str, str], request_id: str
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """The configuration of a deployment that is to start with these settings, and the keys that it has no more.
+
+    What was set up in the console stays; what an earlier start gave and this one does not is taken away.
+    """
+    given = {key: value for key, value in settings.items() if key != JOB_NAME}
+    before = {} if deployment is None else dict(deployment.flink_conf or {})
+    gone = frozenset(given_settings(deployment) or {}) - given.keys() if deployment is not None else frozenset()
+    kept = {key: value for key, value in before.items() if key not in gone | _MARKS}
+    return {**kept, **given, REQUEST: request_id, OWN_KEYS: ",".join(sorted(given))}, gone
+
+
+def not_as_written(before: Any | None, wanted: Any, found: Any, gone: frozenset[str] = frozenset()) -> Sequence[str]:
+    """In which fields a deployment that was read back is not what was written.
+
+    Of maps, the keys that were given count, and those that are to be gone: the platform may add others.
+    """
+    differing = []
+    for name in _CONFIGURABLE:
+        asked, got = getattr(wanted, name), getattr(found, name)
+        if name in ("flink_conf", "labels"):
+            texts = {str(key): _text(value) for key, value in (got or {}).items()}
+            lost = {str(key) for key, value in (asked or {}).items() if texts.get(str(key)) != _text(value)}
+            if name == "flink_conf":
+                lost |= gone & texts.keys()
+            differing += [f"{name} ({', '.join(sorted(lost))})"] if lost else []
+        elif (before is not None or name in _ALWAYS_KEPT) and _plain(asked) != _plain(got):
+            differing.append(name)
+    return differing
+
+
+def _plain(value: Any) -> Any:
+    """A model as values; nothing, an empty text, list or map are one."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value] or None
+    if hasattr(value, "to_map"):
+        value = value.to_map()
+    if isinstance(value, dict):
+        return {key: plain for key, each in value.items() if (plain := _plain(each)) is not None} or None
+    return None if value == "" else value
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

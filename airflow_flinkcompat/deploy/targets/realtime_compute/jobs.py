@@ -1,0 +1,231 @@
+"""The half of the target that reads: deployments, the job instances of them, and their JobManagers by the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError, condense
+from airflow_flinkcompat.deploy.flink import state_stats
+from airflow_flinkcompat.deploy.flink.job_history import job_history
+from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.flink.rest import Closing
+from airflow_flinkcompat.deploy.flink.state_faults import fault_of
+from airflow_flinkcompat.deploy.target import (
+    Deployed,
+    EngineInfo,
+    JobHistory,
+    JobRef,
+    JobStatus,
+    Proof,
+    Snapshot,
+    Strength,
+)
+from airflow_flinkcompat.deploy.targets.realtime_compute import instances
+from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi, RealtimeComputeError
+from airflow_flinkcompat.deploy.targets.realtime_compute.proxy import flink_job, proxied_jobmanager
+from airflow_flinkcompat.deploy.targets.realtime_compute.settings import version_of
+
+_FORBIDDEN = 403
+_CANCEL_SECONDS = 120.0
+
+
+class RealtimeComputeJobs(Closing):
+    """What a target tells of the job instances of a namespace, and how it ends one.
+
+    Args:
+        api: The OpenAPI of the namespace.
+    """
+
+    def __init__(self, api: OpenApi) -> None:
+        self._api = api
+        self._jobmanagers: dict[str, JobManager] = {}
+
+    def __str__(self) -> str:
+        return self._api.place
+
+    def close(self) -> None:
+        """Close the connections."""
+        for jobmanager in self._jobmanagers.values():
+            jobmanager.close()
+
+    def engine(self) -> EngineInfo:
+        """VVR, of the version that the settings name, else of the one that all deployments of the namespace run on."""
+        pinned = self._api.settings.engine_version
+        if pinned is not None:
+            return EngineInfo("vvr", version_of(pinned, "engine_version"))
+        found = {
+            each.engine_version for each in self._api.deployments() if instances.is_sql(each) and each.engine_version
+        }
+        if len(found) > 1:
+            raise TargetError(
+                f"deployments of {self} run on {', '.join(sorted(found))}: set engine_version of "
+                f"{self._api.settings.place} to the one that those of this connection are to run on"
+            )
+        name = next(iter(found), None) or self._api.default_engine_version()
+        return EngineInfo("vvr", version_of(name, f"the engine version of {self}"))
+
+    def status(self, job: JobRef) -> JobStatus | None:
+        """The job instance by the platform, and its tasks, checkpoints and failures by its JobManager."""
+        found = self._api.job(job)
+        if found is None:
+            return None
+        seen = JobStatus(job, str(found.deployment_name or ""), instances.state_of(found), completed_checkpoints=None)
+        if seen.state == "FAILED":
+            failure = condense(instances.failure_of(found.status), self._api.redactor)
+            return replace(seen, failure=failure, fault=fault_of(failure))
+        if seen.state != "RUNNING":
+            return seen
+        try:
+            flink = self._flink(job)
+            look = flink.status() if flink else None
+        except JobManagerError as error:
+            if error.unanswered:
+                raise
+            return _by_the_platform(seen, found) if error.status == _FORBIDDEN else seen
+        if look is None or look.terminal:  # it comes up, or the platform has not seen its end yet
+            return seen
+        return replace(look, job_id=job, name=seen.name)
+
+    def running(self, name: str) -> tuple[JobRef, ...]:
+        """The job instances of the deployment of this name that have not ended, the oldest first."""
+        return tuple(JobRef(job.job_id) for job in self._active(self._deployment(name)))
+
+    def deployed(self, name: str) -> Deployed | None:
+        """Script, settings and engine version of the job instance that runs, which are not those of its deployment."""
+        active = self._active(self._deployment(name))
+        if len(active) > 1:
+            both = " and ".join(job.job_id for job in active)
+            raise DeployRefused(
+                f"the deployment {name!r} of {self} has several job instances that have not ended, {both}: stop all "
+                "but one in the console"
+            )
+        if not active:
+            return None
+        job = self._api.job(active[0].job_id) or active[0]
+        ran_on, place = job.engine_version, f"the engine version of job {job.job_id}"
+        engine = EngineInfo("vvr", version_of(ran_on, place)) if ran_on else None
+        return Deployed(JobRef(job.job_id), instances.script_of(job), instances.given_settings(job), engine)
+
+    def restored_from(self, job: JobRef) -> Proof:
+        """What Flink's own checkpoint statistics name; where they do not tell, what the platform was asked for.
+
+        Where they name a savepoint at a place that is none of the platform's, which one it is the platform declares.
+        """
+        try:
+            if flink := self._flink(job):
+                latest = flink.jobmanager.checkpoints(flink.job_id).get("latest") or {}
+                if not (restored := latest.get("restored")):
+                    return Proof(None)
+                path = str(restored.get("external_path"))
+                known = self._savepoint_at(job, path)
+                if known != path or not restored.get("is_savepoint"):
+                    return Proof(known)
+        except JobManagerError as error:
+            if error.unanswered:
+                raise
+        found = self._api.job(job)
+        asked = found.restore_strategy if found is not None else None
+        kind = str(asked.kind if asked else "")
+        if asked and kind == "FROM_SAVEPOINT" and asked.savepoint_id:
+            return Proof(Snapshot(asked.savepoint_id), Strength.DECLARED)
+        return Proof(None, Strength.DECLARED if kind == "NONE" else Strength.UNKNOWN)
+
+    def job_history(self, job: JobRef) -> JobHistory:
+        """How the job went, as far as its JobManager is there and shows it."""
+        try:
+            flink = self._flink(job)
+            seen = job_history(flink.jobmanager, flink.job_id) if flink else JobHistory(all_failures=False)
+        except JobManagerError as error:
+            if error.unanswered:
+                raise
+            return JobHistory(all_failures=False)
+        return replace(seen, restored=self._savepoint_at(job, seen.restored)) if seen.restored else seen
+
+    def ever_ran(self, job: JobRef) -> bool | None:
+        """Whether any task of the job ran; None once its JobManager is gone."""
+        flink = self._shown(job)
+        return state_stats.ever_ran(flink.jobmanager, flink.job_id) if flink else None
+
+    def source_offsets(self, job: JobRef) -> Mapping[str, int]:
+        """Next offset by source partition, where connectors show it in metrics."""
+        flink = self._shown(job)
+        return state_stats.source_offsets(flink.jobmanager, flink.job_id) if flink else {}
+
+    def cancel(self, job: JobRef) -> None:
+        """Stop the job instance without a savepoint, and wait for its end."""
+        if self._runs(job):
+            try:
+                self._api.stop(job, "NONE")
+            except RealtimeComputeError as error:
+                if error.unanswered or self._runs(job):
+                    raise
+        try:
+            poll(lambda: self._runs(job), bool, timeout=_CANCEL_SECONDS)
+        except Overdue:
+            raise TargetError(f"job {job} of {self} has not ended {_CANCEL_SECONDS:.0f} s after its stop") from None
+
+    def _deployment(self, name: str) -> Any | None:
+        """The deployment of a name. Raises TargetError: there are several."""
+        found = [each for each in self._api.deployments(name=name) if each.name == name]
+        if len(found) > 1:
+            ids = ", ".join(each.deployment_id for each in found)
+            raise TargetError(f"{self} has several deployments named {name!r} ({ids}): rename all but one")
+        return found[0] if found else None
+
+    def _active(self, deployment: Any | None) -> list[Any]:
+        if deployment is None:
+            return []
+        jobs = self._api.jobs(deployment.deployment_id)
+        return instances.by_age(each for each in jobs if instances.is_active(each))
+
+    def _runs(self, job: JobRef) -> bool:
+        found = self._api.job(job)
+        return found is not None and instances.is_active(found)
+
+    def _savepoint_at(self, job: JobRef, path: str) -> Snapshot:
+        """The platform's name of the savepoint at a path; the path itself for a checkpoint."""
+        found = self._api.job(job)
+        known = self._api.savepoints(deployment_id=found.deployment_id) if found is not None else []
+        named = (each.savepoint_id for each in known if instances.same_location(each.savepoint_location, path))
+        return Snapshot(next(named, path))
+
+    def _flink(self, job: JobRef) -> _FlinkJob | None:
+        """The job as its JobManager knows it; None where it has none yet. Raises JobManagerError."""
+        if job not in self._jobmanagers:
+            self._jobmanagers[job] = proxied_jobmanager(self._api, job)
+        found = flink_job(self._jobmanagers[job])
+        return None if found is None else _FlinkJob(self._jobmanagers[job], found)
+
+    def _shown(self, job: JobRef) -> _FlinkJob | None:
+        """The same; None also where the JobManager is gone, or the access key may not ask it."""
+        try:
+            return self._flink(job)
+        except JobManagerError as error:
+            if error.unanswered:
+                raise
+            return None
+
+
+@dataclass(frozen=True)
+class _FlinkJob:
+    """A job as Flink knows it, by an id of Flink's own."""
+
+    jobmanager: JobManager
+    job_id: str
+
+    def status(self) -> JobStatus | None:
+        return self.jobmanager.status(self.job_id)
+
+
+def _by_the_platform(seen: JobStatus, job: Any) -> JobStatus:
+    """A job that runs, where its JobManager may not be asked: Flink's own state as the platform repeats it."""
+    running = job.status.running
+    restarts = int(running.observed_flink_job_restarts or 0) if running else 0
+    return replace(
+        seen,
+        tasks_running=running is not None and running.observed_flink_job_status == "RUNNING",
+        failure=f"it was restarted {restarts} times, says the platform" if restarts else None,
+    )

@@ -1,0 +1,264 @@
+"""The calls of Realtime Compute's OpenAPI (version 2022-07-18), by the vendor's SDK.
+
+Nearly every answer is HTTP 200, and says inside whether the call succeeded. Values are the SDK's own models, which have
+no annotations.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from airflow_flinkcompat.deploy.errors import DeployError, condense
+from airflow_flinkcompat.deploy.flink.rest import ApiError, Closing
+from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
+from airflow_flinkcompat.secrets import Redactor
+
+_SDK = "alibabacloud_ververica20220718"
+_OK, _UNAUTHORIZED, _FORBIDDEN = 200, 401, 403
+_PAGE = 100
+_ATTEMPTS = 4
+_THROTTLED = "Throttling"
+# Codes of Alibaba Cloud's gateway, in front of every service.
+_WRONG_KEY = re.compile("InvalidAccessKey|SignatureDoesNotMatch|IncompleteSignature|InvalidSecurityToken|MissingAccess")
+_NO_RIGHT = re.compile("Forbidden|NoPermission|AccessDenied|Unauthorized", re.IGNORECASE)
+# The service's own codes are in no document: that something is not there is told by its words.
+_ABSENT = re.compile(r"not[\s_-]?(?:be[\s_-]?)?(?:found|exist)|no such|不存在", re.IGNORECASE)
+
+
+class RealtimeComputeError(ApiError):
+    """A call failed. ``code``: the service's own, where it answered."""
+
+    def __init__(self, message: str, status: int | None = None, reason: str = "", code: str = "") -> None:
+        super().__init__(message, status, reason)
+        self.code = code
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the service did not say what became of the call: an error of its own servers says nothing of it."""
+        return self.status is None or self.status >= 500
+
+    @property
+    def throttled(self) -> bool:
+        """Whether the call was refused for coming too soon after others, so that nothing was done."""
+        return self.code.startswith(_THROTTLED)
+
+    @property
+    def denied(self) -> bool:
+        """Whether the caller has no right to the call."""
+        return self.status == _FORBIDDEN or bool(_NO_RIGHT.search(self.code))
+
+    @property
+    def absent(self) -> bool:
+        """Whether the service answered that what was asked for is not there."""
+        return not self.unanswered and not self.denied and bool(_ABSENT.search(f"{self.code} {self.reason}"))
+
+
+class OpenApi(Closing):
+    """Calls to one namespace of one workspace.
+
+    Args:
+        settings: Which one, and by whose key.
+
+    Raises:
+        DeployError: The SDK is not installed.
+    """
+
+    def __init__(self, settings: WorkspaceSettings) -> None:
+        self.settings = settings
+        try:
+            self.models: Any = importlib.import_module(f"{_SDK}.models")
+            client = importlib.import_module(f"{_SDK}.client").Client
+            config = importlib.import_module("alibabacloud_tea_openapi.utils_models").Config
+            self._runtime: Any = importlib.import_module("darabonba.runtime").RuntimeOptions
+        except ImportError as error:
+            raise DeployError(
+                f"the SDK of Realtime Compute cannot be imported ({error}): pip install 'airflow-flinkcompat[vvr]'"
+            ) from None
+        credential, milliseconds = settings.credential, int(settings.timeout * 1000)
+        self._client: Any = client(
+            config(
+                access_key_id=credential.key_id,
+                access_key_secret=credential.key_secret,
+                security_token=credential.token,
+                endpoint=settings.host,
+                protocol=settings.scheme.upper(),
+                connect_timeout=milliseconds,
+                read_timeout=milliseconds,
+            )
+        )
+        secrets = filter(None, (credential.key_secret, credential.token))
+        self.redactor = Redactor.of(("a credential of the connection", each) for each in secrets)
+
+    @property
+    def place(self) -> str:
+        """The namespace, as messages call it."""
+        return f"Realtime Compute at {self.settings.host}, namespace {self.settings.namespace}"
+
+    # ------------------------------------------------------------------------------------------------- deployments
+    def deployments(self, **filters: str) -> list[Any]:
+        """Deployments by the service's own filters (``name``, ``label_key``, ``label_value_array``)."""
+        return self._pages("ListDeployments", **filters)
+
+    def deployment(self, deployment_id: str) -> Any:
+        """One deployment."""
+        return self.call("GetDeployment", deployment_id).data
+
+    def create(self, deployment: Any) -> Any:
+        """Make a deployment; nothing is started."""
+        request = self.models.CreateDeploymentRequest(body=deployment)
+        return self.call("CreateDeployment", request=request, repeat=False).data
+
+    def update(self, deployment_id: str, deployment: Any) -> None:
+        """Change a deployment; what runs is not touched."""
+        request = self.models.UpdateDeploymentRequest(body=deployment)
+        self.call("UpdateDeployment", deployment_id, request=request, repeat=False)
+
+    def default_engine_version(self) -> str:
+        """What new deployments run on."""
+        return str(self.call("ListEngineVersionMetadata", namespace=False).data.default_engine_version)
+
+    def validate(self, statement: Any) -> Any:
+        """Have a script validated."""
+        return self.call("ValidateSqlStatement", request=self.models.ValidateSqlStatementRequest(body=statement)).data
+
+    # ------------------------------------------------------------------------------------------------ job instances
+    def jobs(self, deployment_id: str) -> list[Any]:
+        """The job instances of a deployment, also those that have ended."""
+        return self._pages("ListJobs", deployment_id=deployment_id)
+
+    def job(self, job_id: str) -> Any | None:
+        """A job instance; None where there is none."""
+        return self._found("GetJob", job_id)
+
+    def start(self, parameters: Any) -> Any:
+        """Start a job instance; the instance as it was made."""
+        request = self.models.StartJobWithParamsRequest(body=parameters)
+        return self.call("StartJobWithParams", request=request, repeat=False).data
+
+    def stop(self, job_id: str, strategy: str) -> None:
+        """Ask a job instance to stop, by the strategy ``NONE`` or ``STOP_WITH_SAVEPOINT``."""
+        body = self.models.StopJobRequestBody(stop_strategy=strategy)
+        self.call("StopJob", job_id, request=self.models.StopJobRequest(body=body), repeat=False)
+
+    def flink(self, job_id: str, path: str) -> str:
+        """What the REST API of the JobManager of a job answers to a GET; asked once."""
+        request = self.models.FlinkApiProxyRequest(
+            flink_api_path=path, namespace=self.settings.namespace, resource_id=job_id, resource_type="jobs"
+        )
+        return str(self.call("FlinkApiProxy", request=request, namespace=False, repeat=False).data or "")
+
+    # --------------------------------------------------------------------------------------------------- savepoints
+    def savepoints(self, **filters: str) -> list[Any]:
+        """Savepoints of a deployment (``deployment_id``) or of a job instance (``job_id``)."""
+        return self._pages("ListSavepoints", **filters)
+
+    def savepoint(self, savepoint_id: str) -> Any | None:
+        """A savepoint; None where there is none."""
+        return self._found("GetSavepoint", savepoint_id)
+
+    def create_savepoint(self, deployment_id: str, description: str) -> None:
+        """Ask for a savepoint, in the canonical format, of the job instance that a deployment runs."""
+        request = self.models.CreateSavepointRequest(
+            deployment_id=deployment_id, description=description, native_format=False
+        )
+        self.call("CreateSavepoint", request=request, repeat=False)
+
+    # --------------------------------------------------------------------------------------------------------- calls
+    def _found(self, action: str, name: str) -> Any | None:
+        """One thing by its name; None where the service says that there is none."""
+        try:
+            found = self.call(action, name).data
+        except RealtimeComputeError as error:
+            if error.absent:
+                return None
+            raise
+        return found if found is not None and any(found.to_map().values()) else None  # an empty model is none
+
+    def _pages(self, action: str, **filters: str) -> list[Any]:
+        """Every row of a list."""
+        found: list[Any] = []
+        while True:
+            index = len(found) // _PAGE + 1
+            request = getattr(self.models, f"{action}Request")(page_index=index, page_size=_PAGE, **filters)
+            rows = self.call(action, request=request).data or []
+            found += rows
+            if len(rows) < _PAGE:
+                return found
+
+    def call(self, action: str, *path: str, request: Any = None, namespace: bool = True, repeat: bool = True) -> Any:
+        """A call of the SDK by the name of its action.
+
+        Args:
+            action: ``GetJob``, say.
+            path: What stands in the path, behind the namespace.
+            request: The request's model, where the action has one.
+            namespace: Whether the namespace stands in the path.
+            repeat: Whether it changes nothing, so that it is asked again where no answer came. A throttled call is
+                repeated anyhow.
+
+        Returns:
+            The body of a successful answer.
+
+        Raises:
+            RealtimeComputeError: It was refused, or not answered.
+        """
+        method = getattr(self._client, re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower() + "_with_options")
+        given = [self.settings.namespace] * namespace + [*path] + [request] * (request is not None)
+
+        def ask() -> Any:
+            headers = getattr(self.models, f"{action}Headers")(workspace=self.settings.workspace)
+            try:
+                body = method(*given, headers, self._runtime()).body
+            except Exception as error:  # the SDK has several families of errors, and wraps those of its HTTP client
+                raise self._error(action, error) from None
+            if body is None or body.success is not True:
+                raise self._refused(action, body)
+            return body
+
+        def again(error: BaseException) -> bool:
+            return isinstance(error, RealtimeComputeError) and (error.throttled or (repeat and error.unanswered))
+
+        repeating = Retrying(
+            retry=retry_if_exception(again),
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.25, max=2.0),
+            reraise=True,
+        )
+        return repeating(ask)
+
+    def _refused(self, action: str, body: Any) -> RealtimeComputeError:
+        """An answer that says itself that nothing was done, or does not say that it was."""
+        if body is None or body.success is None:
+            return RealtimeComputeError(f"{self.place} answered {action} without saying whether it succeeded")
+        code, reason = str(body.error_code or ""), self._masked(str(body.error_message or "no reason given"))
+        said = ": ".join(filter(None, (code, reason)))
+        message = f"{self.place} refused {action}: {said}{self._remedy(_OK, code)}"
+        return RealtimeComputeError(message, _OK, reason, code)
+
+    def _error(self, action: str, error: Exception) -> RealtimeComputeError:
+        status, code = getattr(error, "status_code", None), str(getattr(error, "code", None) or "")
+        if not isinstance(status, int):
+            why = self._masked(str(error)) or type(error).__name__
+            return RealtimeComputeError(
+                f"{self.place} does not answer {action} ({why}): check endpoint or region of {self.settings.place}"
+            )
+        reason = self._masked(str(getattr(error, "message", None) or error))
+        message = f"{self.place} answered {action} with {status} {code}: {reason}{self._remedy(status, code)}"
+        return RealtimeComputeError(message, status, reason, code)
+
+    def _remedy(self, status: int, code: str) -> str:
+        if status == _UNAUTHORIZED or _WRONG_KEY.search(code):
+            return f". Check the access key of {self.settings.place}"
+        if status == _FORBIDDEN or _NO_RIGHT.search(code):
+            return (
+                ". Attach the RAM policy of docs/targets/realtime-compute.md to the user of the access key, and make "
+                f"it a member of namespace {self.settings.namespace}"
+            )
+        return ""
+
+    def _masked(self, text: str) -> str:
+        return condense(text, self.redactor)

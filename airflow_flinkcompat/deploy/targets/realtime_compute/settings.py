@@ -1,0 +1,217 @@
+"""Which workspace of Realtime Compute a target is, and whose access key opens it: by a connection or the environment.
+
+The access key stands in the settings themselves, or in a connection of type ``alibaba_cloud`` that they name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.rest import ApiError
+from airflow_flinkcompat.deploy.targets import Access
+from airflow_flinkcompat.secrets import Placeholder
+
+_VARIABLE = "FLINKCOMPAT_"
+_KEYS = (
+    "endpoint",
+    "region",
+    "workspace",
+    "namespace",
+    "engine_version",
+    "deployment_target",
+    "timeout",
+    "access_key_id",
+    "access_key_secret",
+    "security_token",
+)
+# Under these names the vendor's own tools look for an access key.
+_CREDENTIALS = {
+    "access_key_id": "ALIBABA_CLOUD_ACCESS_KEY_ID",
+    "access_key_secret": "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+    "security_token": "ALIBABA_CLOUD_SECURITY_TOKEN",
+}
+_ENDPOINT = re.compile(r"(?:(?P<scheme>https?)://)?(?P<host>[\w.-]+(?::\d+)?)/?")
+_ENGINE_VERSION = re.compile(r"vvr-(?P<version>\d+(?:\.\d+)+)-flink-\d+\.\d+.*")
+
+
+@dataclass(frozen=True)
+class Credential:
+    """An access key; ``token`` where it is a temporary one of the Security Token Service."""
+
+    key_id: str
+    key_secret: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class WorkspaceSettings:
+    """A namespace of a workspace.
+
+    ``engine_version``: what every deployment is to run on, as the platform names it; None: what it runs on already.
+    ``deployment_target``: the queue in which deployments are made that do not exist yet; None: none is made.
+    """
+
+    host: str
+    workspace: str
+    namespace: str
+    credential: Credential
+    scheme: str = "https"
+    engine_version: str | None = None
+    deployment_target: str | None = None
+    timeout: float = 60.0
+    place: str = "the environment"
+
+    @classmethod
+    def of(cls, access: Access) -> WorkspaceSettings:
+        """Read them.
+
+        Args:
+            access: How the target is reached; where it has no settings, the environment's (``FLINKCOMPAT_ENDPOINT`` …,
+                and the access key as the vendor's tools read it).
+
+        Returns:
+            The settings. Every secret among them was told to ``access.on_secret``.
+
+        Raises:
+            ApiError: One is missing or wrong; the message names it.
+        """
+        given = _from_environment() if access.settings is None else access.settings
+        read = _Reader(given, access)
+        scheme, host = read.endpoint()
+        version = read.text("engine_version")
+        if version is not None:
+            version_of(version, f"{access.place}: engine_version")
+        return cls(
+            host,
+            read.required("workspace", "the id of the workspace, as the console shows it"),
+            read.required("namespace", "the name of the namespace, workspace-default for instance"),
+            read.credential(),
+            scheme,
+            version,
+            read.text("deployment_target"),
+            read.timeout(),
+            access.place,
+        )
+
+
+def version_of(engine_version: str, place: str) -> str:
+    """The version of VVR in a name of the platform: ``8.0.9`` of ``vvr-8.0.9-flink-1.17``.
+
+    Args:
+        engine_version: The name.
+        place: Where it stands, for the message.
+
+    Returns:
+        The version.
+
+    Raises:
+        ApiError: It is no such name.
+    """
+    found = _ENGINE_VERSION.fullmatch(engine_version)
+    if found is None:
+        raise ApiError(f"{place} is {engine_version!r}: the platform names versions as vvr-8.0.9-flink-1.17")
+    return found["version"]
+
+
+def _from_environment() -> Mapping[str, Any]:
+    found = {key: os.environ.get(f"{_VARIABLE}{key.upper()}") for key in _KEYS}
+    return {**found, **{key: found[key] or os.environ.get(name) for key, name in _CREDENTIALS.items()}}
+
+
+@dataclass(frozen=True)
+class _Reader:
+    given: Mapping[str, Any]
+    access: Access
+
+    def text(self, key: str) -> str | None:
+        return str(self.given.get(key) or "").strip() or None
+
+    def named(self, key: str) -> str:
+        """How a key reads where it is set."""
+        return f"{_VARIABLE}{key.upper()}" if self.access.settings is None else key
+
+    def required(self, key: str, what: str) -> str:
+        found = self.text(key)
+        if found is None:
+            raise ApiError(f"{self.access.place}: {self.named(key)} is missing: it is {what}")
+        return found
+
+    def endpoint(self) -> tuple[str, str]:
+        region = self.text("region")
+        given = self.text("endpoint") or (f"ververica.{region}.aliyuncs.com" if region else None)
+        if given is None:
+            raise ApiError(
+                f"{self.access.place}: set {self.named('endpoint')} (ververica.<region>.aliyuncs.com), or "
+                f"{self.named('region')} (eu-central-1)"
+            )
+        found = _ENDPOINT.fullmatch(given)
+        if found is None:
+            raise ApiError(
+                f"{self.access.place}: {self.named('endpoint')} {given!r} is no endpoint: it reads "
+                "ververica.<region>.aliyuncs.com"
+            )
+        return found["scheme"] or "https", found["host"]
+
+    def timeout(self) -> float:
+        given = self.text("timeout")
+        try:
+            seconds = 60.0 if given is None else float(given)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
+            raise ApiError(f"{self.access.place}: {self.named('timeout')} {given!r} is no number of seconds")
+        return seconds
+
+    def credential(self) -> Credential:
+        conn_id = self.text("alibaba_conn_id")
+        if conn_id is not None:
+            found = self._borrowed(conn_id)
+        else:
+            key_id = self.text("access_key_id") or self.text("login")
+            secret = self.text("access_key_secret") or self.text("password")
+            if key_id is None or secret is None:
+                raise ApiError(
+                    f"{self.access.place}: no access key is given: set {self.named('access_key_id')} and "
+                    f"{self.named('access_key_secret')}"
+                    + ("" if self.access.settings is None else ", login and password, or alibaba_conn_id")
+                )
+            found = Credential(key_id, secret, self.text("security_token"))
+        for each in filter(None, (found.key_secret, found.token)):
+            self.access.on_secret(each)
+        return found
+
+    def _borrowed(self, conn_id: str) -> Credential:
+        """The access key of a connection of type ``alibaba_cloud``.
+
+        By the hook of its own provider, else by the two extras in which that provider keeps it: a key needs no more.
+        """
+        if self.access.hook is not None:
+            try:
+                hook = self.access.hook(conn_id)
+            except Exception:  # the provider is not installed: Airflow knows no hook of this type then
+                hook = None
+            if hasattr(hook, "get_access_key_credential"):
+                try:
+                    key_id, secret = hook.get_access_key_credential()
+                except ValueError as error:  # so it says which of the two is missing
+                    raise ApiError(f"{self.access.place}: the connection {conn_id!r}: {error}") from None
+                return Credential(str(key_id), str(secret))
+        if self.access.lookup is None:
+            raise ApiError(
+                f"{self.access.place}: alibaba_conn_id {conn_id!r} cannot be opened outside of Airflow: set "
+                f"{self.named('access_key_id')} and {self.named('access_key_secret')}"
+            )
+        try:
+            return Credential(
+                self.access.lookup(Placeholder(conn_id, "extra.access_key_id")),
+                self.access.lookup(Placeholder(conn_id, "extra.access_key_secret")),
+            )
+        except DeployError:
+            raise
+        except Exception as error:  # Airflow's own, which says what the connection lacks
+            raise ApiError(f"{self.access.place}: alibaba_conn_id: {error}") from None
