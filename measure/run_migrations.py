@@ -115,11 +115,16 @@ def judged_again(entry: results.Entry, version: str) -> results.Entry:
     return {**entry, "outcome": outcome, "fault": found.fault or None, "keys": found.keys, "told": found.told}
 
 
-def migrated(bench: PairRunner, change: Migrated, taken: Callable[[Pair], Savepoint]) -> Ending:
-    """Migrate the state of one change. Raises MeasureError or another DeployError where it cannot be run."""
+def migrated(
+    bench: PairRunner, change: Migrated, taken: Callable[[Pair], Savepoint], versions: tuple[str, str]
+) -> Ending:
+    """Migrate the state of one change, between ``versions`` of Flink.
+
+    Raises MeasureError or another DeployError where it cannot be run.
+    """
     pair = change.pair
     old, new = bench.complete(pair.old), bench.complete(pair.new)
-    made, scripts = _migration(bench, old, new)
+    made, scripts = _migration(bench, old, new, versions)
     states = {name: line.keep for line, name in zip(made.operators, _names(made), strict=True)}
     alone = change.alone
     ending = Ending(pair, alone, NOT_MIGRATABLE, made.kept, states)
@@ -151,11 +156,14 @@ def migrated(bench: PairRunner, change: Migrated, taken: Callable[[Pair], Savepo
     return _judged(replace(ending, entries=entries, runs=runs), scripts, restored, made)
 
 
-def _migration(bench: PairRunner, old: Side, new: Side) -> tuple[Migration, tuple[Script, Script]]:
-    def script(side: Side, name: str) -> Script:
-        return Script(side.script, {**AS_RUN, **dict(side.settings)}, engine="flink", source=name)
+def _migration(
+    bench: PairRunner, old: Side, new: Side, versions: tuple[str, str]
+) -> tuple[Migration, tuple[Script, Script]]:
+    def script(side: Side, name: str, version: str) -> Script:
+        settings = {**AS_RUN, **dict(side.settings)}
+        return Script(side.script, settings, engine="flink", engine_version=version, source=name)
 
-    scripts = script(old, "old.sql"), script(new, "new.sql")
+    scripts = script(old, "old.sql", versions[0]), script(new, "new.sql", versions[1])
     try:
         plans = (read_plan(bench.compiled(old)),), (read_plan(bench.compiled(new)),)
         (made,) = migrations(*scripts, plans)
@@ -254,6 +262,7 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
         return path, []
     path.parent.mkdir(exist_ok=True)
     old = RELEASES.get(options.flink_old, "")
+    versions = old or RELEASES[options.flink], RELEASES[options.flink]
     writer = results.Writer(path, results.Run(RELEASES[options.flink], today, old, HOW, OUTCOMES), path.exists())
     folder = CACHE / f"migrating-{lines}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -279,7 +288,7 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
 
         late = deadline(options.minutes)  # of the runs: what starts on a busy machine may take as long
         failures += bench.measure(
-            pairs, options.threads, say, late, add, lambda pair: migrated(bench, wanted[pair.id], taken)
+            pairs, options.threads, say, late, add, lambda pair: migrated(bench, wanted[pair.id], taken, versions)
         )
     return path, failures
 

@@ -144,6 +144,7 @@ class DdlEffects:
         moved: Sources that read another place now, with the reason; stored positions are those of the old one.
         restarted: Sources that are to begin anew.
         converted: Why values that are stored would not be made as they are now; empty where they would.
+        stored_otherwise: Operators that the new line of Flink stores in another way, with what is known of it.
     """
 
     column_independent_sinks: Set[str] = frozenset()
@@ -151,6 +152,7 @@ class DdlEffects:
     moved: Mapping[str, str] = field(default_factory=dict)
     restarted: Set[str] = frozenset()
     converted: str = ""
+    stored_otherwise: Mapping[str, str] = field(default_factory=dict)
 
 
 class MigrationExtent(StrEnum):
@@ -233,7 +235,7 @@ def migration(
     carried: _Step = partial(_carried, declared=declared)
     begin_anew = declared.restarted | (declared.moved.keys() if Accept.SOURCE_MOVED in accepted else set())
     moved: _Step = partial(_moved, declared=declared, begin_anew=begin_anew)
-    converted: _Step = partial(_converted, reason=declared.converted)
+    converted: _Step = partial(_converted, declared=declared)
     told: tuple[_Step, ...] = (converted, partial(_read_twice, jobs=(old, new)), moved, carried)
     to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
     on_request = (_refiltered,) if Accept.FILTER in accepted else ()
@@ -365,8 +367,9 @@ def _read_twice(
         )
 
 
-def _converted(new: StateSpec, left: Sequence[StateSpec], *, reason: str) -> Iterator[OperatorMigration]:
-    """Nothing goes on of rows and metrics whose values would be others today (measured: zoned-group-other-zone)."""
+def _converted(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
+    """Rows and metrics whose values would be others today (measured: zoned-group-other-zone), or lie otherwise."""
+    reason = declared.converted or declared.stored_otherwise.get(new.name, "")
     if reason and new.layout is not None:
         for old in left:
             if old.kind is new.kind and family(old) == family(new):

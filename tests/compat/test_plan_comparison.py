@@ -19,7 +19,7 @@ from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_pl
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.plan import FunctionDeclaration
-from airflow_flinkcompat.state.compiled import Aspect, PlanError, read_plan
+from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.state.migration import StateAction
 from tests.measured import RIGHT
 from tests.measured_plans import pairs, planned, unplanned
@@ -418,3 +418,18 @@ def test_values_of_another_time_zone_do_not_go_on(time: str, kept: str) -> None:
     assert reasons == (
         [] if kept == "whole" else ["table.local-time-zone is another one, in which values that are stored were made"]
     )
+
+
+@pytest.mark.parametrize(("version", "kept"), [("2.3", "whole"), ("1.20", "none")])
+def test_first_rows_by_event_time_do_not_go_on_across_lines(version: str, kept: str) -> None:
+    """What 1.20 stores of them, 2.3 does not find (no savepoint could be written: keep-rows-first-by-time-added)."""
+    name = next(name for name, sides in planned().items() if any(map(_keeps_first_rows, sides[0])))
+    plans = planned()[name][0]
+    old, new = (Side(TABLE + QUERY, engine="flink", engine_version=each) for each in (version, "2.3"))
+    (made,) = migrations(old, new, (plans, plans))
+    assert made.kept == kept
+
+
+def _keeps_first_rows(plan: CompiledPlan) -> bool:
+    firsts = (node for node in plan.nodes if node.kind == "deduplicate" and not node.config.get("keepLastRow"))
+    return any(node.config.get("isRowtime") for node in firsts)
