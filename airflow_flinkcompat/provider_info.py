@@ -34,6 +34,21 @@ _ACCESS = {
 }
 
 
+_LEDGER = {
+    "ledger": _field("Ledger", "Folder or object-store URI of the record of what is deployed, e.g. s3://bucket/ledger")
+}
+_REALTIME_COMPUTE = {
+    "region": _field("Region", "Of the workspace, eu-central-1 say"),
+    "endpoint": _field("Endpoint", "Of the OpenAPI; ververica.<region>.aliyuncs.com where empty"),
+    "workspace": _field("Workspace", "Its id, as the console shows it"),
+    "namespace": _field("Namespace", "Its name"),
+    "alibaba_conn_id": _field("Alibaba connection", "A connection of type alibaba_cloud whose access key is borrowed"),
+    "engine_version": _field("Engine version", "Of all deployments, as the platform names it: vvr-8.0.11-flink-1.17"),
+    "deployment_target": _field("Deployment target", "The queue in which missing deployments are made"),
+    "ui_url": _field("Console URL", "Where a browser opens the console, for links"),
+}
+
+
 def _for_jobmanager(fields: dict[str, Any]) -> dict[str, Any]:
     """The same fields for the JobManager alone; empty means as for the Gateway.
 
@@ -72,7 +87,7 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "sensors": _modules("sensors.change"),
         "triggers": _modules("triggers.change", "triggers.deploy", "triggers.gateway", "triggers.rehearsal"),
-        "hooks": _modules("hooks.flink"),
+        "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
         "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],
         "connection-types": [
             {
@@ -98,13 +113,26 @@ def get_provider_info() -> dict[str, Any]:
                         "Flink UI URL",
                         "Where a browser opens Flink's UI, for links; the JobManager URL where empty",
                     ),
-                    "ledger": _field(
-                        "Ledger",
-                        "Folder or object-store URI of the record of what is deployed, e.g. s3://bucket/ledger",
+                    "target": _field(
+                        "Target",
+                        "Where jobs run: sql-gateway (where empty), jobmanager, kubernetes, aws, realtime-compute or "
+                        "another; its page tells which keys of the extra it reads",
                     ),
+                    **_LEDGER,
                     **_ACCESS,
                     **_for_jobmanager(_LOGIN | _ACCESS),
                 },
-            }
+            },
+            {
+                "connection-type": "alibaba_realtime_compute",
+                "hook-name": "Alibaba Cloud Realtime Compute for Apache Flink",
+                "hook-class-name": f"{_CLASSES}.hooks.realtime_compute.RealtimeComputeHook",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["host", "port", "schema"],
+                    "relabeling": {"login": "Access key id", "password": "Access key secret"},
+                    "placeholders": {},
+                },
+                "conn-fields": {**_REALTIME_COMPUTE, **_LEDGER},
+            },
         ],
     }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
+# Types of connections that are of one target.
+_TARGET_OF_TYPE = {"alibaba_realtime_compute": "realtime-compute"}
 # Targets whose jobs go by their ids in Flink.
 _NAMED_AS_IN_FLINK = ("sql-gateway", "jobmanager")
 
@@ -119,7 +121,7 @@ class FlinkHook(BaseHook):
         """Which target of ``deploy.targets`` runs the scripts."""
         from airflow_flinkcompat.deploy.targets import DEFAULT
 
-        return str(self._extra.get("target") or DEFAULT)
+        return str(self._extra.get("target") or _TARGET_OF_TYPE.get(self.connection.conn_type or "", DEFAULT))
 
     def get_conn(self) -> OpenTarget:
         """The deployment target that the extra's ``target`` names, to be used in a ``with``.
@@ -227,7 +229,7 @@ class FlinkHook(BaseHook):
 
         try:
             with self.get_conn() as target:
-                version = target.engine().version
+                found = target.engine()
                 jobs = target.jobs() if isinstance(target, JobDescriptions) else None
             if self._given_ui_url and not _is_address(self._given_ui_url):
                 raise AirflowFailException(
@@ -236,9 +238,10 @@ class FlinkHook(BaseHook):
                 )
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))
-        runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, Flink"
+        engine = "Flink" if found.engine == "flink" else found.engine.upper()
+        runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, {engine}"
         known = "" if jobs is None else f"; it knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
-        return True, f"{runs} {version}{known}"
+        return True, f"{runs} {found.version}{known}"
 
 
 def _is_address(url: str) -> bool:

@@ -20,8 +20,3 @@ class RealtimeComputeHook(FlinkHook):
 
     def __init__(self, realtime_compute_conn_id: str = default_conn_name, **kwargs: object) -> None:
         super().__init__(flink_conn_id=realtime_compute_conn_id, **kwargs)
-
-    @property
-    def target_name(self) -> str:
-        """Realtime Compute, whatever the extra leaves out."""
-        return str(self._extra.get("target") or "realtime-compute")

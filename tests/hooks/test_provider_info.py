@@ -12,6 +12,7 @@ import pytest
 
 from airflow_flinkcompat.deploy.flink.access import KEYS
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.hooks.realtime_compute import RealtimeComputeHook
 from airflow_flinkcompat.provider_info import get_provider_info
 
 INFO = get_provider_info()
@@ -40,18 +41,18 @@ def test_every_module_it_names_is_there(module: str) -> None:
 
 
 def test_the_classes_it_names_are_there() -> None:
-    (connection,) = INFO["connection-types"]
-    for path in [*INFO["extra-links"], connection["hook-class-name"]]:
+    connections = {row["hook-class-name"]: row for row in INFO["connection-types"]}
+    for path in [*INFO["extra-links"], *connections]:
         module, name = path.rsplit(".", 1)
         assert hasattr(import_module(module), name)
-    assert connection["connection-type"] == FlinkHook.conn_type
-    assert connection["hook-name"] == FlinkHook.hook_name
+    for hook, connection in zip((FlinkHook, RealtimeComputeHook), connections.values(), strict=True):
+        assert (connection["connection-type"], connection["hook-name"]) == (hook.conn_type, hook.hook_name)
 
 
 def test_every_connection_field_is_read_and_every_key_has_a_field() -> None:
     fields = INFO["connection-types"][0]["conn-fields"]
     source = Path(import_module(FlinkHook.__module__).__file__ or "").read_text()
-    own = {name for name in ("jobmanager_url", "ui_url", "ledger") if f'"{name}"' in source}
+    own = {name for name in ("jobmanager_url", "ui_url", "ledger", "target") if f'"{name}"' in source}
     # Login and password are fields of every connection; a toggle and a number cannot be empty in the form.
     gateway = set(KEYS) - {"login", "password"}
     jobmanager = {f"jobmanager_{key}" for key in KEYS} - {"jobmanager_verify", "jobmanager_timeout"}

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget
+from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.hooks.realtime_compute import RealtimeComputeHook
 from tests.deploy.targets.realtime_compute_stand_in import (
     KEY_ID,
@@ -36,14 +37,16 @@ def hook(monkeypatch: pytest.MonkeyPatch, url: str, borrowed: Any = None, **fiel
     own = Connection(conn_id="vvr", conn_type="alibaba_realtime_compute", extra=json.dumps(extra), **fields)
     ali = Connection(conn_id="ali", conn_type="alibaba_cloud", extra=json.dumps(borrowed or {}))
     found = {"vvr": own, "ali": ali}
-    monkeypatch.setattr(RealtimeComputeHook, "get_connection", staticmethod(found.__getitem__))
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(found.__getitem__))
     return RealtimeComputeHook("vvr")
 
 
 def test_login_and_password_are_its_access_key(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = hook(monkeypatch, url, login=KEY_ID, password=KEY_SECRET)
     assert found.engine() == ("vvr", "8.0.11")
-    assert found.test_connection() == (True, "target realtime-compute, Flink 8.0.11")
+    assert found.test_connection() == (True, "target realtime-compute, VVR 8.0.11")
+    # The operators open a connection of any type so.
+    assert FlinkHook("vvr").target_name == "realtime-compute"
 
 
 def test_a_key_is_borrowed_from_a_connection_whose_provider_is_not_installed(
