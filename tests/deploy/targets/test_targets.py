@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
 from airflow_flinkcompat.deploy import ApiError, DeployError, SqlGatewayTarget, targets
+from airflow_flinkcompat.deploy.target import (
+    CheckpointStatistics,
+    LiveSavepoints,
+    OffsetStatistics,
+    PlanCompiler,
+    ReadsBack,
+    RestoreTests,
+    RetainedCheckpoints,
+    SavepointStore,
+    SourceTables,
+)
 from airflow_flinkcompat.deploy.targets import Access, names, target_class
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from tests.deploy.servers import rest_server
@@ -44,3 +57,30 @@ def test_a_wrong_setting_is_told_with_its_place() -> None:
     access = Access(lambda _: "http://localhost:1", {"timeout": "soon"}, "connection 'f'")
     with pytest.raises(ApiError, match="connection 'f': timeout 'soon' is no number of seconds"):
         target_class("jobmanager").connect(access)
+
+
+CAPABILITIES = {
+    "what runs is read back before every redeploy": ReadsBack,
+    "plans compiled (`explain_plan`)": PlanCompiler,
+    "rehearsal beside the live job": RestoreTests,
+    "where sources begin is chosen": SourceTables,
+    "start mode `checkpoint`": RetainedCheckpoints,
+    "savepoints found, migrated and disposed of": SavepointStore,
+    "savepoints of jobs that go on": LiveSavepoints,
+    "state sizes compared": CheckpointStatistics,
+    "source positions compared": OffsetStatistics,
+}
+
+
+def test_the_table_of_the_readme_is_what_targets_can_do() -> None:
+    lines = (Path(__file__).parents[3] / "README.md").read_text("utf-8").splitlines()
+    head = next(place for place, line in enumerate(lines) if line.startswith("| | `sql-gateway`"))
+    shown = [re.findall(r"`([a-z-]+)`", cell)[0] for cell in lines[head].split("|")[2:-1]]
+    assert set(shown) == set(targets.names())
+    rows = {
+        cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
+        for cells in (line.split("|") for line in lines[head : head + 20])
+        if len(cells) == len(shown) + 3
+    }
+    for words, capability in CAPABILITIES.items():
+        assert rows[words] == ["yes" if issubclass(target_class(name), capability) else "no" for name in shown], words
