@@ -1,7 +1,8 @@
-"""A JobManager that runs scripts itself, by Flink's own ``SqlDriver`` (Flink 2.0 and later), without a SQL Gateway.
+"""A JobManager that runs scripts itself, without a SQL Gateway.
 
-``POST /jars/{id}/run`` starts a class of a jar on the JobManager. The driver is on its class path, and looks there or
-in ``FLINK_OPT_DIR`` for the Gateway's jar; the jar that is uploaded for the call is empty. Measured on Flink 2.3: the
+``POST /jars/{id}/run`` starts a class of a jar on the JobManager. From Flink 2.0 on that is Flink's own ``SqlDriver``,
+which is on its class path, and looks there or in ``FLINK_OPT_DIR`` for the Gateway's jar; the jar that is uploaded for
+the call is empty. On Flink 1.x it is the runner that comes with this package. Measured on Flink 2.3: the
 cluster takes the job id that it is given, once, and answers 400 to whatever it refuses, a second submission too.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import io
 import zipfile
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Self
 
 from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown, TargetError
@@ -22,8 +24,10 @@ from airflow_flinkcompat.deploy.flink.statements import prepare_job
 from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
+from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements, runner_jar
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup
+from airflow_flinkcompat.sql import parse_script
 
 _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400
@@ -70,8 +74,7 @@ class JobManagerTarget(JobManagerJobs):
         self.validate(job, start)
         ref = self.job_of_request(request_id)
         run = {
-            "entryClass": _DRIVER,
-            "programArgsList": ["--script", self._runner.script(job)],
+            **self._program(self._runner.script(job)),
             "jobId": ref,
             "flinkConfiguration": self._runner.settings(job.settings),
             # Unclaimed state is never dropped silently, and NO_CLAIM leaves the savepoint to us: a rollback needs it.
@@ -80,7 +83,7 @@ class JobManagerTarget(JobManagerJobs):
             **({"savepointPath": start.savepoint} if start.savepoint else {}),
         }
         try:
-            started = self._run(run)
+            started = self._run(run, _empty_jar() if self._has_driver else runner_jar().read_bytes())
         except JobManagerError as error:
             if error.status != _REFUSED:  # of its program it says 400, anything else may mean that it is at work
                 raise SubmissionUnknown(f"{job.source}: {error}") from None
@@ -90,6 +93,17 @@ class JobManagerTarget(JobManagerJobs):
         else:
             self._require_own(job, started, ref)
         return Operation(Verb.START, request_id, ref)
+
+    @cached_property
+    def _has_driver(self) -> bool:
+        return not self._jobmanager.version().startswith("1.")
+
+    def _program(self, script: str) -> dict[str, Any]:
+        """What runs a script, and how that is given it."""
+        if self._has_driver:
+            return {"entryClass": _DRIVER, "programArgsList": ["--script", script]}
+        statements = encode_statements(each.text for each in parse_script(script, "<script>").statements)
+        return {"entryClass": ENTRY_CLASS, "programArgsList": ["--statements", statements]}
 
     def _require_own(self, job: JobSpec, started: str | None, wanted: JobRef) -> None:
         """Raises SubmissionUnknown where no job was named, and TargetError where another one was, which is ended."""
@@ -107,9 +121,9 @@ class JobManagerTarget(JobManagerJobs):
             poll(lambda: self.status(job), _comes_up, timeout=_UP_SECONDS)
         return super().stop(job, request_id, directory)
 
-    def _run(self, run: dict[str, Any]) -> str | None:
+    def _run(self, run: dict[str, Any], content: bytes) -> str | None:
         """Run a class by a jar that is there for this call only; the job it made. Raises JobManagerError."""
-        jar = self._jobmanager.upload_jar("flinkcompat.jar", _empty_jar())
+        jar = self._jobmanager.upload_jar("flinkcompat.jar", content)
         try:
             job = self._jobmanager.call("POST", f"jars/{jar}/run", run, timeout=_RUN_SECONDS).get("jobid")
             return None if job is None else str(job)

@@ -10,8 +10,16 @@ from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
+from measure.flink_versions import home
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def flink_of_1_20(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink]:
+    """A cluster of that line."""
+    with LocalFlink(tmp_path_factory.mktemp("flink"), home=home("1.20")) as flink:
+        yield flink
 
 
 class TestSqlGatewayTarget(TargetContract):
@@ -38,13 +46,26 @@ class TestJobManagerTarget(TargetContract):
     settle_seconds = 0.5
 
     @pytest.fixture
-    def connect(self, local_flink: LocalFlink) -> Iterator[Connect]:
+    def flink(self, local_flink: LocalFlink) -> LocalFlink:
+        return local_flink
+
+    @pytest.fixture
+    def connect(self, flink: LocalFlink) -> Iterator[Connect]:
         opened: list[JobManagerTarget] = []
 
         def connect() -> JobManagerTarget:
-            opened.append(JobManagerTarget(local_flink.jobmanager_url))
+            opened.append(JobManagerTarget(flink.jobmanager_url))
             return opened[-1]
 
         yield connect
         for target in opened:
             target.close()
+
+
+@pytest.mark.nightly
+class TestJobManagerTargetOn120(TestJobManagerTarget):
+    """One of Flink 1.x, which has no driver of its own: the runner of this package runs scripts there."""
+
+    @pytest.fixture
+    def flink(self, flink_of_1_20: LocalFlink) -> LocalFlink:
+        return flink_of_1_20

@@ -2,7 +2,8 @@
 
 A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML, in whose ``spec.job.args`` one placeholder says
 where the script stands: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner that comes with
-this package) or ``{script_uri}`` (a file, mounted from a ConfigMap or, with resolved placeholders, from a Secret).
+this package), ``{script_uri}`` or ``{statements_uri}`` (a file of either, mounted from a ConfigMap or, with resolved
+placeholders, from a Secret).
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from upath import UPath
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURALS
+from airflow_flinkcompat.deploy.targets.runner import encode_statements
 from airflow_flinkcompat.sql import parse_script
 
 DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
-SCRIPT_FILE = "script.sql"
+SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
 _MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
 _CONTAINER = "flink-main-container"
-_PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", "{script_uri}")
+_MOUNTED = ("{script_uri}", "{statements_uri}")
+_PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", *_MOUNTED)
 _LARGEST_BYTES = 300_000
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
@@ -91,15 +94,15 @@ class Manifest:
         found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}))
         if found.mounts and found.kind == "FlinkSessionJob":
             raise DeployError(
-                f"{place}: {{script_uri}} mounts a file into the JobManager, which a FlinkSessionJob does not have of "
-                "its own: use {script} or {statements}, or a FlinkDeployment"
+                f"{place}: {' and '.join(_MOUNTED)} mount a file into the JobManager, which a FlinkSessionJob does not "
+                "have of its own: use {script} or {statements}, or a FlinkDeployment"
             )
         return found
 
     @property
     def mounts(self) -> bool:
         """Whether the script is a file in the JobManager."""
-        return any("{script_uri}" in arg for arg in self.args)
+        return any(each in arg for arg in self.args for each in _MOUNTED)
 
     @property
     def flink_version(self) -> str | None:
@@ -142,14 +145,22 @@ class Manifest:
         return spec
 
     def _filled(self, text: str) -> list[str]:
-        def filled(arg: str) -> str:
-            arg = arg.replace("{script_base64}", _base64(text))
-            arg = arg.replace("{script_uri}", f"file://{_MOUNT}/{SCRIPT_FILE}")
-            if "{statements}" in arg:
-                arg = arg.replace("{statements}", statements_of(text))
-            return arg.replace("{script}", text)
+        values = {
+            "{script}": lambda: text,
+            "{script_base64}": lambda: base64.b64encode(text.encode()).decode(),
+            "{statements}": lambda: statements_of(text),
+            "{script_uri}": lambda: f"file://{_MOUNT}/{SCRIPT_FILE}",
+            "{statements_uri}": lambda: f"file://{_MOUNT}/{_STATEMENTS_FILE}",
+        }
+        found = []
+        for arg in self.args:
+            placeholder = _placeholder_of(arg)
+            found.append(arg if placeholder is None else arg.replace(placeholder, values[placeholder]()))
+        return found
 
-        return [filled(arg) for arg in self.args]
+    def files(self, text: str) -> dict[str, str]:
+        """What is mounted of a script: itself, and its statements for the runner of this package."""
+        return {SCRIPT_FILE: text, _STATEMENTS_FILE: statements_of(text)}
 
     def script_of(self, args: Iterable[str]) -> str | None:
         """The script that arguments hold; None where they are others than the manifest's, or hold none."""
@@ -157,13 +168,16 @@ class Manifest:
         if len(given) != len(self.args):
             return None
         for template, arg in zip(self.args, given, strict=True):
-            placeholder = next((each for each in _PLACEHOLDERS if each in template), None)
+            placeholder = _placeholder_of(template)
             if placeholder is None:
                 if template != arg:
                     return None
                 continue
             before, _, after = template.partition(placeholder)
-            if not (arg.startswith(before) and arg.endswith(after)) or placeholder in ("{script_uri}", "{statements}"):
+            if not (arg.startswith(before) and arg.endswith(after)) or placeholder not in (
+                "{script}",
+                "{script_base64}",
+            ):
                 return None
             found = arg[len(before) : len(arg) - len(after)]
             return found if placeholder == "{script}" else _text_of(found)
@@ -178,8 +192,12 @@ class Manifest:
 
 
 def statements_of(script: str) -> str:
-    """The statements of a script as the runner of this package takes them: base64 each, apart by commas."""
-    return ",".join(_base64(each.text) for each in parse_script(script, "<script>").statements)
+    """The statements of a script as the runner of this package takes them."""
+    return encode_statements(each.text for each in parse_script(script, "<script>").statements)
+
+
+def _placeholder_of(arg: str) -> str | None:
+    return next((each for each in _PLACEHOLDERS if each in arg), None)
 
 
 def require_name(name: str) -> str:
@@ -215,10 +233,6 @@ def mounted_file(spec: Mapping[str, Any]) -> str | None:
     ours: Mapping[str, Any] = next((each for each in volumes if each.get("name") == _VOLUME), {})
     found = (ours.get("configMap") or {}).get("name")
     return None if found is None else str(found)
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
 
 
 def _text_of(encoded: str) -> str | None:

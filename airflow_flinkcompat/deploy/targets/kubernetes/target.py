@@ -482,7 +482,8 @@ class KubernetesTarget(Closing):
         if self._manifest.mounts:
             text = self._text(job)
             file = self._manifest.file_of(name, text)
-            self._api.keep_script(file, {SCRIPT_FILE: text}, {_DEPLOYMENT: name}, secret=bool(placeholders(job.script)))
+            secret = bool(placeholders(job.script))
+            self._api.keep_script(file, self._manifest.files(text), {_DEPLOYMENT: name}, secret=secret)
 
     def _body(
         self, job: JobSpec, current: FlinkResource | None, request_id: str, savepoint: Snapshot | None
