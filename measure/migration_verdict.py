@@ -37,12 +37,16 @@ class Columns:
         keys: Of these, places in the new rows of those that are no metrics.
         metrics: Places of the metrics that begin now, but for those over a join.
         values: Places of columns that stored rows have not.
+        made: Places of metrics that are made of what was stored for others: an average of a sum and a count.
+        mixed: Another query writes into the sink too, which the old script had not.
     """
 
     kept: tuple[tuple[int, int], ...]
     keys: tuple[int, ...]
     metrics: tuple[int, ...]
     values: tuple[int, ...]
+    made: tuple[int, ...] = ()
+    mixed: bool = False
 
     @property
     def whole(self) -> bool:
@@ -117,7 +121,10 @@ def columns_of(old: Side, new: Side) -> dict[str, Columns | None]:
     for output in after:
         alike = [each for each in before if each.sink == output.sink]
         told = {_columns(each, output) for each in alike}
-        found[_place(new, output.sink)] = max(told, key=lambda columns: len(columns.kept)) if told else None
+        best = max(told, key=lambda columns: len(columns.kept)) if told else None
+        if best is not None and sum(each.sink == output.sink for each in after) > len(alike):
+            best = replace(best, mixed=True)
+        found[_place(new, output.sink)] = best
     return found
 
 
@@ -146,12 +153,46 @@ def _columns(old: Output, new: Output) -> Columns:
     places = {place for _, place in kept}
     metrics = {place for place, column in enumerate(new.columns) if _is_metric(column)}
     begun = set(range(len(new.columns))) - places
+    made = {place for place in begun & metrics if _is_made_of(new.columns[place], old.columns)}
+    begun -= made
     if any(isinstance(each, JoinOperator) for each in operators(new)):
         begun -= metrics  # later rows meet stored ones there: no run from scratch tells what such a metric counts
+    begun -= {place for place in begun & metrics if _counts_results(new.columns[place])}  # nor here, of stored ones
     moving = {place for place, column in enumerate(new.columns) if _is_start(column)} if _in_sessions(new) else set()
     return Columns(
-        kept, tuple(sorted(places - metrics - moving)), tuple(sorted(begun & metrics)), tuple(sorted(begun - metrics))
+        kept,
+        tuple(sorted(places - metrics - moving)),
+        tuple(sorted(begun & metrics)),
+        tuple(sorted(begun - metrics)),
+        tuple(sorted(made)),
     )
+
+
+def _calls(column: Expression) -> Iterator[AggregateCall]:
+    for part in walk(column):
+        if isinstance(part, OperatorColumn) and isinstance(part.output, AggregateCall):
+            yield part.output
+
+
+def _is_made_of(column: Expression, old: Sequence[Expression]) -> bool:
+    """Whether Flink stores for the old metrics what this one is made of: of an average its sum and its count."""
+    stored = {(call.function, call.args, call.distinct, call.filter) for each in old for call in _calls(each)}
+
+    def known(call: AggregateCall, *functions: str) -> bool:
+        return all((each, call.args, call.distinct, call.filter) in stored for each in functions)
+
+    calls = list(_calls(column))
+    return bool(calls) and all(
+        known(call, "SUM", "COUNT")
+        if call.function == "AVG"
+        else call.function in ("SUM", "COUNT") and known(call, "AVG")
+        for call in calls
+    )
+
+
+def _counts_results(column: Expression) -> bool:
+    """Whether it is a metric over the results of another aggregation."""
+    return any(_is_metric(argument) for call in _calls(column) for argument in call.args)
 
 
 def _typed(output: Output) -> list[tuple[Expression, DataType]]:
@@ -194,6 +235,9 @@ def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) ->
     if columns is None:
         wanted = [*runs.alone] if later_rows_alone else [*runs.before, *runs.expected]
         return "" if net(runs.restored) == net(wanted) else "a new sink holds other rows"
+    if columns.mixed:
+        known = {*map(str, runs.expected), *map(str, runs.alone)}
+        return next((f"{row} stands in no run from scratch" for row in runs.restored if row not in known), "")
     old, new = zip(*columns.kept, strict=True) if columns.kept else ((), ())
     restored, expected = (_shown(rows, new) for rows in (runs.restored, runs.expected))
     if restored != expected:
@@ -204,7 +248,7 @@ def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) ->
         held = _shown(runs.printed, old) + restored, _shown(runs.before, new) + expected
         if _left(held[0]) != _left(held[1]):
             return "what goes on differs from a run over all rows"
-    return _metrics_fault(runs, columns) or _values_fault(runs, columns, new)
+    return _made_fault(runs, columns) or _metrics_fault(runs, columns) or _values_fault(runs, columns, new)
 
 
 def matters(runs: Runs, columns: Columns | None) -> bool:
@@ -221,9 +265,20 @@ def keys(runs: Runs, columns: Columns | None) -> int:
     return len({tuple(_taken(values, places)) for _, values in map(_read, runs.restored)})
 
 
+def _made_fault(runs: Runs, columns: Columns) -> str:
+    """Metrics made of stored ones equal those of a run over all rows."""
+    restored, expected = (_last(rows, columns.keys, columns.made) for rows in (runs.restored, runs.expected))
+    for key, found in restored.items():
+        if found != expected.get(key):
+            return (
+                f"what is made of stored metrics is {found} for {', '.join(key)}, and not {expected.get(key, 'none')}"
+            )
+    return ""
+
+
 def _metrics_fault(runs: Runs, columns: Columns) -> str:
     """Metrics that begin now equal those of a run over the rows after the switch; nothing where a key has none."""
-    restored, alone = (_last(rows, columns) for rows in (runs.restored, runs.alone))
+    restored, alone = (_last(rows, columns.keys, columns.metrics) for rows in (runs.restored, runs.alone))
     for key, found in restored.items():
         right = found == alone[key] if key in alone else _NOTHING.issuperset(found)
         if not right:
@@ -231,17 +286,17 @@ def _metrics_fault(runs: Runs, columns: Columns) -> str:
     return ""
 
 
-def _last(rows: Iterable[str], columns: Columns) -> dict[tuple[str, ...], list[str]]:
-    """The last value of the metrics that begin now, by key."""
+def _last(rows: Iterable[str], keys: Sequence[int], metrics: Sequence[int]) -> dict[tuple[str, ...], list[str]]:
+    """The last value of these metrics by key."""
     found = {}
     for kind, values in map(_read, rows):
-        if kind.startswith("+") and columns.metrics:
-            found[tuple(_taken(values, columns.keys))] = _taken(values, columns.metrics)
+        if kind.startswith("+") and metrics:
+            found[tuple(_taken(values, keys))] = _taken(values, metrics)
     return found
 
 
 def _values_fault(runs: Runs, columns: Columns, kept: Sequence[int]) -> str:
-    """A column that stored rows have not is right in each row, or NULL in one that was stored before the switch."""
+    """A column that stored rows have not is right in each row, or NULL where that was stored before the switch."""
     if not columns.values:
         return ""
     right, later = (
@@ -255,7 +310,14 @@ def _values_fault(runs: Runs, columns: Columns, kept: Sequence[int]) -> str:
     left = _shown(runs.restored, (*kept, *columns.values))
     for kind, values in map(_read, runs.restored):
         key, found = tuple(_taken(values, kept)), tuple(_taken(values, columns.values))
-        stored_before = _NOTHING.issuperset(found) and (key not in known or left[key + found] <= of_stored[key])
+        lacks = any(value in _NOTHING for value in found)
+        stored_before = lacks and (key not in known or left[key + found] <= of_stored[key])
+        # Each side of a join may have been stored by itself.
+        stored_before = stored_before and any(
+            key == whole
+            and all(value in _NOTHING or value == other for value, other in zip(found, others, strict=True))
+            for whole, others in right
+        )
         if kind.startswith("+") and (key, found) not in right and not stored_before:
             return f"columns that come to {', '.join(key)} are {', '.join(found)}"
     return ""

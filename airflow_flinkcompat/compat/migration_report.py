@@ -34,6 +34,8 @@ SEEN_RULES = frozenset(
 )  # fmt: skip
 """Rules about what a migration sees by itself, in plans or declarations. It knows nothing of functions, settings and
 whatever nobody read."""
+SETTING_RULE = "setting-changed"
+"""The rule about a setting: mini-batch and the like show in plans, a switch of how values are converted does not."""
 CONDITION_RULE = "filter-below-state"
 """The rule about a condition on the rows of an aggregation, of which a migration sees whether it was accepted."""
 _DEFAULT = "`default_catalog`.`default_database`."

@@ -23,9 +23,10 @@ from airflow_flinkcompat.compat.compiled import (
     sinks_of,
     sources_of,
 )
+from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
-from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism
+from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
@@ -39,6 +40,7 @@ from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import sources
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.state.from_compiled import Chaining
 from airflow_flinkcompat.state.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
@@ -158,6 +160,7 @@ def _require(wanted: Iterable[str], sources: Iterable[str]) -> None:
 
 _ANOTHER_ZONE = "table.local-time-zone is another one, in which values that are stored were made"
 _FIRST_ROWS = "where it keeps the first row by event time, each line of Flink stores which keys were seen otherwise"
+_FIRES_OTHERWISE = "where its windows fire early or late it keeps results too, which plans do not tell"
 _STAYS = (
     OptionEffect.TUNES,
     OptionEffect.STARTUP,
@@ -212,7 +215,7 @@ class ComparedPlans:
                 self._sinks(_keep_nothing),
                 self._renamed(),
                 self._column_identities,
-                self._at_own_parallelism,
+                self._chaining,
             )
         except PlanError as error:
             raise InputError(str(error)) from None
@@ -304,20 +307,28 @@ class ComparedPlans:
 
     @property
     def _stored_otherwise(self) -> Mapping[str, str]:
-        """Operators that two lines of Flink store each in its own way (measured: 1.20 and 2.3)."""
-        if self.change.old.version == self.change.new.version:
-            return {}
+        """Operators of which more is stored than plans tell, or by each line of Flink in its own way."""
+        found = {}
+        pipelines = (each for program in self.change.programs for each in program.pipelines)
+        if any(map(emission.in_force, pipelines)):
+            found["group-window-aggregate"] = _FIRES_OTHERWISE
         nodes = [node for plans in self.plans for plan in plans for node in plan.nodes if node.kind == "deduplicate"]
-        first = any(node.config.get("isRowtime") and not node.config.get("keepLastRow") for node in nodes)
-        return {"deduplicate": _FIRST_ROWS} if first else {}
+        if self.change.old.version != self.change.new.version and any(
+            node.config.get("isRowtime") and not node.config.get("keepLastRow") for node in nodes
+        ):
+            found["deduplicate"] = _FIRST_ROWS  # measured between 1.20 and 2.3
+        return found
 
     @property
-    def _at_own_parallelism(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Of either side the tables that run at another parallelism than their job, by the plans' names of them."""
+    def _chaining(self) -> tuple[Chaining, Chaining]:
+        """Of either side which operators share a task."""
         old, new = (
-            _identified(
-                at_own_parallelism(program),
-                {*sources_of(plans), *(name for plan in plans for name in sinks_of(plan))},
+            Chaining(
+                chained(program),
+                _identified(
+                    at_own_parallelism(program),
+                    {*sources_of(plans), *(name for plan in plans for name in sinks_of(plan))},
+                ),
             )
             for program, plans in zip(self.change.programs, self.plans, strict=True)
         )

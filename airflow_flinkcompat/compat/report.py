@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from airflow_flinkcompat.compat.migration_report import SEEN_RULES, MigrationReport
+from airflow_flinkcompat.compat.migration_report import SEEN_RULES, SETTING_RULE, MigrationReport
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
 from airflow_flinkcompat.quick_init import quick_init
@@ -218,6 +218,7 @@ class OperatorReport:
 
 _NOT_READ = "statement-not-read"
 _REFUSALS = frozenset({"program-refused", "statement-refused"})
+_REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,12 @@ class Report:
     def unseen(self) -> tuple[Finding, ...]:
         """What a migration does not see, whatever decides over it: state may go on under another function, say."""
         return tuple(
-            each for each in self.findings if each.outcome is not Outcome.COMPATIBLE and each.rule not in SEEN_RULES
+            each
+            for each in self.findings
+            if each.outcome is not Outcome.COMPATIBLE
+            and each.rule not in SEEN_RULES
+            # What Flink itself refuses of a setting shows in identities and layouts.
+            and not (each.rule == SETTING_RULE and each.consequence in _REFUSED_BY_FLINK)
         )
 
     @property

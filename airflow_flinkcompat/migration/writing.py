@@ -110,6 +110,7 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
     return written
 
 
+_DRAINED = "nothing of open windows is stored, and rows that come later would be late. Take a savepoint without drain"
 _END_OF_TIME = (1 << 63) - 1
 """The watermark behind all rows."""
 
@@ -126,11 +127,12 @@ class _Writing:
 
     def write(self, migration: Migration) -> tuple[SavepointMetadata, tuple[WrittenState, ...]]:
         taken = self._matched(migration)
+        if self._head.drained:
+            raise NotMigratable(f"it is of a stop with drain: {_DRAINED}")
         for each in self._old.values():
             if _END_OF_TIME in watermarks(each, self._source):
                 raise NotMigratable(
-                    f"{each.name or each.id} had come to the end of time, as a stop with drain has it: nothing of open "
-                    "windows is stored, and rows that come later would be late. Take a savepoint without drain"
+                    f"{each.name or each.id} had come to the end of time, as a stop with drain has it: {_DRAINED}"
                 )
         self.target.begin()
         written: list[WrittenState] = []

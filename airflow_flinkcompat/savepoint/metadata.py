@@ -19,6 +19,7 @@ _FORMATS = range(3, 7)
 _NAMED_SINCE = 5
 PROPERTIES_SINCE = 4
 """The first format in which what kind of savepoint it is stands behind the operators."""
+_TERMINATED = b"\x00\x09TERMINATE"
 _NOTHING, _LISTS = 0, 4
 _ALL_FINISHED = -1
 
@@ -243,6 +244,15 @@ class SavepointMetadata:
     masters: tuple[bytes, ...]
     operators: tuple[OperatorState, ...]
     properties: bytes
+
+    @property
+    def drained(self) -> bool:
+        """Whether it is of a stop with drain, after which all windows have been sent.
+
+        Flink's type of a savepoint says what came after it; the constant's name stands as it is in Java's
+        serialisation (1.20 and 2.3).
+        """
+        return _TERMINATED in self.properties
 
     @property
     def keyed_size(self) -> int:

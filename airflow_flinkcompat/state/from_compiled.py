@@ -37,6 +37,23 @@ ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
 """What a sink may be made of, in this order, in front of and behind the writer."""
 
 
+@dataclass(frozen=True)
+class Chaining:
+    """Which operators may share a task, on which their ids depend.
+
+    Attributes:
+        enabled: Whether any do: ``pipeline.operator-chaining.enabled`` (measured: settings-chaining-off).
+        apart: Identifiers of tables read or written at another parallelism than the job's, which share a task with
+            nothing that stands beside them (measured: unchained-tumble-having-p2).
+    """
+
+    enabled: bool = True
+    apart: Set[str] = frozenset()
+
+
+CHAINED = Chaining()
+
+
 @dataclass(frozen=True, eq=False)
 class CompiledGraph:
     """The operators of a compiled plan.
@@ -66,7 +83,7 @@ class CompiledGraph:
 
 
 def compiled_graph(
-    plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), unchained: Set[str] = frozenset()
+    plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), chaining: Chaining = CHAINED
 ) -> CompiledGraph:
     """The operators of a compiled plan, in the order in which Flink creates them.
 
@@ -74,8 +91,7 @@ def compiled_graph(
         plan: What Flink compiled.
         stateless_sinks: Identifiers of the sinks whose connector is one operator that keeps nothing; any other one is a
             writer that keeps state, and one operator behind it.
-        unchained: Identifiers of tables read or written at another parallelism than the job's, so that they share no
-            task with what stands beside them (measured: unchained-tumble-having-p2).
+        chaining: What shares a task.
 
     Returns:
         The graph.
@@ -86,7 +102,8 @@ def compiled_graph(
     for node in plan.nodes:
         edges = tuple(edge for place in node.inputs for edge in out[place])
         first = len(made)
-        for kind, chained in _operators(plan, node, stateless_sinks, unchained):
+        for kind, chained in _operators(plan, node, stateless_sinks, chaining.apart):
+            chained = chained and chaining.enabled
             if len(made) > first:
                 made.append(StreamNode(kind, (len(made) - 1,), chained))
             else:
@@ -94,14 +111,14 @@ def compiled_graph(
                 made.append(StreamNode(kind, inputs, chained and len(edges) == 1 and edges[0][1]))
         of.append(tuple(range(first, len(made))))
         if len(made) > first:
-            out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in unchained)),))
+            out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in chaining.apart)),))
         else:  # it becomes edges
             out.append(tuple((place, chained and node.kind != "exchange") for place, chained in edges))
     return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
 
 
 def _operators(
-    plan: CompiledPlan, node: Node, stateless_sinks: Set[str], unchained: Set[str]
+    plan: CompiledPlan, node: Node, stateless_sinks: Set[str], apart: Set[str]
 ) -> Iterator[tuple[str, bool]]:
     """The kinds of the operators that a node becomes, and whether each may be chained to the one before it."""
     if node.kind in ("exchange", "union") or is_sort_by_arrival(node):
@@ -111,7 +128,7 @@ def _operators(
             yield INSERTER, True
         yield node.kind, True
     elif node.kind == "sink":
-        alone = sink_identifier(node) in unchained
+        alone = sink_identifier(node) in apart
         if enforces(node):
             yield ENFORCER, True
         if keeps_rows(node):
@@ -164,7 +181,7 @@ def compiled_state(
     tables: Mapping[str, str],
     stateless_sinks: Set[str],
     identities: Mapping[str, ColumnIdentity] | None = None,
-    unchained: Set[str] = frozenset(),
+    chaining: Chaining = CHAINED,
 ) -> CompiledState:
     """What a job keeps, of its compiled plan.
 
@@ -175,7 +192,7 @@ def compiled_state(
         stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
         identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
             said.
-        unchained: As :func:`compiled_graph` takes it.
+        chaining: What shares a task.
 
     Returns:
         The operators with their ids.
@@ -184,7 +201,7 @@ def compiled_state(
         PlanError: An operator is not written as the measured versions write it.
     """
     try:
-        made = compiled_graph(plan, stateless_sinks, unchained)
+        made = compiled_graph(plan, stateless_sinks, chaining)
         found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None

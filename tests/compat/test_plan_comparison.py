@@ -433,3 +433,60 @@ def test_first_rows_by_event_time_do_not_go_on_across_lines(version: str, kept: 
 def _keeps_first_rows(plan: CompiledPlan) -> bool:
     firsts = (node for node in plan.nodes if node.kind == "deduplicate" and not node.config.get("keepLastRow"))
     return any(node.config.get("isRowtime") for node in firsts)
+
+
+def _nested(*fields: str) -> CompiledPlan:
+    """The plan of an example, whose second column is a row of which the first field is read."""
+    plan = json.loads(json.dumps(EXAMPLES["plan-equal"][0]))
+    scan = plan["nodes"][0]["scanTableSource"]
+    scan["table"]["resolvedTable"]["schema"]["columns"][1]["dataType"] = f"ROW<{', '.join(fields)}>"
+    for ability in scan["abilities"]:
+        if ability["type"] == "ProjectPushDown":
+            ability["projectedFields"] = [[*path, 0] if path == [1] else path for path in ability["projectedFields"]]
+    return read_plan(json.dumps(plan))
+
+
+def test_a_field_within_a_column_is_no_other_one_at_its_place() -> None:
+    """A source that reads fields of rows by their places: those of a row that was reordered are others."""
+    sides = Side(TABLE + QUERY, engine="flink"), Side(TABLE + QUERY, engine="flink")
+    told = {}
+    for name, fields in (("same", ("`x` BIGINT", "`y` BIGINT")), ("reordered", ("`y` BIGINT", "`x` BIGINT"))):
+        plans = (_nested("`x` BIGINT", "`y` BIGINT"),), (_nested(*fields),)
+        (made,) = migrations(*sides, plans)
+        told[name] = made.kept, compare_plans(*plans) == ()
+    assert told == {"same": ("whole", True), "reordered": ("none", False)}
+
+
+def test_what_flink_refuses_of_a_setting_is_seen_by_a_migration() -> None:
+    """Mini-batch shows in plans; what nobody measured of a setting asks first."""
+    unseen = {}
+    for key, value in (("table.exec.mini-batch.enabled", "true"), ("table.exec.legacy-cast-behaviour", "enabled")):
+        new = Side(TABLE + QUERY, {key: value}, engine="flink")
+        unseen[key] = [each.rule for each in check(Side(TABLE + QUERY, engine="flink"), new).unseen]
+    assert list(unseen.values()) == [[], ["setting-changed"]]
+
+
+def test_windows_that_fire_early_keep_more_than_plans_tell() -> None:
+    """None of their state is promised (measured: group-windows-early-call-added)."""
+    name = next(
+        name
+        for name, sides in planned().items()
+        if any(node.kind == "group-window-aggregate" for node in sides[0][0].nodes)
+    )
+    plans, script = planned()[name][0], TABLE + QUERY
+    early = {"table.exec.emit.early-fire.enabled": "true", "table.exec.emit.early-fire.delay": "1 s"}
+    kept = [
+        migrations(Side(script, given, engine="flink"), Side(script, given, engine="flink"), (plans, plans))[0].kept
+        for given in ({}, early)
+    ]
+    assert kept == ["whole", "none"]
+
+
+def test_where_chaining_is_off_every_operator_has_another_id() -> None:
+    """On which identities depend (measured: settings-chaining-off)."""
+    off = Side(TABLE + QUERY, {"pipeline.operator-chaining.enabled": "false"}, engine="flink")
+    (made,) = migrations(Side(TABLE + QUERY, engine="flink"), off, _equal())
+    assert made.kept == "whole"
+    moved = [line for line in made.operators if line.keep is StateAction.MOVED]
+    assert moved
+    assert all(line.old and line.new and line.old.id != line.new.id for line in moved)

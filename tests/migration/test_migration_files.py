@@ -84,6 +84,19 @@ def test_the_old_savepoint_is_only_read(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in old.iterdir()} == before
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_savepoint_of_a_stop_with_drain_is_refused(name: str, tmp_path: Path) -> None:
+    """Whatever it holds: Flink says itself what came after it."""
+    old = shutil.copytree(FOLDER / name / "old", tmp_path / "old")
+    suspended, terminated = (bytes([0, len(text)]) + text.encode() for text in ("SUSPEND", "TERMINATE"))
+    content = (old / "_metadata").read_bytes()
+    assert content.count(suspended) == 1
+    (old / "_metadata").write_bytes(content.replace(suspended, terminated))
+    with pytest.raises(NotMigratable, match="it is of a stop with drain"):
+        write_migrated(str(old), str(FOLDER / name / "template"), str(tmp_path / "new"), change(name), NOW)
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(NotMigratable, match="holds something"):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
 from airflow_flinkcompat.state.compiled.states import CompiledOperator, sink_identifier
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import CompiledState, compiled_state, job_state
+from airflow_flinkcompat.state.from_compiled import CHAINED, Chaining, CompiledState, compiled_state, job_state
 from airflow_flinkcompat.state.model import JobState
 
 QUERY_SINK = "flinkcompat_query"
@@ -66,7 +66,7 @@ def job_states(
     stateless_sinks: frozenset[str] = frozenset(),
     renamed: Mapping[str, str] | None = None,
     identities: Mapping[str, ColumnIdentity] | None = None,
-    unchained: tuple[Set[str], Set[str]] = (frozenset(), frozenset()),
+    chaining: tuple[Chaining, Chaining] = (CHAINED, CHAINED),
 ) -> tuple[tuple[JobState, JobState], ...]:
     """What each job keeps before and after, told with one table of meanings.
 
@@ -78,7 +78,7 @@ def job_states(
             that only one side knows are paired in their order.
         identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
             said.
-        unchained: Of either side the identifiers of tables at a parallelism of their own.
+        chaining: Of either side which operators share a task.
 
     Returns:
         The jobs that both sides have.
@@ -93,8 +93,8 @@ def job_states(
     def states(job: tuple[CompiledPlan, CompiledPlan]) -> tuple[JobState, JobState]:
         symbols = Symbols()
         before, after = (
-            job_state(compiled_state(plan, symbols, tables, stateless_sinks, identities, alone), symbols)
-            for plan, alone in zip(job, unchained, strict=True)
+            job_state(compiled_state(plan, symbols, tables, stateless_sinks, identities, side), symbols)
+            for plan, side in zip(job, chaining, strict=True)
         )
         return before, after
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
@@ -24,8 +24,8 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
         node: One of its nodes.
 
     Returns:
-        The columns of which one output each is computed, then those that decide which rows go on. Behind a further
-        aggregation nothing is looked for: its calls are metrics of their own.
+        The columns of which one output each is computed, then those that decide which rows go on. A call of a further
+        aggregation is computed of its arguments and its condition, and behind it nothing is looked for.
     """
     jointly_used: set[Columns] = set()
     filtering: set[int] = set()
@@ -35,6 +35,10 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
         place, read, columns = reached.pop()
         reader = plan.nodes[place]
         if reader.kind in _OF_THEIR_OWN:
+            filtering |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
+            jointly_used |= {
+                frozenset().union(*_at(_taken_by(call), columns)) for call in reader.config.get("aggCalls") or ()
+            }
             continue
         if not is_stateless(reader):
             places = [place for place in _ranked_by(reader) if place < len(columns)]
@@ -50,6 +54,16 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
             continue
         reached += [(above, place, columns) for above in plan.readers[place]]
     return frozenset(jointly_used), frozenset(filtering)
+
+
+def _taken_by(call: Mapping[str, Any]) -> list[int]:
+    """The columns that a call takes, its condition with them."""
+    condition = call.get("filterArg", -1)
+    return [*(call.get("argList") or ()), *([condition] if condition >= 0 else [])]
+
+
+def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
+    return [columns[place] for place in places if place < len(columns)]
 
 
 def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Columns]) -> list[Columns]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -60,7 +61,8 @@ def scanned(
     }
 
     # A projection counts the columns that are stored; metadata columns stand behind them.
-    names = tuple(each["name"] for each in schema if each.get("kind") not in ("COMPUTED", "METADATA"))
+    stored = [each for each in schema if each.get("kind") not in ("COMPUTED", "METADATA")]
+    names = tuple(each["name"] for each in stored)
     places = {each: place for place, each in enumerate(names)}
 
     def column(each: str) -> Symbol:
@@ -79,7 +81,7 @@ def scanned(
         match ability["type"]:
             case "ProjectPushDown":
                 paths = [tuple(path) for path in ability["projectedFields"]]
-                picked = [_picked(shown, path, symbols) for path in paths]
+                picked = [_picked(shown, path, stored, symbols) for path in paths]
                 names = tuple(shown.names[path[0]] if path[0] < len(shown.names) else "" for path in paths)
                 shown = replace(shown, symbols=tuple(picked), names=names)
             case "ReadingMetadata" | "WatermarkPushDown" | "SourceWatermark":
@@ -95,9 +97,15 @@ def scanned(
     return made(node, shown.symbols, shown.rows)
 
 
-def _picked(shown: ColumnMeanings, path: tuple[int, ...], symbols: Symbols) -> Symbol:
+def _picked(
+    shown: ColumnMeanings, path: tuple[int, ...], stored: Sequence[Mapping[str, Any]], symbols: Symbols
+) -> Symbol:
+    """A column, or a field within it; a place there is the same one in rows of one type alone."""
     column = symbols.number(shown.at(path[0]))
-    return column if len(path) == 1 else symbols.of("path", column, path[1:])
+    if len(path) == 1:
+        return column
+    type_ = json.dumps(stored[path[0]].get("dataType"), sort_keys=True) if path[0] < len(stored) else ""
+    return symbols.of("path", column, path[1:], type_)
 
 
 def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:

@@ -83,7 +83,9 @@ def test_a_join_that_only_asks_counts_as_computed_of_all() -> None:
     assert frozenset({0, 1, 2}) in computed_columns(found, found.nodes[1])[0]
 
 
-def test_behind_another_aggregation_nothing_is_looked_for() -> None:
-    upper = ("group-aggregate", ("s", "n", "o"), {}, (1,))
+def test_a_call_of_another_aggregation_is_computed_of_all_that_it_takes() -> None:
+    """Its condition with its arguments; what it groups by decides which rows go where. Behind it, nothing."""
+    calls = [{"argList": [1], "filterArg": 2}, {"argList": [], "filterArg": -1}]
+    upper = ("group-aggregate", ("s", "n", "o"), {"grouping": [0], "aggCalls": calls}, (1,))
     found = plan(SUMS, upper, (*calc([1, 2]), (2,)))
-    assert computed_columns(found, found.nodes[1])[0] == frozenset()
+    assert computed_columns(found, found.nodes[1]) == (frozenset({S_AND_M, frozenset()}), {0})

@@ -118,6 +118,12 @@ def _own_parallelism(output: Output, sink: Table | None) -> str | None:
     return dict(hinted(output.hints, OPTIONS)).get(PARALLELISM, declared)
 
 
+def chained(program: Program) -> bool:
+    """Whether any operators share a task."""
+    key = "pipeline.operator-chaining.enabled"
+    return all(settings.effective(dict(each.settings), key, "flink") != "false" for each in program.pipelines)
+
+
 def at_own_parallelism(program: Program) -> frozenset[str]:
     """The tables that are read or written at another parallelism than the job's.
 
