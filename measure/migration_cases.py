@@ -42,8 +42,6 @@ _ROWS = {
 """Which rows of ours stand for those of a table that was measured elsewhere."""
 _PATH = re.compile(r"'path' = 'file:///data(?:/(\w+))?'")
 _ENDLESS = "'connector' = 'datagen', 'rows-per-second' = '1'"
-_HOLDS_BACK = frozenset({"interval-join", "values"})
-"""Operators that hand on an older watermark than their sources have, or none."""
 _INSTEAD = "'connector' = 'filesystem', 'path' = 'file://DATA/counts', 'format' = 'csv'"
 
 
@@ -124,9 +122,10 @@ def measured() -> list[Migrated]:
 
 
 def _measured(restore: Restore) -> Migrated:
-    held_back = any(
-        node.kind == "interval-join" for side in planned()[restore.id] for plan in side for node in plan.nodes
-    )
+    # These hand on an older watermark than their sources have, or none.
+    kinds = {node.kind for side in planned()[restore.id] for plan in side for node in plan.nodes}
+    untimed = restore.old.count("WATERMARK FOR") < restore.old.count("CREATE TABLE")
+    held_back = "interval-join" in kinds or ("union" in kinds and untimed)
     old, new = (
         Side(_over_our_rows(script, held_back=held_back), tuple(sorted(settings.items() - AS_RUN.items())))
         for script, settings in ((restore.old, restore.settings_old), (restore.new, restore.settings_new))
