@@ -16,7 +16,7 @@ from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one
 from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
-from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MigrationReport
+from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.secrets import mask_secrets
@@ -151,7 +151,14 @@ def migrate_command(
     for each in unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
         click.echo(f"flinkcompat: a migration cannot check this, decide yourself: {told}", err=True)
-    if made.kept is MigrationExtent.NONE or not _accepted(made, bool(unseen), accepted):
+    lines = sorted({side.version for side in (before, after)} - {*MIGRATED_LINES})
+    for line in lines:
+        click.echo(
+            f"flinkcompat: no state was migrated on Flink {line} yet, where it may mean something else than on "
+            f"{' and '.join(MIGRATED_LINES)}; layouts are held against the template's",
+            err=True,
+        )
+    if made.kept is MigrationExtent.NONE or not _accepted(made, bool(unseen or lines), accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
         place = place_of(target, gateway, jobmanager)

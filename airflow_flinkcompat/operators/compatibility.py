@@ -341,8 +341,10 @@ def _kept(report: Report) -> str | None:
     """How much a migration keeps; what it does not see is for a person to judge, so that nothing is whole then."""
     if report.migration is None:
         return None
-    kept = str(report.migration.kept)
-    return "partial" if kept == "whole" and report.unseen else kept
+    from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
+
+    kept, line = str(report.migration.kept), ".".join(report.engine_version.split(".")[:2])
+    return "partial" if kept == "whole" and (report.unseen or line not in MIGRATED_LINES) else kept
 
 
 def _is_unchanged(report: Report) -> bool:

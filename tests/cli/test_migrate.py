@@ -16,10 +16,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli import cli, migrate
+from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
+from measure import results
 from tests.deploy.fake_cluster import FakeCluster
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
@@ -216,3 +218,15 @@ def test_what_is_not_seen_is_written_on_request_alone(run: Callable[..., Result]
     assert "with --accept unseen it is written all the same" in refused.stderr
     assert not Path("migrated").exists()
     assert run(ADDED, *FILES, "--to", "migrated", *asked, "--accept", "unseen").exit_code == 0
+
+
+def test_a_line_of_flink_on_which_nothing_was_migrated_asks_first(run: Callable[..., Result]) -> None:
+    refused = run(ADDED, *FILES, "--to", "migrated", "--engine-version", "2.1")
+    assert (refused.exit_code, Path("migrated").exists()) == (1, False)
+    assert "no state was migrated on Flink 2.1 yet" in refused.stderr
+    assert run(ADDED, *FILES, "--to", "migrated", "--engine-version", "2.1", "--accept", "unseen").exit_code == 0
+
+
+def test_the_lines_on_which_state_was_migrated_are_those_of_the_results() -> None:
+    told = {results.read(file)["flink"] for file in results.FOLDER.glob("migrations/flink-*.json")}
+    assert {version.rpartition(".")[0] for version in told} == {*MIGRATED_LINES}
