@@ -1,0 +1,44 @@
+"""The program that runs a script's statements on a Flink without a ``SqlDriver``: a jar that is shipped.
+
+``SqlRunner.java`` is its source; ``scripts/build_sql_runner.py`` makes the jar of it, byte by byte the same each time.
+It reads ``SET`` and ``RESET`` itself and leaves every other statement to Flink, on 1.19, 1.20 and 2.x.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+__all__ = ["ENTRY_CLASS", "encode_statements", "runner_jar"]
+
+ENTRY_CLASS = "flinkcompat.SqlRunner"
+"""The class whose ``main`` takes ``--statements LIST`` or ``--scriptUri URI``; the jar's manifest names it too."""
+
+
+def runner_jar() -> Traversable:
+    """The jar, as it is shipped with this package.
+
+    Returns:
+        A readable resource; ``importlib.resources.as_file`` makes a path of it.
+    """
+    return files(__package__).joinpath("flinkcompat-sql-runner.jar")
+
+
+def encode_statements(statements: Iterable[str]) -> str:
+    """The statements as the runner takes them: one line without blanks or quotes.
+
+    Args:
+        statements: One SQL statement each, in order; ``SET`` and ``RESET`` are statements too.
+
+    Returns:
+        The value of ``--statements``, and the content of the file behind ``--scriptUri``.
+
+    Raises:
+        ValueError: There is no statement.
+    """
+    encoded = [base64.urlsafe_b64encode(statement.encode()).decode("ascii") for statement in statements]
+    if not encoded:
+        raise ValueError("a script without a statement runs nothing: give at least its INSERT")
+    return ",".join(encoded)
