@@ -14,6 +14,7 @@ import re
 import secrets
 import signal
 import ssl
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -39,16 +40,30 @@ _OPERATOR_OPTIONS = {
     "kubernetes.operator.observer.progress-check.interval": "1 s",
     "kubernetes.operator.observer.rest-ready.delay": "1 s",
     "kubernetes.operator.resource.cleanup.timeout": "60 s",
+    # By default the sixth look at a resource within 15 s waits until these are over.
+    "kubernetes.operator.rate-limiter.limit": "1000",
     "kubernetes.operator.health.probe.enabled": "false",
 }
-_OPERATOR_LOG = """\
+# Who wrote what into a resource, and when: two writers of one status are told by nothing else.
+_AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [create, update, patch, delete]
+  resources: [{group: flink.apache.org}]
+- level: None
+"""
+CONSOLE_LOG = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
 appender.console.name = console
 appender.console.type = CONSOLE
 appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} [%X{resource.namespace}/%X{resource.name}] %m%n
+appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} %X{resource.name} %m%n
 """
+"""Log4j's configuration of whatever logs to standard output; the operator knows which resource it speaks of."""
 _OPERATOR_READY = re.compile(r"'flinksessionjobcontroller' controller started", re.IGNORECASE)
 
 
@@ -188,7 +203,7 @@ class LocalKube:
         artifacts = {"kubernetes.operator.user.artifacts.base.dir": str(folder / "artifacts")}
         lines = (f"{key}: {value}\n" for key, value in {**_OPERATOR_OPTIONS, **artifacts, **(options or {})}.items())
         (conf / "flink-conf.yaml").write_text("".join(lines), encoding="utf-8")
-        (conf / "log4j2.properties").write_text(_OPERATOR_LOG, encoding="utf-8")
+        (conf / "log4j2.properties").write_text(CONSOLE_LOG, encoding="utf-8")
         environment = {
             **os.environ,
             "KUBECONFIG": str(self.kubeconfig),
@@ -253,20 +268,36 @@ class LocalKube:
         self._wait_for(f"the end of {kind} {name}", there, timeout)
 
     def wait(
-        self, kind: str, name: str, done: Callable[[dict[str, Any]], bool], what: str, timeout: float = 120.0
+        self,
+        kind: str,
+        name: str,
+        done: Callable[[dict[str, Any]], bool],
+        what: str,
+        timeout: float = 120.0,
+        settle: float = 1.0,
     ) -> dict[str, Any]:
         """Read a custom resource until ``done`` says so of it, and return it.
+
+        What is seen has to last for ``settle`` seconds: the operator writes each status up to three times, and where
+        the resource is changed in between, it forgets what it has just done.
 
         Raises:
             LocalKubernetesError: It takes too long (the message holds its status), or a part died.
         """
+        seen: list[tuple[float, str]] = [(0.0, "")]
 
         def look() -> dict[str, Any]:
             self.check()
             return self.get(kind, name)
 
+        def lasts(resource: dict[str, Any]) -> bool:
+            status = json.dumps(resource.get("status"), sort_keys=True) if done(resource) else ""
+            if status != seen[-1][1]:
+                seen.append((time.monotonic(), status))
+            return bool(status) and time.monotonic() - seen[-1][0] >= settle
+
         try:
-            return poll(look, lambda resource: not done(resource), timeout=timeout)
+            return poll(look, lambda resource: not lasts(resource), timeout=timeout)
         except Overdue as overdue:
             status = json.dumps(overdue.last.get("status"), indent=1)
             raise LocalKubernetesError(
@@ -282,6 +313,7 @@ class LocalKube:
         authority.cert_pem.write_to_path(self.ca_file)
         server.cert_chain_pems[0].write_to_path(self.ca_file.with_name("server.pem"))
         server.private_key_pem.write_to_path(self.ca_file.with_name("server.key"))
+        (self.work_dir / "audit.yaml").write_text(_AUDIT_POLICY, encoding="utf-8")
         tokens = self.work_dir / "tokens.csv"
         tokens.write_text(f"{self.token},admin,1,system:masters\n", encoding="ascii")
         cluster = {"server": self.url, "certificate-authority": str(self.ca_file)}
@@ -316,6 +348,8 @@ class LocalKube:
             "--disable-admission-plugins=ServiceAccount",
             # The Service "kubernetes" may not have a loopback address behind it.
             "--endpoint-reconciler-type=none",
+            f"--audit-policy-file={self.work_dir / 'audit.yaml'}",
+            f"--audit-log-path={self.logs / 'audit.log'}",
             "--enable-priority-and-fairness=false",
             "--profiling=false",
         ]

@@ -39,7 +39,7 @@ def runner_jar_path() -> Iterator[Path]:
         yield path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def session_flink(
     kubernetes_binary: Path, flink_1_20: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalFlink]:

@@ -20,7 +20,7 @@ from kubernetes import client
 
 from airflow_flinkcompat.local_flink.cluster import JAVA_OPTIONS
 from airflow_flinkcompat.local_flink.processes import LOOPBACK, find_java
-from tests.local_kubernetes.cluster import NAMESPACE
+from tests.local_kubernetes.cluster import CONSOLE_LOG, NAMESPACE
 
 NODE = "local"
 CONTAINER = "flink-main-container"
@@ -36,14 +36,6 @@ _PROGRAMS = {
         "-Xmx400m",
     ),
 }
-_LOG4J = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.console.ref = console
-appender.console.name = console
-appender.console.type = CONSOLE
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
-"""
 
 
 class Unsupported(Exception):
@@ -95,7 +87,7 @@ class Container:
         paths.pop(_CONF, None)
         for file in conf.glob("*.yaml"):
             file.write_text(_replace(file.read_text(encoding="utf-8"), paths), encoding="utf-8")
-        (self.folder / "log4j.properties").write_text(_LOG4J, encoding="utf-8")
+        (self.folder / "log4j.properties").write_text(CONSOLE_LOG, encoding="utf-8")
         (self.folder / "tmp").mkdir(exist_ok=True)
         words = [_replace(word, paths) for word in (*(container.command or ()), *(container.args or ()))]
         environment = {**os.environ, **self._environment(container)}

@@ -8,8 +8,6 @@ cluster DNS is a hosts file of Java's, in which every Service leads to the pods 
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import threading
 import time
@@ -83,17 +81,6 @@ class ProcessKubelet:
         """Raises LocalKubernetesError: a pod asked for what this kubelet cannot do, or it met an error of its own."""
         if self._errors:
             raise LocalKubernetesError(f"the kubelet of the local Kubernetes: {'; '.join(self._errors)}")
-
-    def log(self, pod: str) -> str:
-        """What the main container of a pod wrote, over all its starts."""
-        return (self.kube.logs / f"pod-{pod}.out").read_text(encoding="utf-8", errors="replace")
-
-    def kill(self, pod: str) -> None:
-        """Kill the process of a pod's main container, as the kernel does where memory ran out."""
-        run = next(run for run in self._runs.values() if run.name == pod)
-        if run.child is None or (pid := run.child.pid) is None:
-            raise LocalKubernetesError(f"the pod {pod} has no process")
-        os.kill(pid, signal.SIGKILL)
 
     def _loop(self) -> None:
         while not self._asked.wait(_LOOK_SECONDS):

@@ -1,7 +1,8 @@
 """Takes jobs through what happens to them under Flink's operator, and records what it says of each step.
 
-``python -m tests.local_kubernetes.recording`` writes every step's resource into ``recorded/operator-<version>/``, for
-tests of who reads them, and how long each took into ``benchmarks/results/``. It takes ten minutes beside the build.
+``python -m tests.local_kubernetes.recording [session|application]`` writes every step's resource into
+``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``benchmarks/results/``. It
+takes ten minutes beside the build.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from tests.local_kubernetes.resources import (
     job_id,
     job_spec,
     mounted_script,
-    reconciled,
     restored_from,
     runs,
     savepoint_of,
     session_job,
     statements,
+    stopped,
     suspended,
 )
 from tests.local_kubernetes.service_proxy import behind_service, endpoints
@@ -50,6 +51,7 @@ from tests.local_kubernetes.session import create_session
 
 RECORDED = Path(__file__).parent / "recorded"
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+_FACT_LENGTH = 400
 ROWS = [("ann", 1, "00:10"), ("ann", 2, "01:10")]
 
 
@@ -95,8 +97,8 @@ class Recorder:
         said = str(value)
         for hidden, shown in self.hidden.items():
             said = said.replace(hidden, shown)
-        self.facts[name] = said
-        print(f"          {name}: {said}", flush=True)
+        self.facts[name] = said[:_FACT_LENGTH]
+        print(f"          {name}: {said[:_FACT_LENGTH]}", flush=True)
 
 
 def _short(status: Mapping[str, Any]) -> str:
@@ -116,17 +118,9 @@ def failed(resource: Resource) -> bool:
     return bool(resource.get("status", {}).get("error"))
 
 
-def settled(seconds: float) -> Callable[[Resource], bool]:
-    """Whether the status has stayed as it is for so many seconds."""
-    seen: list[tuple[float, str]] = []
-
-    def stays(resource: Resource) -> bool:
-        text = json.dumps(resource.get("status"), sort_keys=True)
-        if not seen or seen[-1][1] != text:
-            seen.append((time.monotonic(), text))
-        return time.monotonic() - seen[-1][0] >= seconds
-
-    return stays
+def anything(resource: Resource) -> bool:
+    """Whether there is a status: what it is, the record tells."""
+    return "status" in resource
 
 
 @dataclass
@@ -143,8 +137,8 @@ class SessionSteps:
     def patch(self, **job: Any) -> None:
         self.kube.patch("FlinkSessionJob", self.name, {"spec": {"job": job}})
 
-    def wait(self, done: Callable[[Resource], bool], what: str, timeout: float = 120) -> Resource:
-        return self.kube.wait("FlinkSessionJob", self.name, done, what, timeout)
+    def wait(self, done: Callable[[Resource], bool], what: str, timeout: float = 120, settle: float = 1.0) -> Resource:
+        return self.kube.wait("FlinkSessionJob", self.name, done, what, timeout, settle)
 
     def create(self, **more: Any) -> Resource:
         job = job_spec(arguments(statements(self.files)), self.jar, **more)
@@ -182,7 +176,7 @@ class SessionSteps:
         self.start("session-stateless", None, upgradeMode="stateless")
         self.patch(upgradeMode="savepoint")
         with self.recorder.step("session-mode-changed-alone") as keep:
-            keep(self.wait(settled(6), "settled"))
+            keep(self.wait(anything, "settled", settle=6))
 
     def broken(self) -> None:
         """A script that Flink refuses, a state that does not fit, a job that fails, and the way back from each."""
@@ -192,24 +186,26 @@ class SessionSteps:
             self.patch(state="running", args=arguments(["INSERT INTO nowhere SELECT 1"]))
             keep(self.wait(failed, "told an error"))
         with self.recorder.step("session-broken-script-later") as keep:
-            keep(self.wait(settled(15), "settled", 90))
+            keep(self.wait(anything, "settled", 90, settle=15))
         self.start("session-way-back-from-broken-script", savepoint, args=good)
         savepoint = self.stop("session-suspended-before-misfit")
         # Another key: the savepoint's state is of an operator that keeps it by other values.
         misfit = statements(self.files, select="'ann', amount, window_start", keys="amount, window_start, window_end")
         with self.recorder.step("session-state-does-not-fit") as keep:
             self.patch(state="running", args=arguments(misfit))
-            keep(self.wait(settled(20), "settled", 90))
+            keep(self.wait(anything, "settled", 90, settle=20))
         with self.recorder.step("session-suspend-of-failed") as keep:
             self.patch(state="suspended", upgradeMode="savepoint")
-            keep(self.wait(settled(15), "settled", 90))
+            keep(self.wait(anything, "settled", 90, settle=15))
         self.start("session-way-back-from-misfit", savepoint, args=good, upgradeMode="savepoint")
         savepoint = self.stop("session-suspended-before-topology")
         plain = [each for each in statements(self.files) if "INSERT" not in each]
         plain.append("INSERT INTO totals SELECT customer, amount, CAST(ts AS TIMESTAMP(3)) FROM orders")
         with self.recorder.step("session-operators-do-not-fit") as keep:
             self.patch(state="running", args=arguments(plain))
-            keep(self.wait(settled(20), "settled", 90))
+            keep(self.wait(failed, "told an error"))
+        with self.recorder.step("session-operators-do-not-fit-later") as keep:
+            keep(self.wait(anything, "settled", 90, settle=20))
         self.start("session-way-back-from-operators", savepoint, args=good)
 
     def recreated(self) -> None:
@@ -224,7 +220,7 @@ class SessionSteps:
         self.kube.delete("FlinkSessionJob", self.name)
         with self.recorder.step("session-savepoint-missing") as keep:
             self.create(initialSavepointPath=f"{savepoint}-missing")
-            keep(self.wait(settled(15), "settled", 90))
+            keep(self.wait(failed, "told an error"))
         self.kube.delete("FlinkSessionJob", self.name)
 
     def refusals(self) -> None:
@@ -303,9 +299,9 @@ def record_application(
     (port,) = choose_ports({"the JobManager": None}).values()
     job = job_spec(["--scriptUri", "file:///opt/flink/sql/script"], "local:///opt/flink/usrlib/runner.jar")
 
-    def wait(done: Callable[[Resource], bool], what: str, timeout: float = 240) -> Resource:
+    def wait(done: Callable[[Resource], bool], what: str, timeout: float = 240, settle: float = 1.0) -> Resource:
         kubelet.check()
-        return kube.wait(kind, name, done, what, timeout)
+        return kube.wait(kind, name, done, what, timeout, settle)
 
     def patch(**changes: Any) -> None:
         kube.patch(kind, name, {"spec": {"job": changes}})
@@ -326,26 +322,39 @@ def record_application(
     recorder.fact("application-running: restored from", restored(resource))
     with recorder.step("application-suspended") as keep:
         patch(state="suspended", upgradeMode="savepoint")
-        savepoint = savepoint_of(keep(wait(suspended, "SUSPENDED")))
+        savepoint = savepoint_of(keep(wait(stopped, "SUSPENDED, its JobManager gone")))
     with recorder.step("application-running-again") as keep:
         patch(state="running")
         resource = keep(wait(runs, "RUNNING"))
     recorder.fact("application-running-again: restored as asked", restored(resource) == savepoint)
     with recorder.step("application-suspended-before-broken") as keep:
         patch(state="suspended")
-        savepoint = savepoint_of(keep(wait(suspended, "SUSPENDED")))
-    with recorder.step("application-broken-script") as keep:
-        patch(state="running", args=arguments(["INSERT INTO nowhere SELECT 1"]))
-        keep(wait(lambda resource: failed(resource) or runs(resource), "told an error"))
-    with recorder.step("application-broken-script-later") as keep:
-        keep(wait(settled(25), "settled"))
-    with recorder.step("application-way-back") as keep:
-        patch(state="running", args=arguments(statements(files)))
-        resource = keep(wait(lambda resource: reconciled(resource) and (runs(resource)), "RUNNING"))
-    recorder.fact("application-way-back: restored as asked", restored(resource) == savepoint)
+        savepoint = savepoint_of(keep(wait(stopped, "SUSPENDED, its JobManager gone")))
+    # With it, Flink submits a job that has failed in the place of a script that is refused, and stays.
+    told = "execution.submit-failed-job-on-application-error"
+    for step, value in (("application-broken-script", "true"), ("application-crash-loop", "false")):
+        broken = {"state": "running", "args": arguments(["INSERT INTO nowhere SELECT 1"])}
+        with recorder.step(step) as keep:
+            kube.patch(kind, name, {"spec": {"flinkConfiguration": {told: value}, "job": broken}})
+            keep(wait(lambda resource: failed(resource) or runs(resource), "told an error"))
+        with recorder.step(f"{step}-suspended") as keep:
+            patch(state="suspended", upgradeMode="stateless")
+            keep(wait(anything, "settled", settle=10))
+        with recorder.step(f"{step}-way-back") as keep:
+            patch(state="running", upgradeMode="savepoint", args=arguments(statements(files)))
+            resource = keep(wait(anything, "settled", settle=25))
+        recorder.fact(f"{step}-way-back: runs", runs(resource))
+        if runs(resource):
+            recorder.fact(f"{step}-way-back: restored as asked", restored(resource) == savepoint)
+        # What always is a way back.
+        kube.delete(kind, name)
+        with recorder.step(f"{step}-recreated") as keep:
+            create(initialSavepointPath=savepoint)
+            resource = keep(wait(runs, "RUNNING"))
+        recorder.fact(f"{step}-recreated: restored as asked", restored(resource) == savepoint)
     with recorder.step("application-cancelled") as keep:
         patch(state="suspended", upgradeMode="stateless")
-        keep(wait(suspended, "SUSPENDED"))
+        keep(wait(stopped, "SUSPENDED, its JobManager gone"))
     with recorder.step("application-deleted"):
         kube.delete(kind, name)
     with recorder.step("application-recreated") as keep:
@@ -355,17 +364,17 @@ def record_application(
     kube.delete(kind, name)
 
 
-def write_results(recorder: Recorder, version: str) -> Path:
+def write_results(recorder: Recorder, kind: str, version: str) -> Path:
     """The seconds of each step, and the facts, as a dated page."""
     today = datetime.now(UTC).date().isoformat()
     rows = "".join(f"| {name} | {seconds:.1f} |\n" for name, seconds in recorder.seconds.items())
     facts = "".join(f"* {name}: {value}\n" for name, value in recorder.facts.items())
-    page = RESULTS / f"kubernetes-{today}.md"
+    page = RESULTS / f"kubernetes-{kind}-{today}.md"
     page.write_text(
-        f"# Flink Kubernetes Operator {version} on the local Kubernetes, {today}\n\n"
-        f"Flink 1.20.3, Python {platform.python_version()}, 2 cores. A step ends when the status says so; "
-        "the operator looks every 1 to 2 s, not every 15 to 60 s as it does by default.\n\n"
-        f"| step | seconds |\n|---|---|\n{rows}\n{facts}",
+        f"# Flink Kubernetes Operator {version}, {kind}, {today}\n\n"
+        f"On the local Kubernetes of the tests, with Flink 1.20.3 and Python {platform.python_version()}. A step ends "
+        "when the status has said so for a second; the operator looks every 1 to 2 s, not every 15 to 60 s as it does "
+        f"by default.\n\n| step | seconds |\n|---|---|\n{rows}\n{facts}",
         encoding="utf-8",
     )
     return page
@@ -374,27 +383,37 @@ def write_results(recorder: Recorder, version: str) -> Path:
 def main(options: Sequence[str] | None = None) -> int:
     """Record every step."""
     parser = argparse.ArgumentParser(prog="python -m tests.local_kubernetes.recording", description=main.__doc__)
-    parser.add_argument("--only", choices=("session", "application"), help="one kind of resource alone")
-    only = parser.parse_args(options).only
-    version = flink_operator.VERSION
+    parser.add_argument(
+        "kinds", nargs="*", choices=(*KINDS, []), default=list(KINDS), help="one kind of resource alone"
+    )
+    kinds = parser.parse_args(options).kinds
     flink_home = home("1.20")
-    with tempfile.TemporaryDirectory(prefix="flinkcompat-kubernetes-") as work, as_file(runner_jar()) as jar:
-        root = Path(work)
-        recorder = Recorder(RECORDED / f"operator-{version}", {work: "/work", str(jar): "/work/runner.jar"})
-        if only != "application":
-            with LocalFlink(root / "flink", home=flink_home) as flink, LocalKube(root / "kube") as kube:
-                kube.start_operator()
-                record_session(recorder, kube, flink, jar, Files(root / "session"))
-        if only != "session":
-            images = {"/opt/flink/usrlib/runner.jar": jar}
-            with (
-                LocalKube(root / "kube-application", controllers=True) as kube,
-                ProcessKubelet(kube, flink_home, images) as kubelet,
-            ):
-                kube.start_operator()
-                record_application(recorder, kube, kubelet, root / "application", Files(root / "files"))
-        print(write_results(recorder, version))
+    with as_file(runner_jar()) as jar:
+        for kind in kinds:
+            with tempfile.TemporaryDirectory(prefix="flinkcompat-kubernetes-") as work:
+                hidden = {work: "/work", str(jar): "/work/runner.jar"}
+                recorder = Recorder(RECORDED / f"operator-{flink_operator.VERSION}", hidden)
+                KINDS[kind](recorder, Path(work), flink_home, jar)
+            print(write_results(recorder, kind, flink_operator.VERSION))
     return 0
+
+
+def session(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None:
+    """Session jobs, on a Kubernetes and a Flink of their own."""
+    with LocalFlink(work / "flink", home=flink_home) as flink, LocalKube(work / "kube") as kube:
+        kube.start_operator()
+        record_session(recorder, kube, flink, jar, Files(work / "session"))
+
+
+def applications(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None:
+    """Application clusters, on a Kubernetes of their own."""
+    images = {"/opt/flink/usrlib/runner.jar": jar}
+    with LocalKube(work / "kube", controllers=True) as kube, ProcessKubelet(kube, flink_home, images) as kubelet:
+        kube.start_operator()
+        record_application(recorder, kube, kubelet, work / "application", Files(work / "files"))
+
+
+KINDS: Mapping[str, Callable[[Recorder, Path, Path, Path], None]] = {"session": session, "application": applications}
 
 
 if __name__ == "__main__":

@@ -69,6 +69,10 @@ def application(
         "state.checkpoints.dir": (folder / "checkpoints").as_uri(),
         "taskmanager.numberOfTaskSlots": "2",
         "restart-strategy.type": "disable",
+        # What the JobManager says of checkpoints is 3 s old by default: after a stop, the operator would take the last
+        # checkpoint before it for its savepoint (README.md). And it looks as long as the JobManager is there.
+        "web.refresh-interval": "1",
+        "kubernetes.operator.jm-deployment.shutdown-ttl": "0 s",
         **NO_FALLBACK,
     }
     spec = {
@@ -126,6 +130,11 @@ def runs(resource: Mapping[str, Any]) -> bool:
 def suspended(resource: Mapping[str, Any]) -> bool:
     """Whether it was suspended, as the present spec asks."""
     return reconciled(resource) and str(resource["status"]["lifecycleState"]) == "SUSPENDED"
+
+
+def stopped(resource: Mapping[str, Any]) -> bool:
+    """Whether an application was suspended and its JobManager is gone, too, so that nothing else is seen of its job."""
+    return suspended(resource) and str(resource["status"]["jobManagerDeploymentStatus"]) == "MISSING"
 
 
 def job_id(resource: Mapping[str, Any]) -> JobRef:
