@@ -47,7 +47,7 @@ _PROCESSES: Mapping[str, tuple[str, str, bool]] = {
     "sql-gateway": ("org.apache.flink.table.gateway.SqlGateway", "512m", False),
 }
 # The first compiler only: a cluster that lives for minutes spends less than half of the processor time.
-_JAVA_OPTIONS = (
+JAVA_OPTIONS = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "--add-exports=java.rmi/sun.rmi.registry=ALL-UNNAMED",
@@ -329,7 +329,7 @@ def _command(java: Path, name: str, class_path: str, conf: Path, work_dir: Path)
     return [
         str(java),
         f"-Xmx{heap}",
-        *_JAVA_OPTIONS,
+        *JAVA_OPTIONS,
         f"-Dlog.file={work_dir / 'log' / name}.log",
         f"-Dlog4j.configurationFile={(conf / 'log4j.properties').as_uri()}",
         f"-Djava.io.tmpdir={work_dir / 'tmp'}",

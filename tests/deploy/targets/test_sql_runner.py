@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import httpx
 import pytest
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager, JobManagerError
@@ -74,7 +75,7 @@ class Runner:
     def __init__(self, flink: LocalFlink) -> None:
         self.flink = flink
         self.jobmanager = JobManager(flink.jobmanager_url)
-        self._jar = self.jobmanager.upload_jar("runner.jar", runner_jar().read_bytes())
+        self.jar = self.jobmanager.upload_jar("runner.jar", runner_jar().read_bytes())
 
     def run(self, arguments: Sequence[str], *, savepoint: str | None = None) -> JobRef:
         """Submit, and wait until every task runs."""
@@ -82,7 +83,7 @@ class Runner:
         body: dict[str, Any] = {"programArgsList": list(arguments), "jobId": wanted, "allowNonRestoredState": False}
         if savepoint:
             body["savepointPath"] = savepoint
-        answer = self.jobmanager.call("POST", f"jars/{self._jar}/run", body, timeout=180)
+        answer = self.jobmanager.call("POST", f"jars/{self.jar}/run", body, timeout=180)
         assert answer["jobid"] == wanted
         job = JobRef(wanted)
         wait_for(lambda: self._all_run(job), "every task runs")
@@ -127,6 +128,18 @@ def test_a_job_goes_on_from_its_savepoint(runner: Runner, tmp_path: Path) -> Non
     assert runner.jobmanager.restored_from(again) == savepoint
     wait_for(lambda: 'ann,7,"2026-01-01 00:01:00"' in files.rows(), "the window that the savepoint held open")
     runner.jobmanager.cancel(again)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_first_cause_of_all_is_told_first(runner: Runner, tmp_path: Path) -> None:
+    """Who keeps the beginning of a stack trace alone, as the Kubernetes operator does, still learns why."""
+    script = encode_statements(statements(Files(tmp_path)))
+    body = {"programArgsList": ["--statements", script], "savepointPath": (tmp_path / "nowhere").as_uri()}
+    with httpx.Client(trust_env=False, timeout=180) as web:
+        answer = web.post(f"{runner.flink.jobmanager_url}/jars/{runner.jar}/run", json=body)
+    assert answer.status_code == 400
+    assert re.search(r"Statement 3 of 3 failed: [^;\n]*\bnowhere\b", "\n".join(answer.json()["errors"]))
 
 
 @pytest.mark.slow

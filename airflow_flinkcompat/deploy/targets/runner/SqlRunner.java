@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashSet;
+import java.util.LinkedList;
 import java.util.List;
 import java.util.Set;
 
@@ -66,7 +67,7 @@ public final class SqlRunner {
                 runner.run(statements.get(number - 1));
             } catch (Exception error) {
                 String place = "Statement " + number + " of " + statements.size();
-                throw new TableException(place + " failed: " + error.getMessage(), error);
+                throw new TableException(place + " failed: " + reasons(error), error);
             }
         }
     }
@@ -111,6 +112,23 @@ public final class SqlRunner {
             ConfigOption<String> option = ConfigOptions.key(key).stringType().noDefaultValue();
             tables.getConfig().getConfiguration().removeConfig(option);
         }
+    }
+
+    /**
+     * What each cause says, in one line, the first one of all first: who reports the error may keep little of it (the
+     * Kubernetes operator keeps 2,048 characters of a stack trace), and the last one of all often says no more than
+     * "Failed to execute sql".
+     */
+    private static String reasons(Throwable error) {
+        LinkedList<String> reasons = new LinkedList<>();
+        for (Throwable cause = error; cause != null; cause = cause.getCause()) {
+            String message = cause.getMessage() == null ? cause.getClass().getName() : cause.getMessage();
+            String reason = message.split("\\R", 2)[0].trim();
+            // Many an exception repeats in its own message what it was caused by.
+            reasons.removeIf(later -> later.endsWith(reason));
+            reasons.addFirst(reason);
+        }
+        return String.join("; then: ", reasons);
     }
 
     private static String list(String[] arguments) throws IOException {

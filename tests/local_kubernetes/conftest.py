@@ -1,0 +1,48 @@
+"""Parts of the local Kubernetes that tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import as_file
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.deploy.targets.runner import runner_jar
+from airflow_flinkcompat.local_flink import LocalFlink
+from measure.flink_versions import home
+from tests.local_kubernetes.binary import KubernetesUnavailable, control_plane
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kubernetes: needs a Kubernetes API server, which Go builds once")
+
+
+@pytest.fixture(scope="session")
+def kubernetes_binary() -> Path:
+    """The control plane, built once; where it cannot be built, what needs it is skipped with the reason."""
+    try:
+        return control_plane()
+    except KubernetesUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def flink_1_20() -> Path:
+    """The Flink that operator 1.7.0 can run; fetched on first use, 330 MB."""
+    return home("1.20")
+
+
+@pytest.fixture(scope="session")
+def runner_jar_path() -> Iterator[Path]:
+    with as_file(runner_jar()) as path:
+        yield path
+
+
+@pytest.fixture(scope="class")
+def session_flink(
+    kubernetes_binary: Path, flink_1_20: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalFlink]:
+    """The Flink of the session cluster."""
+    with LocalFlink(tmp_path_factory.mktemp("flink"), home=flink_1_20) as flink:
+        yield flink
