@@ -49,7 +49,7 @@ CORPUS ?= ../shared/corpus
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,10 @@ test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no proce
 
 test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a skipped test fails
 	@$(WITH_JAVA) HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} FLINKCOMPAT_NO_SKIPS=1 pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder $(PYTEST_ARGS)
+
+test-kubernetes: export FLINKCOMPAT_NIGHTLY := 1
+test-kubernetes: setup ## The tests on a real Kubernetes API server with Flink's real operator; builds the server once (Go 1.24, 16 minutes)
+	@$(WITH_JAVA) pytest --numprocesses 0 -m kubernetes $(PYTEST_ARGS) tests/local_kubernetes
 
 test-full: export FLINKCOMPAT_NIGHTLY := 1
 test-full: export HYPOTHESIS_PROFILE := thorough

@@ -14,10 +14,6 @@ from measure.flink_versions import home
 from tests.local_kubernetes.binary import KubernetesUnavailable, control_plane
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "kubernetes: needs a Kubernetes API server, which Go builds once")
-
-
 @pytest.fixture(scope="session")
 def kubernetes_binary() -> Path:
     """The control plane, built once; where it cannot be built, what needs it is skipped with the reason."""
