@@ -241,6 +241,9 @@ class KubernetesStandIn:
         if verb == "get":
             return _json(known)
         if verb == "delete":
+            wanted = request.get_json()["preconditions"]
+            if any(known["metadata"][key] != value for key, value in wanted.items()):
+                return _status(409, "the object has been modified; please apply your changes to the latest version")
             known["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             return _json({"kind": "Status", "status": "Success"})
         assert verb == "patch"

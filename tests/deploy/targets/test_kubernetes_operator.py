@@ -312,6 +312,25 @@ def test_a_death_between_delete_and_create_loses_nothing(orders: Deployments, wh
     assert len(orders.runs) == 1
 
 
+def test_what_somebody_else_edits_is_not_deleted(orders: Deployments) -> None:
+    """Neither is it taken for what the operator writes to the status."""
+    with orders.target() as target:
+        (job,) = target.running("orders")
+        target.cancel(job)
+
+        def touch(when: str, number: int) -> None:
+            if when == "before" and len(orders.stand_in.calls) == 2:
+                orders.resource["metadata"]["resourceVersion"] = "status"
+            elif when == "before":
+                orders.resource["metadata"] |= {"generation": 7, "resourceVersion": "edited"}
+
+        orders.stand_in.at = touch
+        with pytest.raises(DeployRefused, match="somebody else changed FlinkSessionJob orders at this moment"):
+            target.start(JOB, Start(), new_id())
+    assert orders.stand_in.calls == ["patch flinksessionjobs", "delete flinksessionjobs", "delete flinksessionjobs"]
+    assert orders.resource["metadata"]["generation"] == 7
+
+
 def test_a_manifest_that_is_not_what_runs(application: Deployments) -> None:
     """The engine is told by it."""
     application.settings = {"manifest": APPLICATION.replace("v1_18", "v1_20").replace("flink:1.18", "flink:1.20")}

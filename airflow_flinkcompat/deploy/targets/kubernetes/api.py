@@ -109,10 +109,20 @@ class KubernetesApi:
         """Merge a patch into a resource. Raises Conflict: ``metadata.resourceVersion`` in it is not the present one."""
         return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
 
-    def delete(self, kind: str, name: str) -> None:
-        """Have a resource deleted; its operator has the last word on when it is gone."""
+    def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:
+        """Have a resource deleted; its operator has the last word on when it is gone.
+
+        Args:
+            kind: Its kind.
+            name: Its name.
+            read: Its metadata as it was read.
+
+        Raises:
+            Conflict: It is not as it was read.
+        """
+        asread = client.V1Preconditions(uid=read["uid"], resource_version=read["resourceVersion"])
         try:
-            self._flink("delete", kind, name=name)
+            self._flink("delete", kind, name=name, body=client.V1DeleteOptions(preconditions=asread))
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 raise

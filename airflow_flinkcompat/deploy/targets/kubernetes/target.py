@@ -298,7 +298,12 @@ class KubernetesTarget(KubernetesJobs):
         if following is not None:
             text = json.dumps(following)
             self._api.keep(next_of(current.name), {_NEXT_FILE: text}, {DEPLOYMENT: current.name})
-        self._api.delete(self._manifest.kind, current.name)
+
+        def delete(seen: FlinkResource) -> bool:
+            self._api.delete(self._manifest.kind, seen.name, seen.metadata)
+            return True
+
+        self._written(current, delete)
         self._await_gone(current)
 
     def _await_gone(self, current: FlinkResource) -> None:
@@ -314,19 +319,29 @@ class KubernetesTarget(KubernetesJobs):
         return None if text is None else FlinkResource(json.loads(text))
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
-        """Write a patch to the spec that was read, whatever the operator writes to the status meanwhile.
+        """Write a patch to the spec that was read.
 
         ``patch`` is asked of each state that is written to; None: of this one it does not hold, and False is returned.
         """
+
+        def write(seen: FlinkResource) -> bool:
+            body = patch(seen)
+            if body is not None:
+                metadata = {**body.get("metadata", {}), "resourceVersion": seen.metadata["resourceVersion"]}
+                self._api.patch(self._manifest.kind, seen.name, {**body, "metadata": metadata})
+            return body is not None
+
+        return self._written(read, write)
+
+    def _written(self, read: FlinkResource, write: Callable[[FlinkResource], bool]) -> bool:
+        """Write to the spec that was read, whatever the operator writes to the status meanwhile.
+
+        ``write`` is given each state that is tried; what it returns is returned, and a Conflict is another try.
+        """
         seen = read
         for _ in range(_ATTEMPTS):
-            body = patch(seen)
-            if body is None:
-                return False
-            metadata = {**body.get("metadata", {}), "resourceVersion": seen.metadata["resourceVersion"]}
             try:
-                self._api.patch(self._manifest.kind, read.name, {**body, "metadata": metadata})
-                return True
+                return write(seen)
             except Conflict as conflict:
                 again = self._find(read.name)
                 if again is None or again.revision != read.revision:
