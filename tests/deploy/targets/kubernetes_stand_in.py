@@ -174,7 +174,8 @@ class Flink:
 class KubernetesStandIn:
     """``stopped``: the operator does nothing. ``lags``: it does not look at its jobs.
 
-    ``unready``: how many calls of a JobManager find none. ``forbidden``: no ConfigMap or Secret may be touched.
+    ``unready``: how many calls of a JobManager find none. ``forbidden``: the methods that are no right on
+    ConfigMaps and Secrets.
     ``refuses``: what an admission webhook says to every write.
     ``calls``: the writes to resources, in order. ``at``: runs before and after each of them, with its number from 0;
     what it raises is a call that was lost, or its answer.
@@ -186,7 +187,7 @@ class KubernetesStandIn:
     stopped: bool = False
     lags: bool = False
     unready: int = 0
-    forbidden: bool = False
+    forbidden: frozenset[str] = frozenset()
     refuses: str = ""
     at: Callable[[str, int], None] = lambda when, number: None
     calls: list[str] = field(default_factory=list)
@@ -288,7 +289,7 @@ class KubernetesStandIn:
 
     def _core(self, request: Request, at: Mapping[str, str]) -> Response:
         plural, name = at["plural"], at["name"]
-        if self.forbidden or (plural == "secrets" and request.method == "GET"):
+        if request.method in self.forbidden or (plural == "secrets" and request.method == "GET"):
             return _status(403, f"{plural} is forbidden")
         if request.method == "POST":
             body = request.get_json()

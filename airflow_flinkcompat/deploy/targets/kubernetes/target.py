@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from airflow_flinkcompat.deploy.errors import DeployRefused, StopFailed, SubmissionUnknown, TargetError
@@ -308,10 +309,18 @@ class KubernetesTarget(KubernetesJobs):
 
     def _await_gone(self, current: FlinkResource) -> None:
         """Wait for the end of a resource, and for its JobManager's word that no job of it is left. Raises Overdue."""
-        poll(lambda: self._find(current.name), lambda seen: seen is not None, timeout=_END_SECONDS)
-        if current.session_job and current.flink_job is not None:
-            jobs, id_ = self._jobs_of(current), JobRef(current.flink_job)
-            poll(lambda: jobs.status(id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
+        flink_jobs = {current.flink_job}
+
+        def look() -> FlinkResource | None:
+            seen = self._find(current.name)
+            if seen is not None:  # the operator may have had one accepted at the last moment
+                flink_jobs.add(seen.flink_job)
+            return seen
+
+        poll(look, lambda seen: seen is not None, timeout=_END_SECONDS)
+        for each in filter(None, flink_jobs) if current.session_job else ():
+            jobs, id_ = self._jobs_of(current), JobRef(each)
+            poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
 
     def _kept(self, name: str) -> FlinkResource | None:
         """What the next resource of a name is to be made of, where the former one was deleted."""
