@@ -83,27 +83,30 @@ class FlinkJob:
     state: str = "RUNNING"
     restored: str | None = None
     failure: str = ""
+    savepoint: dict[str, Any] | None = None
 
 
 @dataclass
 class Flink:
     """The cluster behind the operator.
 
-    ``misfits``: names of jobs whose next savepoint does not fit. ``refuses``: what it says to the next script.
-    ``files``: the objects of the API server, of which ConfigMaps and Secrets are mounted.
+    ``misfits``: names of jobs whose next savepoint does not fit. ``refuses``: what it says to a script, by its text,
+    each time. ``no_savepoints``: why it takes none. ``files``: the objects of the API server, of which ConfigMaps and
+    Secrets are mounted.
     """
 
     jobs: dict[str, FlinkJob] = field(default_factory=dict)
     savepoints: list[str] = field(default_factory=list)
     misfits: set[str] = field(default_factory=set)
-    refuses: str = ""
+    refuses: dict[str, str] = field(default_factory=dict)
+    no_savepoints: str = ""
     files: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
     def submit(self, spec: Mapping[str, Any], savepoint: str | None) -> FlinkJob:
         """Start the script of a resource. Raises DeployError, as Flink does for one it cannot plan."""
-        prepared = prepare(self._script(spec))
-        if self.refuses:
-            said, self.refuses = self.refuses, ""
+        script = self._script(spec)
+        prepared = prepare(script)
+        if said := self.refuses.get(script):
             raise DeployError(f"org.apache.flink.table.api.ValidationException: {said}")
         name = prepared.job_name or spec.get("flinkConfiguration", {}).get(JOB_NAME, "insert-into")
         if savepoint is not None and savepoint not in self.savepoints:
@@ -126,9 +129,12 @@ class Flink:
         return base64.b64decode(encoded).decode().replace(SECRET, PLACEHOLDER)
 
     def stop(self, job: FlinkJob) -> str:
-        """Take a savepoint and end the job."""
+        """Take a savepoint and end the job. Raises DeployError."""
+        if self.no_savepoints:
+            raise DeployError(self.no_savepoints)
         self.savepoints.append(f"file:/savepoints/savepoint-{len(self.savepoints) + 1}")
         job.state = "FINISHED"
+        job.savepoint = {"external_path": self.savepoints[-1], "checkpoint_type": "SYNC_SAVEPOINT"}
         return self.savepoints[-1]
 
     def page(self, path: str) -> Any:
@@ -155,7 +161,10 @@ class Flink:
             },
             "/status": {"status": job.state},
             "/exceptions": {"exceptionHistory": {"entries": entries}},
-            "/checkpoints": {"counts": {"completed": 1, "total": 1}, "latest": {"restored": restored}},
+            "/checkpoints": {
+                "counts": {"completed": 1, "total": 1},
+                "latest": {"restored": restored, **({"savepoint": job.savepoint} if job.savepoint else {})},
+            },
             "/vertices/v": {"subtasks": [{"attempt": 0, "status-duration": {"RUNNING": 1}}]},
             "/vertices/v/metrics": [],
         }.get(found[2])
@@ -163,8 +172,11 @@ class Flink:
 
 @dataclass
 class KubernetesStandIn:
-    """``stopped``: the operator does nothing. ``refuses``: what an admission webhook says to every write.
+    """``stopped``: the operator does nothing. ``lags``: it does not look at its jobs.
 
+    ``unready``: how many calls of a JobManager find none. ``forbidden``: the methods that are no right on
+    ConfigMaps and Secrets.
+    ``refuses``: what an admission webhook says to every write.
     ``calls``: the writes to resources, in order. ``at``: runs before and after each of them, with its number from 0;
     what it raises is a call that was lost, or its answer.
     """
@@ -173,6 +185,9 @@ class KubernetesStandIn:
     flink: Flink = field(default_factory=Flink)
     objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     stopped: bool = False
+    lags: bool = False
+    unready: int = 0
+    forbidden: frozenset[str] = frozenset()
     refuses: str = ""
     at: Callable[[str, int], None] = lambda when, number: None
     calls: list[str] = field(default_factory=list)
@@ -227,6 +242,9 @@ class KubernetesStandIn:
         if verb == "get":
             return _json(known)
         if verb == "delete":
+            wanted = request.get_json()["preconditions"]
+            if any(known["metadata"][key] != value for key, value in wanted.items()):
+                return _status(409, "the object has been modified; please apply your changes to the latest version")
             known["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             return _json({"kind": "Status", "status": "Success"})
         assert verb == "patch"
@@ -271,6 +289,8 @@ class KubernetesStandIn:
 
     def _core(self, request: Request, at: Mapping[str, str]) -> Response:
         plural, name = at["plural"], at["name"]
+        if request.method in self.forbidden or (plural == "secrets" and request.method == "GET"):
+            return _status(403, f"{plural} is forbidden")
         if request.method == "POST":
             body = request.get_json()
             key = plural, body["metadata"]["name"]
@@ -278,14 +298,8 @@ class KubernetesStandIn:
                 return _status(409, f'{plural} "{key[1]}" already exists')
             self.objects[key] = body
             return _json(body, 201)
-        if name is None:
-            wanted = dict(part.split("=", 1) for part in request.args.get("labelSelector", "").split(",") if part)
-            items = [
-                each
-                for (kind, _), each in self.objects.items()
-                if kind == plural and wanted.items() <= each["metadata"].get("labels", {}).items()
-            ]
-            return _json({"items": items})
+        if name is None:  # nobody needs the right to list them
+            return _status(403, f"{plural} is forbidden")
         if (plural, name) not in self.objects:
             return _status(404, f'{plural} "{name}" not found')
         if request.method == "DELETE":
@@ -294,6 +308,9 @@ class KubernetesStandIn:
         return _json(self.objects[plural, name])
 
     def _proxy(self, request: Request, at: Mapping[str, str]) -> Response:
+        if self.unready > 0:
+            self.unready -= 1
+            return _status(503, f'no endpoints available for service "{at["service"]}-rest"')
         if request.method == "PATCH":  # a JobManager cancels its jobs so
             return _json({}, 202)
         if request.method == "POST":
@@ -330,53 +347,116 @@ class KubernetesStandIn:
         status = document.setdefault("status", {})
         said = status.setdefault("jobStatus", {})
         reconciled = status.setdefault("reconciliationStatus", {})
-        last = json.loads(reconciled["lastReconciledSpec"])["spec"] if "lastReconciledSpec" in reconciled else None
+        told = json.loads(reconciled["lastReconciledSpec"]) if "lastReconciledSpec" in reconciled else None
+        last = told["spec"] if told else None
         job, spec, generation = self._job(document), document["spec"], document["metadata"]["generation"]
-        if job is not None and not (last and last["job"]["state"] == "suspended"):
+        if job is not None and last and last["job"]["state"] != "suspended" and not self.lags:
+            if said.get("state") == "CANCELLING" and job.state == "CANCELED":
+                last["job"]["state"] = "suspended"  # and the generation stays that of before
+                reconciled["lastReconciledSpec"] = json.dumps(told)
             said["state"] = job.state
         if generation == _generation(reconciled) and reconciled.get("state") == "DEPLOYED":
             return
-        wanted, runs = spec["job"].get("state", "running"), job is not None and job.state == "RUNNING"
-        if runs:
+        wanted, mode = spec["job"].get("state", "running"), spec["job"]["upgradeMode"]
+        if wanted == "suspended" and (last is None or last["job"]["state"] == "suspended"):
+            return  # of this it takes no notice
+        if said.get("state") == "CANCELLING":
             assert job is not None
-            if spec["job"]["upgradeMode"] == "savepoint":
-                savepoint = self.flink.stop(job)
-                said.setdefault("savepointInfo", {})["lastSavepoint"] = {"location": savepoint, "timeStamp": 1}
-                if self.version != "1.7":
-                    said["upgradeSavepointPath"] = savepoint
-            else:
-                job.state = "CANCELED"
-            said["state"] = job.state
-        if wanted == "suspended":
-            if self.version != "1.7":
-                said.pop("jobId", None)
-            status["lifecycleState"] = "SUSPENDED"
-            status.pop("error", None)
-            self._deployed(status, spec, generation)
+            job.state = "CANCELED"
             return
+        if last is not None and _as_before(spec, last):
+            self._deployed(status, last, generation)
+            return
+        if last is not None and last["job"]["state"] == "running" and job is not None:
+            if said["state"] not in ("FINISHED", "FAILED", "CANCELED") and not self._ended(document, job, last):
+                return
+            if wanted == "suspended":
+                if self.version != "1.7" and "deploymentName" in spec:
+                    said.pop("jobId", None)
+                status["lifecycleState"] = "SUSPENDED"
+                status.pop("error", None)
+                self._deployed(status, spec, generation)
+                return
+        if last is not None and last["job"]["state"] == "suspended" and mode != "stateless":
+            mode = last["job"]["upgradeMode"]
+        self._submit(document, spec | {"job": spec["job"] | {"upgradeMode": mode}}, first=last is None)
+
+    def _ended(self, document: dict[str, Any], job: FlinkJob, last: Mapping[str, Any]) -> bool:
+        """End the job of a resource as its spec asks for, if that is done at once."""
+        status, spec = document["status"], document["spec"]
+        said = status["jobStatus"]
+        if spec["job"]["upgradeMode"] == "savepoint":
+            try:
+                savepoint = self.flink.stop(job)
+            except DeployError as error:
+                status["error"] = json.dumps({"type": "ReconciliationException", "message": f"{error}"})
+                return False
+            said.setdefault("savepointInfo", {})["lastSavepoint"] = {"location": savepoint, "timeStamp": 1}
+            if self.version != "1.7":
+                said["upgradeSavepointPath"] = savepoint
+        elif self.version != "1.7" and "deploymentName" in spec:
+            said["state"] = job.state = "CANCELLING"
+            generation = _generation(status["reconciliationStatus"])
+            self._told(status, last | {"job": last["job"] | {"upgradeMode": "stateless"}}, generation, "UPGRADING")
+            status["lifecycleState"] = "UPGRADING"
+            return False
+        else:
+            job.state = "CANCELED"
+        said["state"] = job.state
+        return True
+
+    def _submit(self, document: Mapping[str, Any], spec: Mapping[str, Any], *, first: bool) -> None:
+        status, generation = document["status"], document["metadata"]["generation"]
+        said = status["jobStatus"]
         savepoint = None
-        if last is None:
+        if first:
             savepoint = spec["job"].get("initialSavepointPath")
         elif spec["job"]["upgradeMode"] == "savepoint":
             info = said.get("savepointInfo", {}).get("lastSavepoint", {})
             savepoint = said.get("upgradeSavepointPath") or info.get("location")
+        self._told(status, spec | {"job": spec["job"] | {"state": "suspended"}}, generation, "UPGRADING")
         try:
             job = self.flink.submit(spec, savepoint)
         except DeployError as error:
             reason = {"type": "ReconciliationException", "message": f"ProgramInvocationException: {error}"}
             status |= {"error": json.dumps(reason), "lifecycleState": "UPGRADING"}
-            reconciled["state"] = "UPGRADING"
             return
-        said |= {"jobId": job.id, "jobName": job.name, "state": job.state}
+        said |= {"jobId": job.id, "jobName": job.name, "state": "RECONCILING" if self.lags else job.state}
+        if "deploymentName" not in spec:
+            status["jobManagerDeploymentStatus"] = "DEPLOYING" if self.unready else "READY"
         status |= {"lifecycleState": "STABLE" if job.state == "RUNNING" else "DEPLOYED"}
         status.pop("error", None)
         self._deployed(status, spec, generation)
 
     def _deployed(self, status: dict[str, Any], spec: Mapping[str, Any], generation: int) -> None:
-        told = {"spec": spec, "resource_metadata": {"metadata": {"generation": generation}}}
-        status["reconciliationStatus"] = {"state": "DEPLOYED", "lastReconciledSpec": json.dumps(told)}
+        self._told(status, spec, generation, "DEPLOYED")
         if self.version != "1.7":
             status["observedGeneration"] = generation
+
+    def _told(self, status: dict[str, Any], spec: Mapping[str, Any], generation: int, state: str) -> None:
+        told = {"spec": spec, "resource_metadata": {"metadata": {"generation": generation}}}
+        status["reconciliationStatus"] = {"state": state, "lastReconciledSpec": json.dumps(told)}
+
+
+def _as_before(spec: Mapping[str, Any], last: Mapping[str, Any]) -> bool:
+    """Whether a spec asks for nothing new."""
+    kept = [
+        each
+        | {
+            "job": {
+                key: value for key, value in each["job"].items() if key not in ("upgradeMode", "initialSavepointPath")
+            }
+        }
+        | {
+            "flinkConfiguration": {
+                key: value
+                for key, value in (each.get("flinkConfiguration") or {}).items()
+                if not key.startswith("kubernetes.operator.")
+            }
+        }
+        for each in (spec, last)
+    ]
+    return bool(kept[0] == kept[1])
 
 
 def _generation(reconciled: Mapping[str, Any]) -> int:

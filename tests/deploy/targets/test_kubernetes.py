@@ -6,52 +6,23 @@ import json
 from collections.abc import Iterator
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
-from kubernetes import client
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, Ledger, Options, RolledBack, deploy
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, RolledBack
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Start, Target
-from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
-from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
-from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS, Connect, TargetContract
-from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, FlinkJob, KubernetesStandIn, Lost, serving
+from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, Connect, TargetContract
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, connected, operator
+from tests.deploy.targets.kubernetes_stand_in import SECRET, KubernetesStandIn, Lost, serving
 from tests.nightly import mostly_nightly
-
-SESSION = {
-    "metadata": {"name": "session", "uid": "s", "generation": 1, "resourceVersion": "0"},
-    "spec": {"flinkVersion": "v2_0"},
-    "status": {"clusterInfo": {"flink-version": "2.3.0"}},
-}
-APPLICATION = """
-kind: FlinkDeployment
-spec:
-  image: flink:1.18
-  flinkVersion: v1_18
-  serviceAccount: flink
-  jobManager: {resource: {memory: 1g, cpu: 1}}
-  taskManager: {resource: {memory: 1g, cpu: 1}}
-  job:
-    jarURI: local:///opt/flink/usrlib/sql-runner.jar
-    entryClass: com.example.SqlRunner
-    args: ["--script", "{script}"]
-"""
-
-
-def connected(stand_in: KubernetesStandIn, manifest: Manifest, lookup: Lookup = no_connections) -> KubernetesTarget:
-    """A target of the stand-in."""
-    api_client = client.ApiClient(client.Configuration(host=stand_in.url))
-    return KubernetesTarget(KubernetesApi(api_client, "default"), manifest, lookup=lookup)
 
 
 class KubernetesContract(TargetContract):
@@ -61,8 +32,7 @@ class KubernetesContract(TargetContract):
 
     @pytest.fixture(params=mostly_nightly(["1.10", "1.7"]))
     def stand_in(self, request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
-        with serving(KubernetesStandIn(request.param)) as stand_in:
-            stand_in.objects["flinkdeployments", "session"] = SESSION
+        with operator(request.param) as stand_in:
             yield stand_in
 
     @pytest.fixture
@@ -98,53 +68,10 @@ class TestApplications(KubernetesContract):
     settings: ClassVar = {"manifest": APPLICATION}
 
 
-class Deployments:
-    """A deployment ``orders`` on the stand-in, and its ledger."""
-
-    def __init__(self, stand_in: KubernetesStandIn, folder: Path, settings: dict[str, str]) -> None:
-        self.stand_in = stand_in
-        self.ledger = Ledger(folder, "orders")
-        self.settings = settings
-
-    def target(self) -> KubernetesTarget:
-        """As another process opens it."""
-        return connected(self.stand_in, Manifest.of(self.settings, "connection 'flink'"), _secrets)
-
-    def deploy(self, script: str, **more: object) -> DeployedEntry:
-        """Deploy a script."""
-        head = self.ledger.head()
-        given = {
-            "checked_old_sha256": head.sha256 if head else None,
-            "owner": "run",
-            "options": Options(settle_seconds=0.0, submit_timeout=3.0, start_timeout=3.0),
-            **more,
-        }
-        job = JobSpec(script, SETTINGS, engine="flink", source="orders.sql")
-        with self.target() as target:
-            return deploy(target, self.ledger, job, **given)  # type: ignore[arg-type]
-
-    @property
-    def resource(self) -> dict[str, Any]:
-        """The resource as the server keeps it."""
-        (found,) = (each for (_, name), each in self.stand_in.objects.items() if name == "orders")
-        return found
-
-    @property
-    def runs(self) -> list[FlinkJob]:
-        """The jobs that run."""
-        return [job for job in self.stand_in.flink.jobs.values() if job.state == "RUNNING"]
-
-
-def _secrets(placeholder: AnyPlaceholder) -> str:
-    assert str(placeholder) == PLACEHOLDER
-    return SECRET
-
-
 @pytest.fixture(params=["1.7", "1.10"])
 def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
     """The API server with an operator of either line."""
-    with serving(KubernetesStandIn(request.param)) as stand_in:
-        stand_in.objects["flinkdeployments", "session"] = SESSION
+    with operator(request.param) as stand_in:
         yield stand_in
 
 
@@ -303,7 +230,7 @@ def test_what_gitops_owns_is_left_alone(orders: Deployments) -> None:
 
 def test_a_script_that_flink_refuses_is_rolled_back(orders: Deployments) -> None:
     """The operator would try it for ever: its error is the failure of the start."""
-    orders.stand_in.flink.refuses = "Object 'orders' not found"
+    orders.stand_in.flink.refuses[CHANGED] = "Object 'orders' not found"
     with pytest.raises(RolledBack, match="Object 'orders' not found"):
         orders.deploy(CHANGED, owner="second")
     (job,) = orders.runs
@@ -417,7 +344,7 @@ def test_a_manifest_that_cannot_be_used(settings: dict[str, str], says: str) -> 
 def test_a_script_is_read_back_as_it_was_written(placeholder: str) -> None:
     """Whatever lies around it in its argument."""
     manifest = Manifest.of({"manifest": APPLICATION.replace('"{script}"', f'"sql={placeholder};"')}, "the test")
-    spec = manifest.with_script("orders", SCRIPT, manifest.spec, secret=False)
+    spec = manifest.with_script("orders-sql-1", SCRIPT, manifest.spec, secret=False)
     assert manifest.script_of(spec["job"]["args"]) == SCRIPT
     assert manifest.script_of(["--other", "x"]) is None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 import httpx
@@ -43,6 +44,8 @@ def connect(access: Access) -> client.ApiClient:
     Raises:
         DeployError: Neither is there, or the connection cannot be used.
     """
+    # At DEBUG the client logs bodies, and the one of a Secret is what nobody may read.
+    logging.getLogger("kubernetes.client.rest").setLevel(logging.INFO)
     conn_id = (access.settings or {}).get("kubernetes_conn_id")
     try:
         if conn_id and access.hook is None:
@@ -106,29 +109,51 @@ class KubernetesApi:
         """Merge a patch into a resource. Raises Conflict: ``metadata.resourceVersion`` in it is not the present one."""
         return self._flink("patch", kind, name=name, body=patch, **_STRICT, **_dry(dry_run))
 
-    def delete(self, kind: str, name: str) -> None:
-        """Have a resource deleted; its operator has the last word on when it is gone."""
+    def delete(self, kind: str, name: str, read: Mapping[str, Any]) -> None:
+        """Have a resource deleted; its operator has the last word on when it is gone.
+
+        Args:
+            kind: Its kind.
+            name: Its name.
+            read: Its metadata as it was read.
+
+        Raises:
+            Conflict: It is not as it was read.
+        """
+        asread = client.V1Preconditions(uid=read["uid"], resource_version=read["resourceVersion"])
         try:
-            self._flink("delete", kind, name=name)
+            self._flink("delete", kind, name=name, body=client.V1DeleteOptions(preconditions=asread))
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 raise
 
-    def keep_script(self, name: str, files: Mapping[str, str], labels: Mapping[str, str], *, secret: bool) -> None:
-        """Keep files in a Secret or ConfigMap that never changes; one of this name is there already, or is made."""
-        metadata = {"name": name, "labels": dict(labels)}
-        try:
-            if secret:
-                data = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}
-                body = {"metadata": metadata, "immutable": True, "data": data}
-                self._call(self._core.create_namespaced_secret, self.namespace, body)
-            else:
-                body = {"metadata": metadata, "immutable": True, "data": dict(files)}
-                self._call(self._core.create_namespaced_config_map, self.namespace, body)
-        except Conflict:
-            pass
+    def keep(self, name: str, files: Mapping[str, str], labels: Mapping[str, str], *, secret: bool = False) -> str:
+        """Keep files in a ConfigMap or Secret that never changes, in the place of one that has this name already.
 
-    def kept_script(self, name: str, key: str) -> str | None:
+        Args:
+            name: Its name.
+            files: The text of each file by its key.
+            labels: Its labels.
+            secret: Whether it is a Secret.
+
+        Returns:
+            Names it for :meth:`drop`.
+        """
+        body: dict[str, Any] = {"metadata": {"name": name, "labels": dict(labels)}, "immutable": True}
+        if secret:
+            body["data"] = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}
+        else:
+            body["data"] = dict(files)
+        create = self._core.create_namespaced_secret if secret else self._core.create_namespaced_config_map
+        kept = f"{'secrets' if secret else 'configmaps'}/{name}"
+        try:
+            self._call(create, self.namespace, body)
+        except Conflict:
+            self.drop(kept)
+            self._call(create, self.namespace, body)
+        return kept
+
+    def kept(self, name: str, key: str) -> str | None:
         """A file of a ConfigMap; None where there is none."""
         try:
             found = self._call(self._core.read_namespaced_config_map, name, self.namespace)
@@ -139,21 +164,22 @@ class KubernetesApi:
         text = (found.data or {}).get(key)
         return None if text is None else str(text)
 
-    def drop_scripts(self, label: str, keep: str) -> None:
-        """Delete the Secrets and ConfigMaps of a ``label`` whose names do not stand in the text ``keep``."""
-        for found, drop in (
-            (self._core.list_namespaced_config_map, self._core.delete_namespaced_config_map),
-            (self._core.list_namespaced_secret, self._core.delete_namespaced_secret),
-        ):
-            for each in self._call(found, self.namespace, label_selector=label).items:
-                if each.metadata.name not in keep:
-                    self._call(drop, each.metadata.name, self.namespace)
+    def drop(self, kept: str) -> None:
+        """Delete what :meth:`keep` made; it may be gone already."""
+        plural, _, name = kept.partition("/")
+        secret = plural == "secrets"
+        delete = self._core.delete_namespaced_secret if secret else self._core.delete_namespaced_config_map
+        try:
+            self._call(delete, name, self.namespace)
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
 
     def service(self, name: str, port: str) -> Endpoint:
         """How a service is reached through the API server's proxy, so that this connection is enough."""
         settings = self._client.configuration
         url = f"{settings.host}/api/v1/namespaces/{self.namespace}/services/{name}:{port}/proxy"
-        token = settings.get_api_key_with_prefix("authorization")
+        token = _token(settings)
         verify: ssl.SSLContext | bool = bool(settings.verify_ssl)
         if settings.verify_ssl and (settings.ssl_ca_cert or settings.cert_file):
             verify = ssl.create_default_context(cafile=settings.ssl_ca_cert)
@@ -163,7 +189,9 @@ class KubernetesApi:
             verify = context
         return Endpoint(
             url,
+            # This one is for whatever hides secrets in messages; what is sent is the token as it is then.
             headers={"Authorization": token} if token else {},
+            auth=_Token(settings),
             verify=verify,
             timeout=_TIMEOUT_SECONDS,
             proxy=httpx.Proxy(settings.proxy) if settings.proxy else None,
@@ -186,6 +214,24 @@ class KubernetesApi:
             raise (Conflict if status == _CONFLICT else ApiError)(message, status, reason) from None
         except HTTPError as error:
             raise ApiError(f"the Kubernetes API at {self.place} does not answer ({type(error).__name__})") from None
+
+
+class _Token(httpx.Auth):
+    """The bearer token of each request as it is at that time: that of a cloud's login, or of a pod, is renewed."""
+
+    def __init__(self, settings: client.Configuration) -> None:
+        self._settings = settings
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """The request with the token."""
+        if token := _token(self._settings):
+            request.headers["Authorization"] = token
+        yield request
+
+
+def _token(settings: client.Configuration) -> str | None:
+    names = ("BearerToken", "authorization")  # from version 36 of the client on, and before
+    return next((str(found) for each in names if (found := settings.get_api_key_with_prefix(each))), None)
 
 
 def _dry(dry_run: bool) -> dict[str, str]:

@@ -14,7 +14,6 @@ import copy
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import yaml
@@ -110,15 +109,25 @@ class Manifest:
         found = re.fullmatch(r"v(\d+)_(\d+)", str(self.spec.get("flinkVersion", "")))
         return f"{found[1]}.{found[2]}" if found else None
 
-    def file_of(self, name: str, text: str) -> str:
-        """The name of the ConfigMap or Secret that keeps a script: another text has another one."""
-        return f"{name}-sql-{sha256(text.encode()).hexdigest()[:12]}"
+    @property
+    def needs_sql_driver(self) -> bool:
+        """Whether Flink's own ``SqlDriver`` runs the script, which Flink 1.x does not have."""
+        return (self.spec.get("job") or {}).get("entryClass") == DRIVER
 
-    def with_script(self, name: str, text: str, base: Mapping[str, Any], *, secret: bool) -> dict[str, Any]:
+    def differing(self, spec: Mapping[str, Any]) -> str:
+        """Which of what says the engine is another one in a resource than here, in words; empty where none is."""
+        found = [
+            f"{key} is {spec.get(key)!r} there and {self.spec[key]!r} in the manifest"
+            for key in ("image", "flinkVersion", "deploymentName")
+            if key in self.spec and spec.get(key) != self.spec[key]
+        ]
+        return ", ".join(found)
+
+    def with_script(self, file: str, text: str, base: Mapping[str, Any], *, secret: bool) -> dict[str, Any]:
         """A spec that runs a script.
 
         Args:
-            name: The resource.
+            file: The ConfigMap or Secret that keeps the script, where it is mounted.
             text: The script as Flink is to run it.
             base: The spec that it is put into: that of the manifest, or of the resource as it is.
             secret: Whether its file is kept in a Secret, not in a ConfigMap.
@@ -141,7 +150,7 @@ class Manifest:
             )
         spec["job"] = job
         if self.mounts:
-            spec["podTemplate"] = _mounting(spec.get("podTemplate") or {}, self.file_of(name, text), secret=secret)
+            spec["podTemplate"] = _mounting(spec.get("podTemplate") or {}, file, secret=secret)
         return spec
 
     def _filled(self, text: str) -> list[str]:

@@ -7,23 +7,32 @@ before 1.10 the savepoint of a stop is ``savepointInfo.lastSavepoint``, later ``
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, Snapshot
+from airflow_flinkcompat.deploy.errors import DeployRefused, condense
+from airflow_flinkcompat.deploy.target import TERMINAL, JobRef, Snapshot, same_snapshot
 
 PREFIX = "flinkcompat/"
 REQUEST = f"{PREFIX}request"
 """Label: the request of the start whose job the resource describes."""
-STARTED, STOPPED = f"{PREFIX}started", f"{PREFIX}stopped"
-"""Annotations, JSON: what the last start and the last stop wrote down."""
+STARTED, STOPPED, REFUSED = f"{PREFIX}started", f"{PREFIX}stopped", f"{PREFIX}refused"
+"""Annotations, JSON: what the last start and the last stop wrote down, and the start that was refused last."""
+FILES = f"{PREFIX}files"
+"""Annotation, JSON: the ConfigMaps and Secrets of its scripts, the latest first."""
 SUSPENDED, RUNNING = "suspended", "running"
 FALLBACK = "kubernetes.operator.job.upgrade.last-state-fallback.enabled"
 """The option by which a stop with savepoint may quietly become one without."""
+KEPT = {
+    FALLBACK: "false",
+    "kubernetes.operator.savepoint.cleanup.enabled": "false",
+    "kubernetes.operator.savepoint.dispose-on-delete": "false",
+}
+"""The operator's options by which no stop falls back, and no savepoint is deleted that the ledger may go back to."""
 _NO_PATH = "KUBERNETES_OPERATOR_LAST_STATE"
 # What changes without another job coming of it, and what only says how to stop or to begin.
 _INCIDENTAL = frozenset(
@@ -34,13 +43,31 @@ _INCIDENTAL = frozenset(
         "initialSavepointPath",
         "savepointTriggerNonce",
         "checkpointTriggerNonce",
+        "autoscalerResetNonce",
     }
 )
+# Options of the operator and the autoscaler: what they change, they change of the job that runs.
+_NOT_OF_THE_JOB = ("kubernetes.operator.", "job.autoscaler.")
+_PARALLELISM = "parallelism.default"
+_COMING_UP = frozenset({"", "RECONCILING", "INITIALIZING", "CREATED"})
+# What the operator says of a job that Flink or Kubernetes refused: trying it again, as the operator does, is in vain.
+_IN_VAIN = re.compile(
+    r"ProgramInvocationException|ValidationException|SqlParserException|TableException|CalciteContextException|"
+    r"Failed to rollback to checkpoint|Cannot map checkpoint|Could not execute application|"
+    r"DeploymentFailedException|exceeded quota|FailedCreate|ImagePullBackOff|ErrImagePull|CrashLoopBackOff"
+)
+_CUT_FRAME = re.compile(r"\n\s*at [^\n]*\Z")
 _GITOPS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "argocd.argoproj.io/instance": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
     "helm.toolkit.fluxcd.io/name": "Flux",
+}
+_CONTROLLERS = {
+    "argocd-controller": "Argo CD",
+    "argocd-application-controller": "Argo CD",
+    "kustomize-controller": "Flux",
+    "helm-controller": "Flux",
 }
 
 
@@ -93,10 +120,18 @@ class FlinkResource:
 
     @cached_property
     def digest(self) -> str:
-        """Of all in the spec that makes another job."""
-        spec = {key: value for key, value in self.spec.items() if key not in ("restartNonce",)}
+        """Of all in the spec that makes another job: neither what the operator reads for itself, nor what it scales."""
+        spec = {key: value for key, value in self.spec.items() if key != "restartNonce"}
         spec["job"] = {key: value for key, value in self.job.items() if key not in _INCIDENTAL}
-        spec["flinkConfiguration"] = {key: value for key, value in self.configuration.items() if key != FALLBACK}
+        spec["flinkConfiguration"] = {
+            key: value
+            for key, value in self.configuration.items()
+            if not key.startswith(_NOT_OF_THE_JOB)
+            and (key != _PARALLELISM or key in (self.note(STARTED).get("settings") or ()))
+        }
+        if "taskManager" in spec:
+            manager = spec["taskManager"] or {}
+            spec["taskManager"] = {key: value for key, value in manager.items() if key != "replicas"}
         return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
 
     def note(self, annotation: str) -> Mapping[str, Any]:
@@ -127,17 +162,51 @@ class FlinkResource:
         found = (self.metadata.get("labels") or {}).get(REQUEST)
         return None if found is None else str(found)
 
+    @property
+    def deleting(self) -> bool:
+        """Whether it is being deleted."""
+        return "deletionTimestamp" in self.metadata
+
+    @property
+    def session_job(self) -> bool:
+        """Whether its job runs on a cluster that outlives it."""
+        return "deploymentName" in self.spec
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """What makes such a resource once more."""
+        metadata = {key: dict(self.metadata.get(key) or {}) for key in ("labels", "annotations")}
+        kept = {key: self.document[key] for key in ("apiVersion", "kind") if key in self.document}
+        return {**kept, "metadata": {"name": self.name, **metadata}, "spec": dict(self.spec)}
+
     def require_ours(self) -> None:
-        """Raises DeployRefused: a GitOps controller would undo what is written here."""
+        """Raises DeployRefused: a GitOps controller, or the resource it is made of, would undo what is written here."""
+        kind = self.document.get("kind")
+        for each in self.metadata.get("ownerReferences") or ():
+            if each.get("controller"):
+                raise DeployRefused(
+                    f"{kind} {self.name} is made and changed by {each.get('kind')} {each.get('name')}, which would "
+                    "undo any change made here. Nothing was touched: deploy by a resource of its own"
+                )
         marks = {**(self.metadata.get("labels") or {}), **(self.metadata.get("annotations") or {})}
         owner = next((owner for mark, owner in _GITOPS.items() if mark in marks), None)
-        if owner is not None:
-            raise DeployRefused(
-                f"{self.document.get('kind')} {self.name} belongs to {owner}, which would undo any change made here. "
-                f"Nothing was touched. Take it out of {owner} (Argo CD: ignoreDifferences does not do, remove it from "
-                "the application; Flux: annotate it with kustomize.toolkit.fluxcd.io/reconcile: disabled and remove "
-                "its labels), or deploy by a pull request"
+        managers = [each.get("manager") for each in self.metadata.get("managedFields") or ()]
+        managing = next((each for each in managers if each in _CONTROLLERS), None)
+        if owner is None and managing is None:
+            return
+        clear = ""
+        if owner is None and managing is not None:
+            owner = _CONTROLLERS[managing]
+            clear = (
+                f" (metadata.managedFields name {managing}; after it was taken out: kubectl patch {kind} {self.name} "
+                """--type=merge -p '{"metadata":{"managedFields":[{}]}}')"""
             )
+        raise DeployRefused(
+            f"{kind} {self.name} belongs to {owner}, which would undo any change made here. "
+            f"Nothing was touched. Take it out of {owner} (Argo CD: ignoreDifferences does not do, remove it from "
+            "the application; Flux: annotate it with kustomize.toolkit.fluxcd.io/reconcile: disabled and remove "
+            f"its labels){clear}, or deploy by a pull request"
+        )
 
     # ------------------------------------------------------------------------------------------------ what became of it
     @property
@@ -167,33 +236,96 @@ class FlinkResource:
         found = self.status.get("error")
         return str(found) if found else None
 
+    @property
+    def error_digest(self) -> str | None:
+        """Tells one error from another."""
+        return sha256(self.error.encode()).hexdigest()[:12] if self.error else None
+
+    def why(self, redactor: Callable[[str], str]) -> str | None:
+        """What went wrong last, in one line; None: nothing did."""
+        return condense(_trace(self.error), redactor) if self.error else None
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether what went wrong goes wrong again, however often the operator tries."""
+        return self.error is not None and _IN_VAIN.search(self.error) is not None
+
+    @property
+    def _reconciliation(self) -> Mapping[str, Any]:
+        return self.status.get("reconciliationStatus") or {}
+
     @cached_property
+    def _last(self) -> Mapping[str, Any]:
+        """What the operator brought about last, or is about to; empty: nothing yet."""
+        try:
+            found = json.loads(self._reconciliation.get("lastReconciledSpec") or "{}")
+        except ValueError:
+            found = {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def last_job(self) -> Mapping[str, Any]:
+        """The job as the operator brought it about last; it says ``suspended`` until a submission was accepted."""
+        return (self._last.get("spec") or {}).get("job") or {}
+
+    @property
     def reconciled_generation(self) -> int:
         """The generation that the operator has brought about; 0: none yet."""
-        reconciled = (self.status.get("reconciliationStatus") or {}).get("lastReconciledSpec")
-        try:
-            metadata = json.loads(reconciled)["resource_metadata"]["metadata"] if reconciled else {}
-        except (ValueError, KeyError, TypeError):
-            metadata = {}
         observed = self.status.get("observedGeneration")
+        metadata = (self._last.get("resource_metadata") or {}).get("metadata") or {}
         return int(observed if observed is not None else metadata.get("generation", 0) or 0)
 
     @property
     def reconciled(self) -> bool:
         """Whether what is said of the job is said of this spec."""
-        state = (self.status.get("reconciliationStatus") or {}).get("state")
-        return self.reconciled_generation >= self.generation and state == "DEPLOYED"
+        return self.reconciled_generation >= self.generation and self._reconciliation.get("state") == "DEPLOYED"
+
+    @property
+    def unaccepted(self) -> bool:
+        """Whether no job of this spec was ever accepted, and none of a former one is left."""
+        return bool(not self.reconciled and self.last_job.get("state", SUSPENDED) == SUSPENDED)
 
     @property
     def ended(self) -> bool:
-        """Whether no job of it runs, and none will by this spec."""
+        """Whether no job of it runs, and none will by this spec, as far as the operator knows.
+
+        Where it is not ``reconciled`` its JobManager has to confirm that: from 1.10 on the operator cancels a session
+        job in the background, and never says of the spec that asked for it that it was brought about.
+        """
         if not self.job:
             return True
-        if not self.reconciled:
-            return False
         if self.wants_suspended:
-            return self.status.get("lifecycleState") in ("SUSPENDED", None) and self.job_state in (*TERMINAL, "")
-        return self.job_state in TERMINAL
+            return bool(self.last_job.get("state", SUSPENDED) == SUSPENDED)
+        return self.reconciled and self.job_state in TERMINAL
+
+    def goes_on_from(self, savepoint: Snapshot) -> bool:
+        """Whether the operator would start it from this savepoint, were it told to run.
+
+        It starts a suspended resource as that was suspended, whatever mode the spec asks for then.
+        """
+        last = self.last_job
+        return bool(
+            self.wants_suspended
+            and self.reconciled
+            and not self.deleting
+            and self.error is None
+            and (last.get("state"), last.get("upgradeMode")) == (SUSPENDED, "savepoint")
+            and same_snapshot(self.upgrade_savepoint, savepoint)
+        )
+
+    @property
+    def final_state(self) -> str:
+        """The state a job ended in that its JobManager does not know any more."""
+        if self.job_state in TERMINAL:
+            return self.job_state
+        return "FINISHED" if self.last_job.get("upgradeMode") == "savepoint" else "CANCELED"
+
+    @property
+    def coming_up(self) -> bool:
+        """Whether its JobManager may not answer yet: the operator saw neither that ready nor the job running."""
+        if self.session_job:
+            return self.job_state in _COMING_UP
+        return self.job_state in _COMING_UP or self.status.get("jobManagerDeploymentStatus") != "READY"
 
     @property
     def job_state(self) -> str:
@@ -207,3 +339,14 @@ class FlinkResource:
             return Snapshot(str(found)) if found != _NO_PATH else None
         last = (self.job_status.get("savepointInfo") or {}).get("lastSavepoint") or {}
         return Snapshot(str(last["location"])) if last.get("location") else None
+
+
+def _trace(error: str) -> str:
+    """An error of the operator as one stack trace: it is JSON, whose texts are cut off after some length."""
+    try:
+        found = json.loads(error)
+        parts = [found, *(found.get("throwableList") or ())]
+        told = [f"{part.get('type') or 'java.lang.Exception'}: {part.get('message') or ''}" for part in parts]
+    except (ValueError, AttributeError):
+        return error
+    return "\nCaused by: ".join(_CUT_FRAME.sub("", each) for each in told)

@@ -1,0 +1,131 @@
+"""What is written to the API server: whole resources, and patches of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare_job
+from airflow_flinkcompat.deploy.target import Snapshot, checkpoint_number, same_snapshot
+from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
+from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
+    FILES,
+    KEPT,
+    PREFIX,
+    REQUEST,
+    RUNNING,
+    STARTED,
+    STOPPED,
+    FlinkResource,
+)
+from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.secrets import placeholders
+
+DEPLOYMENT = f"{PREFIX}deployment"
+"""Label: the deployment that something belongs to."""
+
+
+def starting(
+    manifest: Manifest,
+    job: JobSpec,
+    text: str,
+    base: FlinkResource | None,
+    request_id: str,
+    savepoint: Snapshot | None,
+    files: Sequence[str],
+) -> dict[str, Any]:
+    """The whole resource as a start has it.
+
+    Args:
+        manifest: What it is made of where there is no ``base``.
+        job: The job.
+        text: Its script as Flink is to run it.
+        base: The resource that is there, or was.
+        request_id: The request of the start.
+        savepoint: The state it begins with; None: none.
+        files: Name the ConfigMaps and Secrets of its scripts, the latest first.
+
+    Returns:
+        The resource.
+
+    Raises:
+        ScriptRefused: The script is too large to travel so.
+    """
+    name = name_of(job)
+    given = base.spec if base is not None else manifest.spec
+    spec = manifest.with_script(file_of(name, request_id), text, given, secret=bool(placeholders(job.script)))
+    before = base.note(STARTED).get("settings") or () if base is not None else ()
+    configuration = spec.get("flinkConfiguration") or {}
+    others = {key: value for key, value in configuration.items() if key not in before}
+    spec["flinkConfiguration"] = {**others, **job.settings, **KEPT}
+    # A first deployment is without state where it names none; any other mode would stay there for the next edit.
+    spec["job"] |= {"state": RUNNING, "upgradeMode": "savepoint", "allowNonRestoredState": False}
+    spec["job"].pop("initialSavepointPath", None)
+    if savepoint is not None:
+        spec["job"]["initialSavepointPath"] = savepoint
+    started = {
+        "request": request_id,
+        "name": prepare_job(job).job_name or job.settings.get(JOB_NAME) or name,
+        "settings": sorted(job.settings),
+        "first": base is None,
+    }
+    notes = {STARTED: started, **({FILES: {"names": [*files]}} if files else {})}
+    if base is not None and (stopped := base.note(STOPPED)):
+        notes[STOPPED] = {**stopped, "savepoint": stopped.get("savepoint") or left_by(base)}
+    kept = base.template["metadata"] if base is not None else {"labels": {}, "annotations": {}}
+    metadata = {
+        "labels": {**kept["labels"], REQUEST: request_id, DEPLOYMENT: name},
+        "annotations": {**kept["annotations"], **{key: json.dumps(note) for key, note in notes.items()}},
+    }
+    return manifest.document(name, spec, metadata)
+
+
+def left_by(resource: FlinkResource) -> Snapshot | None:
+    """The savepoint that the last stop of a resource left; None where it left none, or a checkpoint in its place."""
+    note, found = resource.note(STOPPED), resource.upgrade_savepoint
+    lacking = not resource.ended or note.get("failed") or checkpoint_number(found) is not None
+    return None if lacking or same_snapshot(found, note.get("before")) else found
+
+
+def name_of(job: JobSpec) -> str:
+    """The resource of a job: named as its deployment is."""
+    return job.settings.get(JOB_NAME) or prepare_job(job).job_name or ""
+
+
+def next_of(name: str) -> str:
+    """The ConfigMap that holds what the next resource of a name is made of, while there is none."""
+    return f"{name}-flinkcompat-next"
+
+
+def file_of(name: str, request_id: str) -> str:
+    """What keeps the script of a start: it says nothing of the script, in which a secret may stand."""
+    return f"{name}-sql-{request_id[:12]}"
+
+
+def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch of the spec, with what is to be written down of it."""
+    annotations = {key: json.dumps(note) for key, note in notes.items()}
+    return {"metadata": {"annotations": annotations} if annotations else {}, "spec": spec}
+
+
+def note_digest(body: dict[str, Any], kept: FlinkResource) -> None:
+    """Write down by which spec the job is known that is to be started."""
+    annotations = body["metadata"]["annotations"]
+    annotations[STARTED] = json.dumps({**json.loads(annotations[STARTED]), "spec": kept.digest})
+
+
+def patch_of(document: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch (RFC 7386) that makes the spec that of ``body``, beside its labels and annotations."""
+    metadata = {key: body["metadata"][key] for key in ("labels", "annotations")}
+    return {"metadata": metadata, "spec": _merge_patch(document.get("spec") or {}, body["spec"])}
+
+
+def _merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        if key in old and old[key] == value:
+            continue
+        both = isinstance(value, Mapping) and isinstance(old.get(key), Mapping)
+        patch[key] = _merge_patch(old[key], value) if both else value
+    return patch
