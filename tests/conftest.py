@@ -77,10 +77,13 @@ REAL = {
     "backfill": "one Spark",
     "airflow": "one Airflow and one Flink",
     "deploy": "one Flink",
+    "local_kubernetes": "one Kubernetes and one Flink",
 }
 """Folders whose tests start or use real parts, and which of a run: those of one kind belong into one process."""
 
 
+STAND_INS = tuple(f"tests/deploy/targets/test_{name}" for name in ("aws", "kubernetes", "realtime_compute"))
+"""What uses real parts in a nightly run alone."""
 LONG = (
     "tests/sql/test_properties.py",
     "tests/state/test_from_plan.py",
@@ -98,6 +101,8 @@ LONG = (
 def _parts(file: str) -> str:
     """The real parts of a file's tests; of one that has none, the file itself."""
     found = next((parts for folder, parts in REAL.items() if folder in file.split("/")), file)
+    if file.startswith(STAND_INS) and not NIGHTLY:
+        return file
     path = Path(__file__).parents[1] / file
     compares = found == REAL["backfill"] and re.search(r"\bflink\b", path.read_text(encoding="utf-8"))
     return f"{found} beside one Flink" if compares else found

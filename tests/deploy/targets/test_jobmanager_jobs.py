@@ -72,6 +72,7 @@ INSERT INTO k SELECT a FROM s;
 def runs_as(answer: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> tuple[JobManagerTarget, Server]:
     there, server = target(
         **{
+            "GET /config": [ok(**{"flink-version": "2.3.0"})],
             "POST /jars/j/run": [ok(**answer)],
             "DELETE /jars/j": [ok()],
             "PATCH /jobs/r": [ok()],
