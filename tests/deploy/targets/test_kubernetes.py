@@ -247,6 +247,24 @@ def test_an_operator_that_does_nothing(orders: Deployments) -> None:
     assert orders.stand_in.flink.savepoints == ["file:/savepoints/savepoint-1"]
 
 
+def test_what_the_operator_fills_in_makes_no_other_job(orders: Deployments) -> None:
+    """It writes the resource once more, for its finalizer, with its own defaults of what nobody gave."""
+    orders.resource["spec"]["job"]["jarURI"] = ""
+    orders.deploy(CHANGED, owner="second")
+    assert len(orders.runs) == 1
+
+
+def test_a_job_says_its_parallelism(orders: Deployments) -> None:
+    """The operator takes none without: that of the settings, else one."""
+    assert orders.resource["spec"]["job"]["parallelism"] == 1
+    with orders.target() as target:
+        (running,) = target.running("orders")
+        target.cancel(running)
+        job = JobSpec(SCRIPT, {"pipeline.name": "orders", "parallelism.default": "3"}, source="orders.sql")
+        target.start(job, Start(), new_id())
+    assert orders.resource["spec"]["job"]["parallelism"] == 3
+
+
 def test_a_setting_that_is_gone_leaves_the_resource(orders: Deployments) -> None:
     """Those of others stay."""
     orders.resource["spec"]["flinkConfiguration"]["their.own"] = "1"

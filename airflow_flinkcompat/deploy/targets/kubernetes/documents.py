@@ -26,6 +26,12 @@ DEPLOYMENT = f"{PREFIX}deployment"
 """Label: the deployment that something belongs to."""
 
 
+def _parallelism(job: JobSpec) -> int:
+    """What the settings of a job say of its parallelism; 0: nothing that is a number."""
+    given = job.settings.get("parallelism.default", "").strip()
+    return int(given) if given.isdecimal() else 0
+
+
 def starting(
     manifest: Manifest,
     job: JobSpec,
@@ -61,6 +67,8 @@ def starting(
     spec["flinkConfiguration"] = {**others, **job.settings, **KEPT}
     # A first deployment is without state where it names none; any other mode would stay there for the next edit.
     spec["job"] |= {"state": RUNNING, "upgradeMode": "savepoint", "allowNonRestoredState": False}
+    # The operator takes no job without one (measured on 1.7.0), and lets it win over an option.
+    spec["job"]["parallelism"] = _parallelism(job) or spec["job"].get("parallelism") or 1
     spec["job"].pop("initialSavepointPath", None)
     if savepoint is not None:
         spec["job"]["initialSavepointPath"] = savepoint
