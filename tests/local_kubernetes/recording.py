@@ -391,7 +391,7 @@ def main(options: Sequence[str] | None = None) -> int:
     with as_file(runner_jar()) as jar:
         for kind in kinds:
             with tempfile.TemporaryDirectory(prefix="flinkcompat-kubernetes-") as work:
-                hidden = {work: "/work", str(jar): "/work/runner.jar"}
+                hidden = {work: "/recorded", str(jar): "/recorded/runner.jar"}
                 recorder = Recorder(RECORDED / f"operator-{flink_operator.VERSION}", hidden)
                 KINDS[kind](recorder, Path(work), flink_home, jar)
             print(write_results(recorder, kind, flink_operator.VERSION))

@@ -94,7 +94,7 @@ def test_only_a_resource_suspended_with_a_savepoint_goes_on_from_it() -> None:
     assert suspended.goes_on_from(savepoint)
     assert cancelled.upgrade_savepoint == savepoint
     assert not cancelled.goes_on_from(savepoint)
-    assert not suspended.goes_on_from(Snapshot("file:/work/flink/savepoints/another"))
+    assert not suspended.goes_on_from(Snapshot("file:/recorded/flink/savepoints/another"))
 
 
 def test_an_error_of_a_real_operator_is_one_readable_line() -> None:
