@@ -238,8 +238,7 @@ class FlinkHook(BaseHook):
                 )
         except Exception as error:  # the UI shows the text; whatever goes wrong belongs there
             return False, mask_secrets(str(error))
-        engine = "Flink" if found.engine == "flink" else found.engine.upper()
-        runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, {engine}"
+        runs = "SQL Gateway" if self.target_name == DEFAULT else f"target {self.target_name}, engine {found.engine}"
         known = "" if jobs is None else f"; it knows {len(jobs)} job{'' if len(jobs) == 1 else 's'}"
         return True, f"{runs} {found.version}{known}"
 

@@ -169,7 +169,7 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         extra = json.dumps({"target": "jobmanager", "jobmanager_url": server.url})
         found = hook(monkeypatch, extra=extra)
         assert found.engine() == ("flink", "2.3.0")
-        assert found.test_connection() == (True, "target jobmanager, Flink 2.3.0; it knows 0 jobs")
+        assert found.test_connection() == (True, "target jobmanager, engine flink 2.3.0; it knows 0 jobs")
         with found.rehearsal_cluster() as cluster, pytest.raises(DeployRefused, match=f"JobManager at {server.url}:"):
             _ = cluster.restore_test_target
         assert cluster.location.addresses == {"jobmanager": server.url}

@@ -44,7 +44,7 @@ def hook(monkeypatch: pytest.MonkeyPatch, url: str, borrowed: Any = None, **fiel
 def test_login_and_password_are_its_access_key(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = hook(monkeypatch, url, login=KEY_ID, password=KEY_SECRET)
     assert found.engine() == ("vvr", "8.0.11")
-    assert found.test_connection() == (True, "target realtime-compute, VVR 8.0.11")
+    assert found.test_connection() == (True, "target realtime-compute, engine vvr 8.0.11")
     # The operators open a connection of any type so.
     assert FlinkHook("vvr").target_name == "realtime-compute"
 
