@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, prepare_job
 from airflow_flinkcompat.deploy.target import (
+    TERMINAL,
     JobRef,
     Operation,
     Snapshot,
@@ -304,8 +305,26 @@ class KubernetesTarget(KubernetesJobs):
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
             return True
 
-        self._written(current, delete)
-        self._await_gone(current)
+        seen = self._observed(current)
+        self._written(seen, delete)
+        self._await_gone(seen)
+
+    def _observed(self, current: FlinkResource) -> FlinkResource:
+        """A resource whose session job has ended once the operator knows that. Raises Overdue.
+
+        Else it would cancel that job for ever and never let the resource go (measured on 1.7.0). It looks when it is
+        asked for something: a suspension, of which nothing comes any more.
+        """
+        if not current.session_job or current.ended or current.unaccepted or not self._over(current):
+            return current
+        spec = {"job": {"state": SUSPENDED, "upgradeMode": "savepoint"}}
+        self._patched(current, lambda _: asking(spec, {}))
+        seen = poll(
+            lambda: self._find(current.name),
+            lambda seen: seen is not None and seen.job_state not in TERMINAL,
+            timeout=_END_SECONDS,
+        )
+        return seen or current
 
     def _await_gone(self, current: FlinkResource) -> None:
         """Wait for the end of a resource, and for its JobManager's word that no job of it is left. Raises Overdue."""
