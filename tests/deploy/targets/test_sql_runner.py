@@ -45,6 +45,7 @@ def test_the_jar_names_its_class() -> None:
         assert f"{ENTRY_CLASS.replace('.', '/')}.class" in jar.namelist()
 
 
+@pytest.mark.nightly  # a JDK is needed, of which `make test` has the runtime alone
 @pytest.mark.slow
 def test_the_jar_is_made_of_its_source(tmp_path: Path) -> None:
     javac = shutil.which("javac")
