@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,21 @@ def endpoint_from_environment(url: str, *, jobmanager: bool = False) -> Endpoint
     def variable(key: str) -> str:
         return f"{VARIABLE}{key.upper()}"
 
-    given = {key: os.environ.get(variable(key)) for key in (*KEYS, *(f"{JOBMANAGER}{key}" for key in KEYS))}
+    given = settings_from_environment((*KEYS, *(f"{JOBMANAGER}{key}" for key in KEYS)))
     return endpoint(url, given, "the environment", jobmanager=jobmanager, spell=variable)
+
+
+def settings_from_environment(keys: Iterable[str], prefix: str = VARIABLE) -> dict[str, str | None]:
+    """What the environment says in place of a connection.
+
+    Args:
+        keys: As a connection has them.
+        prefix: Of the variables, whose names go on with a key in capitals.
+
+    Returns:
+        The value of each key; None where its variable is not set.
+    """
+    return {key: os.environ.get(f"{prefix}{key.upper()}") for key in keys}
 
 
 @dataclass(frozen=True)

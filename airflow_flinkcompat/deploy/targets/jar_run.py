@@ -24,10 +24,9 @@ from airflow_flinkcompat.deploy.flink.statements import prepare_job
 from airflow_flinkcompat.deploy.target import EngineInfo, JobRef, JobStatus, Operation, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
-from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements, runner_jar
+from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_script, runner_jar
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup
-from airflow_flinkcompat.sql import parse_script
 
 _DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 _REFUSED = 400
@@ -102,8 +101,7 @@ class JobManagerTarget(JobManagerJobs):
         """What runs a script, and how that is given it."""
         if self._has_driver:
             return {"entryClass": _DRIVER, "programArgsList": ["--script", script]}
-        statements = encode_statements(each.text for each in parse_script(script, "<script>").statements)
-        return {"entryClass": ENTRY_CLASS, "programArgsList": ["--statements", statements]}
+        return {"entryClass": ENTRY_CLASS, "programArgsList": ["--statements", encode_script(script)]}
 
     def _require_own(self, job: JobSpec, started: str | None, wanted: JobRef) -> None:
         """Raises SubmissionUnknown where no job was named, and TargetError where another one was, which is ended."""

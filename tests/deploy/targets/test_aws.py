@@ -447,7 +447,6 @@ def test_a_command_takes_its_settings_of_the_environment(account: Account, monke
 def test_airflows_connection_opens_it_and_the_providers_waiter_follows_a_stop(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("airflow.providers.amazon")
     from airflow.providers.amazon.aws.hooks.base_aws import AwsGenericHook
     from airflow.sdk import BaseHook
 

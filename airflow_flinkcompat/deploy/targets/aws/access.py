@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from botocore.exceptions import NoRegionError  # type: ignore[import-untyped]
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.access import settings_from_environment
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.aws.service import ManagedFlink
 
@@ -31,7 +31,7 @@ def settings_of(access: Access) -> Mapping[str, Any]:
     """The settings of a connection, else those of the environment (``FLINKCOMPAT_AWS_REGION_NAME``, say)."""
     if access.settings is not None:
         return access.settings
-    return {key: os.environ.get(f"{_VARIABLE}{key.upper()}") for key in _SETTINGS}
+    return settings_from_environment(_SETTINGS, _VARIABLE)
 
 
 def runtime_of(settings: Mapping[str, Any]) -> str:

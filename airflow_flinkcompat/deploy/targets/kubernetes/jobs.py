@@ -81,7 +81,10 @@ class KubernetesJobs(Closing):
             if found is None:
                 raise TargetError(f"{self} has no FlinkDeployment {cluster!r}, which is to run the jobs")
             said = ((found.get("status") or {}).get("clusterInfo") or {}).get("flink-version")
-            return EngineInfo("flink", str(said) if said else self._jobmanager(str(cluster)).version())
+            if said:
+                return EngineInfo("flink", str(said))
+            with self._jobmanager(str(cluster)) as jobmanager:
+                return EngineInfo("flink", jobmanager.version())
         if self._manifest.flink_version is None:
             raise TargetError("the manifest names no flinkVersion: write the one of its image, v2_0 say")
         return EngineInfo("flink", self._manifest.flink_version)

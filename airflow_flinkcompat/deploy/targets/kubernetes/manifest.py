@@ -22,8 +22,7 @@ from upath import UPath
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.targets.kubernetes.api import API_VERSION, PLURALS
-from airflow_flinkcompat.deploy.targets.runner import encode_statements
-from airflow_flinkcompat.sql import parse_script
+from airflow_flinkcompat.deploy.targets.runner import encode_script
 
 DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
@@ -157,7 +156,7 @@ class Manifest:
         values = {
             "{script}": lambda: text,
             "{script_base64}": lambda: base64.b64encode(text.encode()).decode(),
-            "{statements}": lambda: statements_of(text),
+            "{statements}": lambda: encode_script(text),
             "{script_uri}": lambda: f"file://{_MOUNT}/{SCRIPT_FILE}",
             "{statements_uri}": lambda: f"file://{_MOUNT}/{_STATEMENTS_FILE}",
         }
@@ -169,7 +168,7 @@ class Manifest:
 
     def files(self, text: str) -> dict[str, str]:
         """What is mounted of a script: itself, and its statements for the runner of this package."""
-        return {SCRIPT_FILE: text, _STATEMENTS_FILE: statements_of(text)}
+        return {SCRIPT_FILE: text, _STATEMENTS_FILE: encode_script(text)}
 
     def script_of(self, args: Iterable[str]) -> str | None:
         """The script that arguments hold; None where they are others than the manifest's, or hold none."""
@@ -198,11 +197,6 @@ class Manifest:
         for key in ("labels", "annotations"):
             merged[key] = {**(self.metadata.get(key) or {}), **(metadata.get(key) or {})}
         return {"apiVersion": API_VERSION, "kind": self.kind, "metadata": merged, "spec": dict(spec)}
-
-
-def statements_of(script: str) -> str:
-    """The statements of a script as the runner of this package takes them."""
-    return encode_statements(each.text for each in parse_script(script, "<script>").statements)
 
 
 def _placeholder_of(arg: str) -> str | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from functools import partial
 from typing import Any, Self
 
 from airflow_flinkcompat.deploy.errors import DeployRefused, StopFailed, SubmissionUnknown, TargetError
-from airflow_flinkcompat.deploy.flink.access import VARIABLE, endpoint, endpoint_from_environment
+from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment, settings_from_environment
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, prepare_job
@@ -97,7 +96,7 @@ class KubernetesTarget(KubernetesJobs):
         """
         settings = access.settings
         if settings is None:
-            settings = {key: os.environ.get(f"{VARIABLE}{key.upper()}") for key in _SETTINGS}
+            settings = settings_from_environment(_SETTINGS)
         namespace = str(settings.get("namespace") or "default")
         manifest = Manifest.of(settings, access.place)
         direct = str(settings.get("jobmanager_url") or "")

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.access import VARIABLE, settings_from_environment
 from airflow_flinkcompat.deploy.flink.rest import ApiError
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.secrets import Placeholder
 
-_VARIABLE = "FLINKCOMPAT_"
 _KEYS = (
     "endpoint",
     "region",
@@ -119,7 +119,7 @@ def version_of(engine_version: str, place: str) -> str:
 
 
 def _from_environment() -> Mapping[str, Any]:
-    found = {key: os.environ.get(f"{_VARIABLE}{key.upper()}") for key in _KEYS}
+    found = settings_from_environment(_KEYS)
     return {**found, **{key: found[key] or os.environ.get(name) for key, name in _CREDENTIALS.items()}}
 
 
@@ -133,7 +133,7 @@ class _Reader:
 
     def named(self, key: str) -> str:
         """How a key reads where it is set."""
-        return f"{_VARIABLE}{key.upper()}" if self.access.settings is None else key
+        return f"{VARIABLE}{key.upper()}" if self.access.settings is None else key
 
     def required(self, key: str, what: str) -> str:
         found = self.text(key)

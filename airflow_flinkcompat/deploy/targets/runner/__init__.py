@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-__all__ = ["ENTRY_CLASS", "encode_statements", "runner_jar"]
+from airflow_flinkcompat.sql import parse_script
+
+__all__ = ["ENTRY_CLASS", "encode_script", "encode_statements", "runner_jar"]
 
 ENTRY_CLASS = "flinkcompat.SqlRunner"
 """The class whose ``main`` takes ``--statements LIST`` or ``--scriptUri URI``; the jar's manifest names it too."""
@@ -42,3 +44,19 @@ def encode_statements(statements: Iterable[str]) -> str:
     if not encoded:
         raise ValueError("a script without a statement runs nothing: give at least its INSERT")
     return ",".join(encoded)
+
+
+def encode_script(script: str) -> str:
+    """A script as the runner takes it.
+
+    Args:
+        script: Its text, with no placeholder left.
+
+    Returns:
+        Its statements, as :func:`encode_statements` gives them.
+
+    Raises:
+        ScriptError: It cannot be read.
+        ValueError: There is no statement.
+    """
+    return encode_statements(each.text for each in parse_script(script, "<script>").statements)
