@@ -92,7 +92,16 @@ class AirflowClient:
 
     def end_run(self, dag_id: str, run_id: str) -> None:
         """Mark a run failed, whatever it is doing."""
-        self._request("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
+        path = f"/dags/{dag_id}/dagRuns/{run_id}"
+
+        def probe() -> bool:
+            response = self._send("PATCH", path, json={"state": "failed"})
+            if response.status_code in _TRANSIENT:  # SQLite was locked by the scheduler: said twice it is the same
+                return False
+            _answer("PATCH", path, response)
+            return True
+
+        self._until(probe, 60, f"run {run_id} of {dag_id} to be marked failed")
 
     def wait_for_run(self, dag_id: str, run_id: str, *, timeout: float = 180) -> str:
         """The state the run ended in: ``success`` or ``failed``."""
