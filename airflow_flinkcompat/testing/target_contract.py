@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed, SnapshotGone
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StoppedEntry
@@ -260,11 +260,22 @@ class TargetContract:
         if isinstance(target, JobHistories):
             assert isinstance(target.job_history(job), JobHistory)
             assert target.ever_ran(job) is not False
-        if isinstance(target, SavepointStore):
-            savepoint = self.stopped(target, job)
-            assert target.location(savepoint)
-            assert same_snapshot(target.final_savepoint(job), savepoint)
-            target.dispose(savepoint)
+
+    def test_a_savepoint_is_found_and_deleted(self, target: Target, connect: Connect, name: str) -> None:
+        """On a target of ``SavepointStore``: by whoever opens it, and while the job that began with it runs."""
+        if not isinstance(target, SavepointStore):
+            return
+        job = self.started(target, name)
+        assert target.final_savepoint(job) is None, "it has not ended"
+        savepoint = self.stopped(target, job)
+        assert same_snapshot(target.savepoint_at(target.location(savepoint)), savepoint)
+        again = connect()
+        assert isinstance(again, SavepointStore)
+        assert same_snapshot(again.final_savepoint(job), savepoint)
+        self.started(target, name, Start(savepoint))
+        again.dispose(savepoint)
+        with pytest.raises(SnapshotGone):
+            again.dispose(savepoint)
 
     def test_a_savepoint_asked_for_twice_is_one_and_the_job_goes_on(
         self, target: Target, connect: Connect, name: str

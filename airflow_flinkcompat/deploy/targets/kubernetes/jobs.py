@@ -6,6 +6,7 @@ there after its job is, and goes with it. So neither is asked alone.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
+from airflow_flinkcompat.deploy.targets.kubernetes.documents import NEXT_FILE, next_of
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest, mounted_file
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import REFUSED, STOPPED, FlinkResource
 from airflow_flinkcompat.model import JobSpec
@@ -229,6 +231,11 @@ class KubernetesJobs(Closing):
         found = self._api.find(self._manifest.kind, name)
         return None if found is None else FlinkResource(found)
 
+    def _kept(self, name: str) -> FlinkResource | None:
+        """What the next resource of a name is to be made of, where the former one was deleted."""
+        text = self._api.kept(next_of(name), NEXT_FILE)
+        return None if text is None else FlinkResource(json.loads(text))
+
     def _of(self, job: JobRef) -> FlinkResource | None:
         """The resource that describes this very job; a name without a request is whatever job that resource has now."""
         found = self._find(resource_of(job))
@@ -238,7 +245,10 @@ class KubernetesJobs(Closing):
         return JobManager(self._endpoint(cluster))
 
     def _jobs_of(self, resource: FlinkResource) -> JobManagerJobs:
-        cluster = str(resource.spec.get("deploymentName") or resource.name)
+        return self._jobs_at(str(resource.spec.get("deploymentName") or resource.name))
+
+    def _jobs_at(self, cluster: str) -> JobManagerJobs:
+        """The jobs of a cluster, by the name of its ``FlinkDeployment``."""
         if cluster not in self._jobmanagers:
             client = self._jobmanager(cluster)
             self._runner.add_client(client)

@@ -37,6 +37,7 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import Conflict, KubernetesApi, connect
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     DEPLOYMENT,
+    NEXT_FILE,
     asking,
     file_of,
     left_by,
@@ -46,7 +47,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     patch_of,
     starting,
 )
-from airflow_flinkcompat.deploy.targets.kubernetes.jobs import KubernetesJobs, resource_of
+from airflow_flinkcompat.deploy.targets.kubernetes.jobs import resource_of
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, require_name
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FILES,
@@ -59,6 +60,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     SUSPENDED,
     FlinkResource,
 )
+from airflow_flinkcompat.deploy.targets.kubernetes.savepoints import KubernetesSavepoints
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import placeholders
 
@@ -68,14 +70,13 @@ _ATTEMPTS = 5
 _END_SECONDS = 120.0
 # An error that stood there when a stop was asked for is one of that stop when the operator keeps saying it.
 _STALE_SECONDS = 60.0
-_NEXT_FILE = "resource.json"
 _NOT_PLANNED = (
     "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
     "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
 )
 
 
-class KubernetesTarget(KubernetesJobs):
+class KubernetesTarget(KubernetesSavepoints):
     """Custom resources of one kind in one namespace, as a target."""
 
     @classmethod
@@ -208,6 +209,8 @@ class KubernetesTarget(KubernetesJobs):
             found = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
             return replace(operation, job=JobRef(f"{_name(found[0])}/{operation.request_id}") if found else None)
         assert operation.job is not None
+        if operation.verb is Verb.SAVEPOINT:
+            return self._taken(operation)
         return replace(operation, snapshot=self._left(operation.job, operation.request_id))
 
     def _left(self, job: JobRef, request_id: str) -> Snapshot | None:
@@ -298,7 +301,7 @@ class KubernetesTarget(KubernetesJobs):
         """
         if following is not None:
             text = json.dumps(following)
-            self._api.keep(next_of(current.name), {_NEXT_FILE: text}, {DEPLOYMENT: current.name})
+            self._api.keep(next_of(current.name), {NEXT_FILE: text}, {DEPLOYMENT: current.name})
 
         def delete(seen: FlinkResource) -> bool:
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
@@ -339,11 +342,6 @@ class KubernetesTarget(KubernetesJobs):
         for each in filter(None, flink_jobs) if current.session_job else ():
             jobs, id_ = self._jobs_of(current), JobRef(each)
             poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
-
-    def _kept(self, name: str) -> FlinkResource | None:
-        """What the next resource of a name is to be made of, where the former one was deleted."""
-        text = self._api.kept(next_of(name), _NEXT_FILE)
-        return None if text is None else FlinkResource(json.loads(text))
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
         """Write a patch to the spec that was read.
