@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -214,7 +215,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             patience=self.patience if self.deferrable else None,
         )
         try:
-            with self.hook.get_conn() as target:
+            with self.hook.get_conn() as target, ExitStack() as opened:
                 return deploy(
                     target,
                     ledger,
@@ -227,7 +228,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     owner=run_name(context),
                     hand_over=hand_over,
                     offsets=self.source_offsets,
-                    migration=self._migration(target, ledger, side, summary),
+                    migration=self._migration(target, ledger, side, summary, opened),
                     options=options,
                     resumed=Wait.from_dict(wait) if wait else None,
                     # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.
@@ -240,8 +241,13 @@ class FlinkSqlDeployOperator(ScriptOperator):
             record_failure(context, ledger, side, str(error))
             raise
 
-    def _migration(self, target: Target, ledger: Ledger, side: Side, summary: Summary) -> StateMigration | None:
-        """What rewrites the savepoint before the start, for an operator that has it rewritten."""
+    def _migration(
+        self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
+    ) -> StateMigration | None:
+        """What rewrites the savepoint before the start, for an operator that has it rewritten.
+
+        ``opened`` closes what that opens.
+        """
         return None
 
     def on_kill(self) -> None:

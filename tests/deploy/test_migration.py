@@ -40,7 +40,9 @@ def of(
         for case, side in ((old, "old"), (ADDED, "new"))
     )
     target = SimpleNamespace(describe=lambda _: None, slots=lambda: SimpleNamespace(free=4, total=4))
-    cluster: Any = SimpleNamespace(target=target, restore_test_target=target, location=TargetLocation())
+    cluster: Any = SimpleNamespace(
+        target=target, restore_test_target=target, location=TargetLocation(), temporary=False
+    )
     said: list[str] = []
     made = SavepointMigration(*sides, cluster, None, at_least=at_least, plan_dir=None, rehearsed=False, log=said.append)
     return made, said

@@ -30,6 +30,7 @@ from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.ledger.store import this_process
 from airflow_flinkcompat.deploy.redeploy import retention
+from airflow_flinkcompat.deploy.redeploy.migrating import prepare
 from airflow_flinkcompat.deploy.redeploy.read_back import check_read_back
 from airflow_flinkcompat.deploy.redeploy.recovery import (
     anything_runs,
@@ -178,7 +179,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     require_savepoint(startup_offsets, head, stopped)
     check_strangers(run, progress, taken_up)
     if run.migration is not None and stopped is None and run.resumed is None:
-        run.migration.prepare()
+        prepare(run, run.migration)
     if run.resumed is None:  # whoever else holds this run's name goes no further
         run.append(claim)
     if head is not None and stopped is None:

@@ -60,7 +60,8 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         current = self._find(name)
         told = current or self._kept(name)
         if told is not None and (note := told.note(STOPPED)).get("job") == job:
-            if found := note.get("savepoint") or (left_by(told) if told is current else None):
+            found = note.get("savepoint") or (left_by(told) if told is current else None)
+            if found is not None:
                 return Snapshot(str(found))
         flink_job = self._flink_job(job, current)
         if current is None or flink_job is None or not current.session_job:
@@ -89,12 +90,15 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
         return self._jobs_of(max(ready, key=shared))
 
     def cluster_options(self) -> Mapping[str, str]:
-        """Flink's options in the manifest, over those of the session cluster's ``FlinkDeployment``."""
+        """Flink's options in the manifest, over those of the session cluster's ``FlinkDeployment``.
+
+        The parallelism of a resource wins over an option.
+        """
         cluster = self._manifest.spec.get("deploymentName")
         found = self._api.find("FlinkDeployment", str(cluster)) if cluster is not None else None
         options = {
             **((found or {}).get("spec", {}).get("flinkConfiguration") or {}),
             **(self._manifest.spec.get("flinkConfiguration") or {}),
+            "parallelism.default": (self._manifest.spec.get("job") or {}).get("parallelism") or 1,
         }
         return {key: _MASKED if is_secret_key(key) else str(value) for key, value in options.items()}
-
