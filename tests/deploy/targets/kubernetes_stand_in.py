@@ -97,6 +97,7 @@ class Flink:
 
     jobs: dict[str, FlinkJob] = field(default_factory=dict)
     savepoints: list[str] = field(default_factory=list)
+    numbered: int = 0
     misfits: set[str] = field(default_factory=set)
     refuses: dict[str, str] = field(default_factory=dict)
     no_savepoints: str = ""
@@ -133,7 +134,8 @@ class Flink:
         """Take a savepoint and end the job. Raises DeployError."""
         if self.no_savepoints:
             raise DeployError(self.no_savepoints)
-        self.savepoints.append(f"file:/savepoints/savepoint-{len(self.savepoints) + 1}")
+        self.numbered = max(self.numbered, len(self.savepoints)) + 1  # none has the name of one that was deleted
+        self.savepoints.append(f"file:/savepoints/savepoint-{self.numbered}")
         job.state = "FINISHED"
         job.savepoint = {"external_path": self.savepoints[-1], "checkpoint_type": "SYNC_SAVEPOINT"}
         return self.savepoints[-1]
