@@ -33,6 +33,7 @@ from tests.deploy.redeploy.test_migrating_flink import (
     OLD,
     OPTIONS,
     after_minute_1,
+    damage,
 )
 from tests.local_kubernetes.cluster import NAMESPACE, LocalKube
 from tests.local_kubernetes.test_target import MANIFEST, operated  # noqa: F401
@@ -138,15 +139,7 @@ def test_a_savepoint_that_was_damaged_brings_the_former_job_back(
     files.arrive("1.csv", FIRST)
     deployed(target, ledger, script(files, **OLD))
     wait_for(lambda: files.rows() == [MINUTE_0], "minute 0 is written")
-    write = SavepointMigration.write
-
-    def damaged(self: SavepointMigration, savepoint: str, folder: str) -> Any:
-        found = write(self, savepoint, folder)
-        metadata = Path(folder.removeprefix("file:")) / "_metadata"
-        metadata.write_bytes(metadata.read_bytes()[:-40])
-        return found
-
-    monkeypatch.setattr(SavepointMigration, "write", damaged)
+    damage(monkeypatch)
     with pytest.raises(RolledBack, match="Rolled back: the script of entry 4 runs again"):
         migrated(target, ledger, script(files, **NEW), gateway, MigrationExtent.WHOLE)
     head = ledger.head()

@@ -77,6 +77,19 @@ def migrated(
     )
 
 
+def damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off the end of every savepoint that is rewritten from now on."""
+    write = SavepointMigration.write
+
+    def damaged(self: SavepointMigration, savepoint: str, folder: str) -> Any:
+        found = write(self, savepoint, folder)
+        metadata = Path(folder.removeprefix("file:")) / "_metadata"
+        metadata.write_bytes(metadata.read_bytes()[:-40])
+        return found
+
+    monkeypatch.setattr(SavepointMigration, "write", damaged)
+
+
 def test_metrics_change_places_and_the_open_window_keeps_both(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
@@ -126,15 +139,7 @@ def test_a_savepoint_that_was_damaged_brings_the_former_job_back(
 ) -> None:
     """The rewritten savepoint loses a file before the rehearsal: Flink refuses it, and nothing is lost."""
     first(target, ledger, files)
-    write = SavepointMigration.write
-
-    def damaged(self: SavepointMigration, savepoint: str, folder: str) -> Any:
-        found = write(self, savepoint, folder)
-        metadata = Path(folder.removeprefix("file:")) / "_metadata"
-        metadata.write_bytes(metadata.read_bytes()[:-40])
-        return found
-
-    monkeypatch.setattr(SavepointMigration, "write", damaged)
+    damage(monkeypatch)
     with pytest.raises(RolledBack, match="Rolled back: the script of entry 4 runs again"):
         migrated(local_flink, target, ledger, script(files, **NEW))
     assert after_minute_1(files) == [MINUTE_1_OLD, MINUTE_0]

@@ -68,22 +68,6 @@ class TestApplications(KubernetesContract):
     settings: ClassVar = {"manifest": APPLICATION}
 
 
-@pytest.fixture(params=["1.7", "1.10"])
-def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
-    """The API server with an operator of either line."""
-    with operator(request.param) as stand_in:
-        yield stand_in
-
-
-@pytest.fixture
-def orders(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
-    """A session job that runs the first script."""
-    found = Deployments(stand_in, tmp_path, {"session_cluster": "session"})
-    found.deploy(SCRIPT)
-    stand_in.calls.clear()
-    return found
-
-
 def test_a_redeploy_is_two_patches(orders: Deployments) -> None:
     """Suspended with a savepoint, without falling back to less; then started from that very savepoint."""
     entry = orders.deploy(CHANGED, owner="second")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,8 @@ from airflow_flinkcompat.deploy.errors import SavepointFailed, TargetError
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, SESSION, Deployments, operator
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, SESSION, Deployments
 from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn
-
-
-@pytest.fixture(params=["1.7", "1.10"])
-def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
-    """The API server with an operator of either line."""
-    with operator(request.param) as stand_in:
-        yield stand_in
-
-
-@pytest.fixture
-def orders(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
-    """A session job that runs the first script."""
-    found = Deployments(stand_in, tmp_path, {"session_cluster": "session"})
-    found.deploy(SCRIPT)
-    stand_in.calls.clear()
-    return found
 
 
 class Rewriting:

@@ -24,8 +24,6 @@ from airflow_flinkcompat.secrets import placeholders
 
 DEPLOYMENT = f"{PREFIX}deployment"
 """Label: the deployment that something belongs to."""
-NEXT_FILE = "resource.json"
-"""The key under which a ConfigMap holds what the next resource is made of."""
 
 
 def _parallelism(job: JobSpec) -> int:

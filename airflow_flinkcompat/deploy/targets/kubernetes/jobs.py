@@ -6,7 +6,6 @@ there after its job is, and goes with it. So neither is asked alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -28,7 +27,6 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
-from airflow_flinkcompat.deploy.targets.kubernetes.documents import NEXT_FILE, next_of
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest, mounted_file
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import REFUSED, STOPPED, FlinkResource
 from airflow_flinkcompat.model import JobSpec
@@ -230,11 +228,6 @@ class KubernetesJobs(Closing):
     def _find(self, name: str) -> FlinkResource | None:
         found = self._api.find(self._manifest.kind, name)
         return None if found is None else FlinkResource(found)
-
-    def _kept(self, name: str) -> FlinkResource | None:
-        """What the next resource of a name is to be made of, where the former one was deleted."""
-        text = self._api.kept(next_of(name), NEXT_FILE)
-        return None if text is None else FlinkResource(json.loads(text))
 
     def _of(self, job: JobRef) -> FlinkResource | None:
         """The resource that describes this very job; a name without a request is whatever job that resource has now."""

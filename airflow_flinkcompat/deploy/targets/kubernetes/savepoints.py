@@ -56,17 +56,15 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
         """What the stop wrote down of it; of a stop by others, what the JobManager of a session cluster remembers."""
-        name = resource_of(job)
-        current = self._find(name)
-        told = current or self._kept(name)
-        if told is not None and (note := told.note(STOPPED)).get("job") == job:
-            found = note.get("savepoint") or (left_by(told) if told is current else None)
+        current = self._find(resource_of(job))
+        if current is None:
+            return None
+        if (note := current.note(STOPPED)).get("job") == job:
+            found = note.get("savepoint") or left_by(current)
             if found is not None:
                 return Snapshot(str(found))
         flink_job = self._flink_job(job, current)
-        if current is None or flink_job is None or not current.session_job:
-            return None
-        return self._jobs_of(current).final_savepoint(flink_job)
+        return self._jobs_of(current).final_savepoint(flink_job) if flink_job and current.session_job else None
 
     def dispose(self, snapshot: Snapshot) -> None:
         """Have a JobManager delete it: that of the session cluster, or of an application that keeps its own there."""

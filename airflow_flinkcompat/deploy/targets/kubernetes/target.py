@@ -37,7 +37,6 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import Conflict, KubernetesApi, connect
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     DEPLOYMENT,
-    NEXT_FILE,
     asking,
     file_of,
     left_by,
@@ -70,6 +69,7 @@ _ATTEMPTS = 5
 _END_SECONDS = 120.0
 # An error that stood there when a stop was asked for is one of that stop when the operator keeps saying it.
 _STALE_SECONDS = 60.0
+_NEXT_FILE = "resource.json"
 _NOT_PLANNED = (
     "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
     "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -301,7 +301,7 @@ class KubernetesTarget(KubernetesSavepoints):
         """
         if following is not None:
             text = json.dumps(following)
-            self._api.keep(next_of(current.name), {NEXT_FILE: text}, {DEPLOYMENT: current.name})
+            self._api.keep(next_of(current.name), {_NEXT_FILE: text}, {DEPLOYMENT: current.name})
 
         def delete(seen: FlinkResource) -> bool:
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
@@ -342,6 +342,11 @@ class KubernetesTarget(KubernetesSavepoints):
         for each in filter(None, flink_jobs) if current.session_job else ():
             jobs, id_ = self._jobs_of(current), JobRef(each)
             poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
+
+    def _kept(self, name: str) -> FlinkResource | None:
+        """What the next resource of a name is to be made of, where the former one was deleted."""
+        text = self._api.kept(next_of(name), _NEXT_FILE)
+        return None if text is None else FlinkResource(json.loads(text))
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
         """Write a patch to the spec that was read.
