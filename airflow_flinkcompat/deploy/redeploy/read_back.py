@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
+from airflow_flinkcompat.deploy.ledger.differences import part_diff
 from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, StartEntry
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_name
 from airflow_flinkcompat.deploy.redeploy.run import Run
-from airflow_flinkcompat.deploy.target import Deployed, ReadsBack
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, Deployed, ReadsBack
 from airflow_flinkcompat.model import JobSpec
+
+# How many lines of a difference a message shows.
+_MOST_LINES = 60
 
 
 def check_read_back(run: Run, progress: Progress) -> None:
@@ -42,10 +46,12 @@ def check_read_back(run: Run, progress: Progress) -> None:
     check_overtaken(run)
     ledger = run.ledger.deployment
     says = f"entry {head.number} of the ledger of {ledger} says job {head.job_id}" if head else "nothing is deployed"
+    held = entries[-1] if entries else head
+    back = f", or put back there what entry {held.number} holds" if held else ""
     raise DeployRefused(
         f"{run.target} says that {differs}, and by the ledger {says}: somebody else deployed. Nothing was touched. "
-        f"Record what runs (`flinkcompat ledger adopt {ledger} --job-id {found.job or 'ID'} --script FILE`), then "
-        "check the change again"
+        f"Record what runs (`flinkcompat ledger adopt {ledger} --job-id {found.job or 'ID'} --script FILE`){back}; "
+        f"then check the change again{shown(found, held.job, f'entry {held.number}') if held else ''}"
     )
 
 
@@ -67,3 +73,31 @@ def difference(found: Deployed, job: JobSpec) -> str:
     keys = {*found.settings, *settings} - {JOB_NAME}
     others = sorted(key for key in keys if found.settings.get(key) != settings.get(key))
     return f"with other settings ({', '.join(others)})" if others else ""
+
+
+def shown(found: Deployed, job: JobSpec, name: str) -> str:
+    """What differs between what a platform keeps and a job, to be put after a message: secrets masked, and not all.
+
+    Args:
+        found: What the platform keeps.
+        job: The job.
+        name: What the job is called.
+
+    Returns:
+        Lines, each after a line break; a word in their place where nothing that is kept shows the difference.
+    """
+    if job.language != "sql" or (found.script is None and found.settings is None):
+        return ""
+    rows = job.to_dict(), job.to_dict()
+    for row, kept in zip(rows, (job.settings, found.settings or job.settings), strict=True):
+        row["settings"] = {key: value for key, value in kept.items() if key != JOB_NAME}
+    rows[1]["script"] = job.script if found.script is None else found.script
+    lines = [line for part in ("script", "settings") for line in part_diff(part, *rows, (name, "what runs"))]
+    if not lines:
+        told = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
+        untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
+        but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
+        same = "script and settings are the same" if all(told) else "they differ in a secret alone, which is not shown"
+        return f"\n(beside {name}: {same}{but})"
+    more = len(lines) - _MOST_LINES
+    return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])
