@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.differences import part_diff
-from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, StartEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, PlannedEntry, StartEntry
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_name
 from airflow_flinkcompat.deploy.redeploy.run import Run
@@ -29,15 +29,23 @@ def check_read_back(run: Run, progress: Progress) -> None:
     found = run.target.deployed(name)
     if found is None:
         return
+    plans = tuple(step for step in progress.steps if isinstance(step, PlannedEntry))
+    steps = tuple(step for step in progress.steps if step not in plans)
     # A stop speaks of the head's job and holds the proposed script: the head goes last, and wins.
-    known = {job: entry for entry in (*progress.steps, head) if entry and (job := run.job_of(entry))}
+    known = {job: entry for entry in (*steps, head) if entry and (job := run.job_of(entry))}
     if found.job:
         entries = [known[found.job]] if found.job in known else []
     else:  # it may keep what a run that died asked for before it names the job of that
-        entries = [entry for entry in (head, *progress.steps) if isinstance(entry, HeadEntry | StartEntry)]
+        entries = [entry for entry in (head, *steps) if isinstance(entry, HeadEntry | StartEntry)]
     differing = [difference(found, entry.job) if entry.job.language == "sql" else "" for entry in entries]
     if "" in differing:
         return
+    if plan := next((each for each in reversed(plans) if carries_out(run, head, each, found)), None):
+        raise DeployRefused(
+            f"job {found.job} runs what entry {plan.number} of the ledger of {run.ledger.deployment} planned: that was "
+            "carried out, and is not recorded yet. Check the change again, which records it once it is proved, or do "
+            f"so yourself (`flinkcompat ledger adopt {run.ledger.deployment} --job-id {found.job} --script FILE`)"
+        )
     if entries:
         what = f"job {found.job} runs" if found.job else f"{name!r} is deployed with"
         differs = f"{what} {differing[-1]} than entry {entries[-1].number} holds"
@@ -53,6 +61,23 @@ def check_read_back(run: Run, progress: Progress) -> None:
         f"Record what runs (`flinkcompat ledger adopt {ledger} --job-id {found.job or 'ID'} --script FILE`){back}; "
         f"then check the change again{shown(found, held.job, f'entry {held.number}') if held else ''}"
     )
+
+
+def carries_out(run: Run, head: HeadEntry | None, plan: PlannedEntry, found: Deployed) -> bool:
+    """Whether what a platform keeps is what was planned: by the request of the plan, or by its script and settings.
+
+    Args:
+        run: Who asks.
+        head: What is in force.
+        plan: The plan.
+        found: What the platform keeps.
+
+    Returns:
+        False also where it is still the job of ``head``.
+    """
+    if found.job is None or (head is not None and found.job == head.job_id):
+        return False
+    return found.job == run.job_of(plan) or (found.script is not None and not difference(found, plan.job))
 
 
 def difference(found: Deployed, job: JobSpec) -> str:

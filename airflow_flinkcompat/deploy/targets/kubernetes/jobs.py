@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy.target import (
     JobRef,
     JobStatus,
     Proof,
+    Snapshot,
     SnapshotStats,
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, no_connections
@@ -177,6 +178,11 @@ class KubernetesJobs(Closing):
             )
             return Deployed(each.ref, script, settings)
         return None
+
+    def carried_over(self, job: JobRef) -> Snapshot | None:
+        """The savepoint that the operator recorded when it upgraded the resource."""
+        current = self._of(job)
+        return None if current is None else current.upgrade_savepoint
 
     def describe(self, job: JobRef) -> JobDescription | None:
         """The job's page at its JobManager."""
