@@ -14,7 +14,6 @@ read generated rows and write nowhere; the queue's resources are paid for. ``-k 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -22,32 +21,35 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
-from airflow_flinkcompat.testing import target_contract
-from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
+from airflow_flinkcompat.testing.installed_target import TestInstalledTarget
+from airflow_flinkcompat.testing.pytest_plugin import Opens
 
-# A start takes minutes there.
-target_contract.SECONDS = 900.0
+__all__ = ["TestInstalledTarget"]
+pytest_plugins = ["airflow_flinkcompat.testing.pytest_plugin"]
 _PREFIX = "contract-"
 
 
-def _settings() -> WorkspaceSettings:
-    return WorkspaceSettings.of(Access(lambda which: which))
+def _api() -> OpenApi:
+    return OpenApi(WorkspaceSettings.of(Access(lambda which: which)))
 
 
-class TestRealtimeCompute(TargetContract):
-    """One namespace of a workspace, as the environment names it."""
+@pytest.fixture(scope="session")
+def flinkcompat_open() -> Iterator[Opens]:
+    """One namespace of a workspace, as the environment names it; what was made there is deleted in the end."""
+    yield lambda: RealtimeComputeTarget(_api())
+    api = _api()
+    for deployment in api.deployments(name=_PREFIX):
+        if deployment.name.startswith(_PREFIX):
+            api.call("DeleteDeployment", deployment.deployment_id, repeat=False)
 
-    settle_seconds = 30.0
 
-    @pytest.fixture
-    def connect(self) -> Iterator[Connect]:
-        with ExitStack() as opened:
-            yield lambda: opened.enter_context(RealtimeComputeTarget(OpenApi(_settings())))
+@pytest.fixture(scope="session")
+def flinkcompat_settle_seconds() -> float:
+    """A start is watched for so long."""
+    return 30.0
 
-    @pytest.fixture(scope="class", autouse=True)
-    def _deployments_are_deleted(self) -> Iterator[None]:
-        yield
-        api = OpenApi(_settings())
-        for deployment in api.deployments(name=_PREFIX):
-            if deployment.name.startswith(_PREFIX):
-                api.call("DeleteDeployment", deployment.deployment_id, repeat=False)
+
+@pytest.fixture(scope="session")
+def flinkcompat_step_seconds() -> float:
+    """A start takes minutes there."""
+    return 900.0
