@@ -17,8 +17,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget
+from airflow_flinkcompat.deploy.targets import Access, target_class
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
 from airflow_flinkcompat.testing.installed_target import TestInstalledTarget
@@ -27,17 +26,14 @@ from airflow_flinkcompat.testing.pytest_plugin import Opens
 __all__ = ["TestInstalledTarget"]
 pytest_plugins = ["airflow_flinkcompat.testing.pytest_plugin"]
 _PREFIX = "contract-"
-
-
-def _api() -> OpenApi:
-    return OpenApi(WorkspaceSettings.of(Access(lambda which: which)))
+_ACCESS = Access(lambda which: which)
 
 
 @pytest.fixture(scope="session")
 def flinkcompat_open() -> Iterator[Opens]:
     """One namespace of a workspace, as the environment names it; what was made there is deleted in the end."""
-    yield lambda: RealtimeComputeTarget(_api())
-    api = _api()
+    yield lambda: target_class("realtime-compute").connect(_ACCESS)
+    api = OpenApi(WorkspaceSettings.of(_ACCESS))
     for deployment in api.deployments(name=_PREFIX):
         if deployment.name.startswith(_PREFIX):
             api.call("DeleteDeployment", deployment.deployment_id, repeat=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -192,6 +193,16 @@ def test_an_offer_of_what_was_planned_names_it(shop: Shop) -> None:
     assert isinstance(planned, PlannedEntry)
     assert offer_of(planned.job, entries).plan == planned
     assert offer_of(replace(planned.job, script=SCRIPT), entries).plan is None
+
+
+def test_the_pages_dag_plans() -> None:
+    page = Path(__file__).parents[2] / "docs" / "targets" / "kubernetes.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (code,) = (block for block in blocks if "plan_only" in block)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    planning = {task.task_id for task in names["dag"].tasks if getattr(task, "plan_only", False)}
+    assert planning == {"deploy_first", "resume", "restart"}
 
 
 @pytest.mark.parametrize(
