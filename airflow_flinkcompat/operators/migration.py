@@ -36,8 +36,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         rehearse: Whether the rewritten savepoint is rehearsed before the start.
         spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
         spark_master: Master of that Spark; None: all cores of this worker. (templated)
-        check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over`` and
-            ``source_offsets``, which a migration does not take.
+        check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
+            ``source_offsets`` and ``plan_only``, which a migration does not take.
     """
 
     template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master")
@@ -53,7 +53,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         spark_master: str | None = None,
         **kwargs: Any,
     ) -> None:
-        for name in ("start_mode", "hand_over", "source_offsets", "allow_ended"):
+        for name in ("start_mode", "hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to"):
             if name in kwargs:
                 raise ValueError(f"{name} cannot be chosen: a migrated job goes on from where the former one stopped")
         if spark_master and spark is False:
