@@ -134,7 +134,7 @@ class Flink:
             raise DeployError(self.no_savepoints)
         self.savepoints.append(f"file:/savepoints/savepoint-{len(self.savepoints) + 1}")
         job.state = "FINISHED"
-        job.savepoint = {"external_path": self.savepoints[-1], "checkpoint_type": "SYNC_SAVEPOINT"}
+        job.savepoint = {"id": 2, "external_path": self.savepoints[-1], "checkpoint_type": "SYNC_SAVEPOINT"}
         return self.savepoints[-1]
 
     def page(self, path: str) -> Any:
