@@ -25,7 +25,7 @@ from demo.pictures import Photographer
 from demo.steps import Step
 from demo.story import Story
 from demo.waiting import DemoError, require
-from demo.world import World
+from demo.world import DAG_ID, World
 
 FAILURES = (DemoError, DeployError, AirflowError, AirflowApiError, OSError)
 
@@ -78,7 +78,7 @@ def tell(keep: Path | None, narrator: Narrator, *, pictures: bool = False) -> in
         feed = stack.enter_context(Feed(world.live, parts.watermark))
         story = Story(world, parts, feed, narrator)
         if pictures:
-            story.moment = stack.enter_context(Photographer(parts, narrator.say)).take
+            story.moment = stack.enter_context(Photographer(parts.airflow, DAG_ID, narrator.say)).take
         steps = story.tell()
         summary(narrator, steps, parts)
         stack.close()

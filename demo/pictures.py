@@ -1,29 +1,31 @@
-"""Pictures of the story in Airflow's own UI, taken by a headless Chromium: ``python -m demo pictures``.
+"""Pictures of runs in Airflow's own UI, taken by a headless Chromium.
 
-Needs the Python package playwright and a Chromium of the system (``apt-get install chromium``); nothing else does.
+``python -m demo pictures`` takes those of the story. Needs the Python package playwright and a Chromium of the system
+(``apt-get install chromium``); nothing else does.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo.parts import Parts
+from demo.airflow_instance import AirflowStandalone
 from demo.waiting import DemoError
-from demo.world import DAG_ID
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_WIDTH = 1560
 _PATIENCE = 60_000  # milliseconds
 
 
 @dataclass(frozen=True)
 class Picture:
-    """``moment`` of the story, ``path`` of the page, and a text that shows that the page is there."""
+    """``moment`` of the story, ``path`` of the page, and a text that shows that the page is there.
+
+    ``keys`` are typed before it is taken: of a log, ``w`` wraps its lines and ``t`` hides their times.
+    """
 
     moment: str
     name: str
@@ -31,9 +33,11 @@ class Picture:
     shown: str
     graph: bool = False
     height: int = 760
+    width: int = 1560
+    keys: str = ""
 
 
-_PICTURES = (
+STORY = (
     Picture("check-incompatible", "check-log", "dags/{dag}/runs/{run}/tasks/check", "Verdict", height=700),
     Picture("approval", "approval", "dags/{dag}/runs/{run}/tasks/approve/required_actions", "Resume from savepoint"),
     Picture(
@@ -50,11 +54,20 @@ _PANELS = """localStorage.setItem('react-resizable-panels:grid-ltr',
 
 
 class Photographer:
-    """Goes to the pages that a moment of the story is about. Open only as long as the ``with`` block lasts."""
+    """Goes to the pages that a moment is about. Open only as long as the ``with`` block lasts."""
 
-    def __init__(self, parts: Parts, say: Callable[[str], None], folder: Path = FOLDER) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        airflow: AirflowStandalone,
+        dag_id: str,
+        say: Callable[[str], None],
+        pictures: Sequence[Picture] = STORY,
+        folder: Path = FOLDER,
+    ) -> None:
+        self._airflow = airflow
+        self._dag_id = dag_id
         self._say = say
+        self._pictures = pictures
         self._folder = folder
         self.page: Any  # playwright's Page; the package is not needed for anything else
 
@@ -81,14 +94,16 @@ class Photographer:
 
     def take(self, moment: str, run: str) -> None:
         """The pictures of one moment; moments without any are passed over."""
-        for picture in (picture for picture in _PICTURES if picture.moment == moment):
-            self.page.set_viewport_size({"width": _WIDTH, "height": picture.height})
-            self.page.goto(f"{self._parts.airflow.url}/{picture.path.format(dag=DAG_ID, run=run)}")
+        for picture in (picture for picture in self._pictures if picture.moment == moment):
+            self.page.set_viewport_size({"width": picture.width, "height": picture.height})
+            self.page.goto(f"{self._airflow.url}/{picture.path.format(dag=self._dag_id, run=run)}")
             self.page.get_by_text(picture.shown).first.wait_for()
             if picture.graph:
                 self.page.get_by_role("button", name="Show Graph").click()
                 self.page.get_by_role("button", name="Collapse Details Panel").click()
                 self.page.get_by_role("button", name="Fit View").click()
+            for key in picture.keys:
+                self.page.keyboard.press(key)
             # Panels slide in and graphs are laid out after their texts are there.
             self.page.wait_for_timeout(2000)
             target = self._folder / f"{picture.name}.png"
@@ -98,7 +113,7 @@ class Photographer:
             self._say(f"picture: {target.name}, {target.stat().st_size // 1024} KB")
 
     def _sign_in(self) -> None:
-        airflow = self._parts.airflow
+        airflow = self._airflow
         self.page.goto(f"{airflow.url}/auth/login/")
         self.page.locator("input[name=username]").fill(airflow.user)
         self.page.locator("input[name=password]").fill(airflow.password)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from airflow.providers.common.compat.sdk import AirflowFailException, mask_secret
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseHook
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ class FlinkHook(BaseHook):
     ``jobmanager_url``), ``ledger`` (URI), and how both are reached, the keys of ``deploy.access``: ``ca_file``,
     ``client_cert``, ``proxy`` …, each with ``jobmanager_`` before it where the JobManager differs;
     ``planner_conn_id``: another connection, of a SQL Gateway of the same version, for a target that plans no scripts.
+
+    Args:
+        flink_conn_id: The id of the connection.
+        target: The target that a task asks for: it holds where the connection names none, and has to be the one that
+            it names.
     """
 
     conn_name_attr = "flink_conn_id"
@@ -48,9 +53,10 @@ class FlinkHook(BaseHook):
     conn_type = "flink"
     hook_name = "Apache Flink (SQL Gateway)"
 
-    def __init__(self, flink_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+    def __init__(self, flink_conn_id: str = default_conn_name, *, target: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.flink_conn_id = flink_conn_id
+        self.target = target
 
     @cached_property
     def connection(self) -> Connection:
@@ -88,13 +94,53 @@ class FlinkHook(BaseHook):
             job_id: The job, as its target names it; None: there is none.
 
         Returns:
-            The address; that of ``ui_url`` where a job is not named as Flink names it, and empty where none is known.
+            The address. Where a job is not named as Flink names it, the target is asked for it: without an answer it
+            is ``ui_url``, and empty where there is none.
         """
         if not job_id:
             return ""
-        if not self.exists or self.target_name in _NAMED_AS_IN_FLINK:
+        if self.names_jobs_as_flink:
             return f"{self.ui_url}/#/job/running/{job_id}/overview"
-        return _bare(self._given_ui_url) if _is_address(self._given_ui_url) else ""
+        return self._page_by_target(job_id) if _is_address(self._given_ui_url) else ""
+
+    def _page_by_target(self, job_id: str) -> str:
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.target import JobPages, JobRef
+        from airflow_flinkcompat.secrets import mask_secrets
+
+        ui_url = _bare(self._given_ui_url)
+        try:
+            with self.get_conn() as target:
+                found = target.page_of(JobRef(job_id), ui_url) if isinstance(target, JobPages) else None
+        except (DeployError, AirflowException) as error:  # a link is not worth a failure
+            self.log.info("the page of job %s is not known: %s", job_id, mask_secrets(str(error)))
+            found = None
+        return found or ("" if "{" in ui_url else ui_url)
+
+    @property
+    def names_jobs_as_flink(self) -> bool:
+        """Whether jobs go by their ids in Flink, so that its own commands and pages take them."""
+        return not self.exists or self.target_name in _NAMED_AS_IN_FLINK
+
+    def target_has(self, capability: type) -> bool:
+        """Whether the target has a capability; nothing is opened.
+
+        Args:
+            capability: A protocol of ``deploy.target``.
+
+        Returns:
+            True also where it is not known.
+        """
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.targets import target_class
+
+        if not self.exists:
+            return True
+        try:
+            found: object = target_class(self.target_name)
+        except DeployError:  # there is no such target: whoever opens it says so
+            return True
+        return not isinstance(found, type) or issubclass(found, capability)
 
     @property
     def _given_ui_url(self) -> str:
@@ -120,10 +166,19 @@ class FlinkHook(BaseHook):
 
     @property
     def target_name(self) -> str:
-        """Which target of ``deploy.targets`` runs the scripts."""
+        """Which target of ``deploy.targets`` runs the scripts.
+
+        Raises AirflowFailException: the task asks for another one than the connection names.
+        """
         from airflow_flinkcompat.deploy.targets import DEFAULT
 
-        return str(self._extra.get("target") or _TARGET_OF_TYPE.get(self.connection.conn_type or "", DEFAULT))
+        named = self._extra.get("target") or _TARGET_OF_TYPE.get(self.connection.conn_type or "")
+        if self.target and named and self.target != named:
+            raise AirflowFailException(
+                f"connection {self.flink_conn_id!r} is of target {named!r}, and the deployment asks for "
+                f"{self.target!r}: name a connection of that target (flink_conn_id), or change one of both"
+            )
+        return str(named or self.target or DEFAULT)
 
     def get_conn(self) -> OpenTarget:
         """The deployment target that the extra's ``target`` names, to be used in a ``with``.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow_flinkcompat.hooks.flink import FlinkHook
 
 
@@ -18,5 +20,5 @@ class RealtimeComputeHook(FlinkHook):
     conn_type = "alibaba_realtime_compute"
     hook_name = "Alibaba Cloud Realtime Compute for Apache Flink"
 
-    def __init__(self, realtime_compute_conn_id: str = default_conn_name, **kwargs: object) -> None:
+    def __init__(self, realtime_compute_conn_id: str = default_conn_name, **kwargs: Any) -> None:
         super().__init__(flink_conn_id=realtime_compute_conn_id, **kwargs)

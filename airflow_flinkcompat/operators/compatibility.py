@@ -161,7 +161,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if time.time() >= until:
             raise AirflowFailException(f"{silence}: waited {self.gateway_timeout:.0f} s for it (gateway_timeout)")
         self.log.warning("%s: waiting in the triggerer, for %.0f s at most", silence, until - time.time())
-        self.defer(trigger=SqlGatewayTrigger(self.flink_conn_id, until), method_name="execute_complete")
+        trigger = SqlGatewayTrigger(self.flink_conn_id, until, target=self.target)
+        self.defer(trigger=trigger, method_name="execute_complete")
 
     def _check_and_branch(self, context: Context) -> Any:
         ledger = self.open_ledger()
@@ -263,6 +264,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         """What the ledger and this DAG know of the change beside the script."""
         from airflow_flinkcompat.backfill import why_refused
         from airflow_flinkcompat.compat import ReportContext
+        from airflow_flinkcompat.deploy.target import PlanCompiler, SourceTables
 
         return ReportContext(
             deployment=self.deployment,
@@ -272,6 +274,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             backfill=summaries.has_backfill(self),
             backfill_refused=why_refused(new),
             migrates="migrate" in self.branches,
+            takes_commands=self.hook.names_jobs_as_flink,
+            compiles_plans=self.hook.target_has(PlanCompiler),
+            chooses_offsets=self.hook.target_has(SourceTables),
         )
 
     def _plans(self, old: Side, new: Side) -> Plans:

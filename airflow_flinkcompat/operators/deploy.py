@@ -218,6 +218,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                 float(self.settle_seconds),
                 float(self.poll_interval),
                 **self.ledger_for_trigger(context),
+                target=self.target,
             )
             self.defer(trigger=trigger, method_name="execute_complete")
         self.job_url = self.hook.job_url(entry.job_id)

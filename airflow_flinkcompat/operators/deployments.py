@@ -50,7 +50,8 @@ from airflow_flinkcompat.tasks.arguments import (
 
 # What a deployment says once for all of its tasks, and what their order decides.
 _SHARED = {
-    "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "ledger",
+    "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "target",
+    "ledger",
 }  # fmt: skip
 _DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_run"}
 
@@ -149,7 +150,8 @@ class Approver(BaseModel):
 class Deployment(BaseModel):
     """One Flink job and how it is redeployed.
 
-    ``script`` to ``ledger`` are the arguments that all of its tasks share. ``approvers``: the only users who may answer
+    ``script`` to ``ledger`` are the arguments that all of its tasks share. ``target`` names where the job runs, for a
+    connection that does not; one that names another is refused. ``approvers``: the only users who may answer
     (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``changed``, ``check``, ``approve``,
     ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in
     seconds, and any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task
@@ -175,6 +177,7 @@ class Deployment(BaseModel):
     catalog: str = ""
     variables: _Texts = {}
     flink_conn_id: str = "flink_default"
+    target: str | None = None
     ledger: str | None = None
     plan_only: bool = False
     plan_to: str | None = None
@@ -202,6 +205,7 @@ class Deployment(BaseModel):
             catalog: str = ...,
             variables: Mapping[str, Any] = ...,
             flink_conn_id: str = ...,
+            target: str | None = ...,
             ledger: str | None = ...,
             plan_only: bool = ...,
             plan_to: str | None = ...,

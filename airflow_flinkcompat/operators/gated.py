@@ -284,7 +284,7 @@ class _Tasks:
 
     def _shared(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         one = self.one
-        about = {"deployment": one.name, "flink_conn_id": one.flink_conn_id, "ledger": one.ledger, "owner": one.owner}
+        about = {name: getattr(one, name) for name in ("flink_conn_id", "target", "ledger", "owner")}
         tries = {"retries": 1, "retry_delay": timedelta(seconds=20)}
         missing = {name: value for name, value in tries.items() if name not in one.default_args}
-        return {**about, **missing, "default_args": dict(one.default_args), **arguments}
+        return {"deployment": one.name, **about, **missing, "default_args": dict(one.default_args), **arguments}

@@ -176,6 +176,7 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
                 float(self.settle_seconds) if wait.proven_since else 0.0,
                 float(self.poll_interval),
                 paused.state,
+                target=self.target,
             )
             more = {"entry": head.number, "sha256": side.sha256, "state": paused.state}
             self.defer(trigger=trigger, method_name="execute_complete", kwargs=more)

@@ -103,6 +103,7 @@ class DeploymentArguments(TaskArguments, total=False):
 
     deployment: Required[str]
     flink_conn_id: str
+    target: str | None
     ledger: str | None
 
 

@@ -74,20 +74,29 @@ class DeploymentOperator(BaseOperator):
     Args:
         deployment: Name of the Flink job. (templated)
         flink_conn_id: Connection of type ``flink``. (templated)
+        target: Where the job runs (``kubernetes``, say), for a connection that does not say it; one that names another
+            target is refused. (templated)
         ledger: Folder or URI of the ledger (templated); default: the connection's, then ``$FLINKCOMPAT_LEDGER``.
     """
 
     role: ClassVar[TaskRole | None] = None
-    template_fields: Sequence[str] = ("deployment", "flink_conn_id", "ledger")
+    template_fields: Sequence[str] = ("deployment", "flink_conn_id", "target", "ledger")
     # Fields that may hold secrets: the UI gets them masked, the task reads them with ``rendered``.
     secretive_fields: Sequence[str] = ("ledger",)
 
     def __init__(
-        self, *, deployment: str, flink_conn_id: str = "flink_default", ledger: str | None = None, **kwargs: Any
+        self,
+        *,
+        deployment: str,
+        flink_conn_id: str = "flink_default",
+        target: str | None = None,
+        ledger: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.deployment = deployment
         self.flink_conn_id = flink_conn_id
+        self.target = target
         self.ledger = ledger
         # The fields as rendered (they are masked then), and as given.
         self._rendered: dict[str, Any] = {}
@@ -126,7 +135,7 @@ class DeploymentOperator(BaseOperator):
     def hook(self) -> FlinkHook:
         from airflow_flinkcompat.hooks.flink import FlinkHook
 
-        return FlinkHook(self.flink_conn_id)
+        return FlinkHook(self.flink_conn_id, target=self.target)
 
     def open_ledger(self) -> Ledger:
         """Raises AirflowFailException when no ledger is named, LedgerError when its place cannot be used."""

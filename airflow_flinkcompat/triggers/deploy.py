@@ -34,11 +34,11 @@ class FlinkJobTrigger(BaseTrigger):
     ``wait`` holds the fields of ``deploy.Wait``; the event is ``{"wait": …}`` with ``proven_since`` filled in. A
     cluster that does not answer is asked again until ``wait["until"]``. ``deployment``, ``ledger`` (None: the
     connection's) and ``owner``, the run's name there, say what is waited for; without them no entry is written when
-    the task is killed.
+    the task is killed. ``target`` is the task's.
     """
 
     arguments: Sequence[str] = (
-        "flink_conn_id", "wait", "settle_seconds", "poll_interval", "deployment", "ledger", "owner",
+        "flink_conn_id", "wait", "settle_seconds", "poll_interval", "deployment", "ledger", "owner", "target",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,7 @@ class FlinkJobTrigger(BaseTrigger):
         deployment: str = "",
         ledger: str | None = None,
         owner: str = "",
+        target: str | None = None,
     ) -> None:
         super().__init__()
         self.flink_conn_id = flink_conn_id
@@ -59,6 +60,7 @@ class FlinkJobTrigger(BaseTrigger):
         self.deployment = deployment
         self.ledger = ledger
         self.owner = owner
+        self.target = target
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         place = f"{type(self).__module__}.{type(self).__qualname__}"
@@ -68,7 +70,7 @@ class FlinkJobTrigger(BaseTrigger):
     def hook(self) -> FlinkHook:
         from airflow_flinkcompat.hooks.flink import FlinkHook
 
-        return FlinkHook(self.flink_conn_id)
+        return FlinkHook(self.flink_conn_id, target=self.target)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         from airflow_flinkcompat.deploy import Wait

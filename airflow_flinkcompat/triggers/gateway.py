@@ -19,14 +19,17 @@ class SqlGatewayTrigger(BaseTrigger):
     The event is ``{"until": …, "silent": bool}``; ``silent``: whether it did not answer here either, at least once.
     """
 
-    def __init__(self, flink_conn_id: str, until: float, first_pause: float = _FIRST) -> None:
+    def __init__(
+        self, flink_conn_id: str, until: float, first_pause: float = _FIRST, target: str | None = None
+    ) -> None:
         super().__init__()
         self.flink_conn_id = flink_conn_id
         self.until = until
         self.first_pause = first_pause
+        self.target = target
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("flink_conn_id", "until", "first_pause")
+        names = ("flink_conn_id", "until", "first_pause", "target")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -48,7 +51,7 @@ class SqlGatewayTrigger(BaseTrigger):
         from airflow_flinkcompat.hooks.flink import FlinkHook
 
         try:
-            FlinkHook(self.flink_conn_id).engine()
+            FlinkHook(self.flink_conn_id, target=self.target).engine()
         except DeployError as error:
             return str(error) if error.unanswered else None
         except Exception as error:  # of the connection, say: a trigger that fails takes the task with it, unheard

@@ -31,7 +31,7 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
     (``is_told_of_kills``), nothing that has to be ended must be left to it.
     """
 
-    arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state")
+    arguments: Sequence[str] = ("flink_conn_id", "wait", "settle_seconds", "poll_interval", "state", "target")
 
     def __init__(
         self,
@@ -40,8 +40,9 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         settle_seconds: float,
         poll_interval: float,
         state: Mapping[str, Any],
+        target: str | None = None,
     ) -> None:
-        super().__init__(flink_conn_id, wait, settle_seconds, poll_interval)
+        super().__init__(flink_conn_id, wait, settle_seconds, poll_interval, target=target)
         self.state = state
 
     def _wait(self) -> Wait:

@@ -5,58 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
+from airflow_flinkcompat.deploy import SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
-from tests.deploy.jobs import Files, wait_for
+from tests.airflow.gate import Gate
+from tests.deploy.jobs import Files
 
 DAG_ID = "flink_gated_deploy"
 DEPLOYMENT = "orders-gate"
 SECRET = "planted-connection-pw"
 REPOSITORY = Path(__file__).parents[2]
-
-
-@dataclass
-class Gate:
-    """The gated deployment as its user sees it: a script to edit, runs to watch, files that arrive."""
-
-    root: Path
-    airflow: AirflowStandalone
-    files: Files
-    seen: list[str] = field(default_factory=list)
-
-    @property
-    def client(self) -> AirflowClient:
-        return self.airflow.client
-
-    @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.root / "ledger", DEPLOYMENT)
-
-    def propose(self, text: str) -> None:
-        hidden = self.root / ".orders.sql"
-        hidden.write_text(text, encoding="utf-8")
-        hidden.rename(self.root / "orders.sql")
-
-    def run(self) -> str:
-        """The run that waits for a change now: the DAG is scheduled continuously."""
-        wait_for(lambda: set(self.client.runs(DAG_ID)) - set(self.seen), "another run begins", 60)
-        (run,) = set(self.client.runs(DAG_ID)) - set(self.seen)
-        self.seen.append(run)
-        return run
-
-    def wait(self, run: str, task: str, *states: str) -> str:
-        return self.client.wait_for_task(DAG_ID, run, task, states or ("success",), timeout=180)
-
-    def log(self, run: str, task: str) -> str:
-        return "\n".join(self.client.log(DAG_ID, run, task))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +58,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory, local_flink: LocalFlink) -> I
         log=print,
     )
     with airflow:
-        yield Gate(root, airflow, files)
+        yield Gate(root, airflow, files, DAG_ID, DEPLOYMENT, root / "orders.sql")
     with SqlGatewayTarget(local_flink.gateway_url, local_flink.jobmanager_url) as target:
         for job in target.running(DEPLOYMENT):
             target.cancel(job)

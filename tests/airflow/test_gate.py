@@ -14,7 +14,8 @@ import pytest
 from airflow_flinkcompat.deploy import Ledger, SqlGatewayTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowApiError
-from tests.airflow.conftest import DAG_ID, REPOSITORY, SECRET, Gate
+from tests.airflow.conftest import DAG_ID, REPOSITORY, SECRET
+from tests.airflow.gate import Gate
 from tests.deploy.jobs import Files, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -103,10 +104,7 @@ def test_secrets_stay_in_the_connection(gate: Gate) -> None:
     seen = [gate.log(run, task) for task in ("changed", "check")]
     assert "is a secret in plain text; put it into a connection" in seen[-1]
     assert client.task_states(DAG_ID, run)["approve"] == "upstream_failed"
-    stored = [path.read_text() for path in (gate.root / "ledger").rglob("*.*") if path.is_file()]
-    logs = [path.read_text(errors="replace") for path in (gate.airflow.home / "logs").rglob("*.log")]
-    database = (gate.airflow.home / "airflow.db").read_bytes().decode("latin-1")
-    everything = "\n".join([*map(str, fields), *seen, *stored, *logs, database])
+    everything = "\n".join([*map(str, fields), *seen, gate.everything_kept()])
     assert "planted-literal" not in everything
     assert SECRET not in everything
 

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import JobManager, Ledger
 from airflow_flinkcompat.local_flink import LocalFlink
-from tests.airflow.conftest import Gate
+from tests.airflow.gate import Gate
 from tests.deploy.jobs import Files, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]

@@ -14,17 +14,21 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployRefused, Endpoint, PlansUnavailable, targets
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, PlansUnavailable, targets
+from airflow_flinkcompat.deploy.target import JobRef, PlanCompiler
+from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE
 from airflow_flinkcompat.secrets import placeholders
 from tests.deploy.servers import basic, proxy_server, rest_server
 
 
-def hook(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> FlinkHook:
-    connection = Connection(conn_id="f", conn_type="flink", **fields)
+def hook(
+    monkeypatch: pytest.MonkeyPatch, *, asked: str | None = None, conn_type: str = "flink", **fields: Any
+) -> FlinkHook:
+    connection = Connection(conn_id="f", conn_type=conn_type, **fields)
     monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(lambda _conn_id: connection))
-    return FlinkHook("f")
+    return FlinkHook("f", target=asked)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +69,45 @@ def test_a_browser_opens_the_address_of_the_ui(monkeypatch: pytest.MonkeyPatch, 
     assert found.job_url(None) == ""
 
 
-def test_a_job_that_is_not_named_as_in_flink_has_no_page_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = {"target": "kubernetes", "session_cluster": "session"}
-    assert hook(monkeypatch, extra=json.dumps(extra)).job_url("orders/1") == ""
-    extra["ui_url"] = "https://flink.example.com/ui"
-    assert hook(monkeypatch, extra=json.dumps(extra)).job_url("orders/1") == "https://flink.example.com/ui"
+class Depots:
+    """A target whose jobs have other names than in Flink."""
+
+    @staticmethod
+    def connect(access: Access) -> Any:
+        assert access.settings is not None
+        if access.settings.get("login") == "nobody":
+            raise DeployError("the depot lets nobody in")
+        return nullcontext(Depots())
+
+    def page_of(self, job: JobRef, ui_url: str) -> str | None:
+        return None if job == "gone/1" else f"{ui_url.replace('{cluster}', 'east')}/#/job/running/0af1/overview"
+
+
+@pytest.mark.parametrize(
+    ("ui_url", "job", "login", "page"),
+    [
+        ("https://me:pw@flink.example.com/{cluster}?a=b", "orders/1", None, "https://flink.example.com/east/#/job/running/0af1/overview"),
+        ("https://flink.example.com", "gone/1", None, "https://flink.example.com"),
+        ("https://flink.example.com", "orders/1", "nobody", "https://flink.example.com"),
+        ("https://flink.example.com/{cluster}", "gone/1", None, ""),
+        ("flink.example.com", "orders/1", None, ""),
+        ("", "orders/1", None, ""),
+    ],
+)  # fmt: skip
+def test_a_job_that_is_not_named_as_in_flink_has_the_page_that_its_target_knows(
+    monkeypatch: pytest.MonkeyPatch, ui_url: str, job: str, login: str | None, page: str
+) -> None:
+    monkeypatch.setattr(targets, "target_class", lambda name: Depots)
+    extra = {"target": "depots", "ui_url": ui_url}
+    found = hook(monkeypatch, login=login, extra=json.dumps(extra))
+    assert found.job_url(job) == page
+    assert not found.names_jobs_as_flink
+
+
+def test_what_a_target_can_do_is_told_without_opening_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = {name: hook(monkeypatch, asked=name).target_has(PlanCompiler) for name in ("sql-gateway", "aws")}
+    assert plans == {"sql-gateway": True, "aws": False}
+    assert hook(monkeypatch, asked="k8s").target_has(PlanCompiler), "whoever opens it says that there is none"
 
 
 def test_an_address_that_no_browser_opens_is_named_by_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,13 +257,43 @@ def test_a_target_without_a_planner_has_that_of_another_connection(monkeypatch: 
             assert (cluster.location.target, cluster.temporary) == ("sql-gateway", False)
 
 
+@pytest.mark.parametrize(
+    ("fields", "asked", "target"),
+    [
+        ({}, None, "sql-gateway"),
+        ({}, "kubernetes", "kubernetes"),
+        ({"extra": '{"target": "kubernetes"}'}, None, "kubernetes"),
+        ({"extra": '{"target": "kubernetes"}'}, "kubernetes", "kubernetes"),
+        ({"conn_type": "alibaba_realtime_compute"}, "realtime-compute", "realtime-compute"),
+    ],
+)
+def test_a_deployment_may_name_its_target(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], asked: str | None, target: str
+) -> None:
+    assert hook(monkeypatch, asked=asked, **fields).target_name == target
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [({"extra": '{"target": "aws"}'}, "aws"), ({"conn_type": "alibaba_realtime_compute"}, "realtime-compute")],
+)
+def test_a_connection_of_another_target_is_refused(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], named: str
+) -> None:
+    found = hook(monkeypatch, asked="kubernetes", **fields)
+    wrong = f"connection 'f' is of target '{named}', and the deployment asks for 'kubernetes': name a connection of"
+    with pytest.raises(AirflowFailException, match=wrong):
+        found.get_conn()
+    assert found.test_connection()[1].startswith(wrong)
+
+
 def test_a_target_is_reached_by_what_it_alone_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its address is in the extra, under the name by which the target asks for it."""
 
-    class Depots:
+    class Reached:
         connect = staticmethod(lambda access: nullcontext(access.address("depot")))
 
-    monkeypatch.setattr(targets, "target_class", lambda name: Depots)
+    monkeypatch.setattr(targets, "target_class", lambda name: Reached)
     with hook(monkeypatch, extra='{"target": "depots", "depot_url": "http://depot:1/"}').get_conn() as reached:
         assert reached == "http://depot:1"
     with pytest.raises(AirflowFailException, match=r"connection 'f': target 'depots' is .* set depot_url in the extra"):

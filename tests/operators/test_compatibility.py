@@ -251,9 +251,10 @@ def test_the_check_waits_in_the_triggerer_while_the_gateway_does_not_answer(
     monkeypatch.setattr(deployed.cluster, "engine", _silent)
     before = time.time()
     with pytest.raises(TaskDeferred) as deferred:
-        deployed.checked(script(size=5), check={"gateway_timeout": 600})
+        deployed.checked(script(size=5), check={"gateway_timeout": 600, "target": "sql-gateway"})
     trigger = deferred.value.trigger
     assert isinstance(trigger, SqlGatewayTrigger)
+    assert trigger.target == "sql-gateway"
     assert before + 600 <= trigger.until <= time.time() + 600
     assert deployed.kinds()[-1] == "deployed", "nothing is said of the version"
     # It is away still when the triggerer takes it for answering: the time goes on from where it began.

@@ -229,11 +229,13 @@ def test_a_job_goes_on_from_a_backfill_of_its_own_script(deployed: Site) -> None
 def test_a_long_wait_goes_on_in_the_triggerer(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     tasks["restart"].settle_seconds, tasks["restart"].patience = 60, 0.1
+    tasks["restart"].target = "sql-gateway"
     with pytest.raises(TaskDeferred) as deferred:
         run.execute(tasks["restart"])
     assert deferred.value.method_name == "execute_complete"
     trigger = deferred.value.trigger
     assert isinstance(trigger, FlinkJobTrigger)
+    assert trigger.target == "sql-gateway"
     assert (trigger.wait["job_id"], trigger.settle_seconds) == ("job-2", 60)
     assert trigger.wait["proven_since"] == pytest.approx(time.time(), abs=5)
     assert deployed.kinds()[-1] == "started"

@@ -206,6 +206,7 @@ def test_labels_say_what_the_policy_does(policy: dict[str, str], backfill: Any) 
 def test_what_a_deployment_says_reaches_its_tasks() -> None:
     dag = made(
         flink_conn_id="flink_prod",
+        target="kubernetes",
         ledger="s3://ledger",
         settings={"parallelism.default": "4"},
         functions={"f": "scalar"},
@@ -221,6 +222,7 @@ def test_what_a_deployment_says_reaches_its_tasks() -> None:
     )
     for task in dag.tasks:
         assert (task.deployment, task.flink_conn_id, task.ledger) == ("orders", "flink_prod", "s3://ledger")
+        assert task.target == task.hook.target == "kubernetes"
         assert task.owner == "shop"
         if task.task_id != "approve":
             assert (task.script, task.catalog) == ("orders.sql", "tables.sql")

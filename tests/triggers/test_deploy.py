@@ -102,10 +102,11 @@ def test_the_time_is_over(cluster: FakeCluster) -> None:
 
 
 def test_it_survives_serialisation() -> None:
-    trigger = FlinkJobTrigger("flink_default", asdict(wait("stop-1")), 10.0, 5.0)
+    trigger = FlinkJobTrigger("flink_default", asdict(wait("stop-1")), 10.0, 5.0, target="kubernetes")
     name, arguments = trigger.serialize()
     assert name == "airflow_flinkcompat.triggers.deploy.FlinkJobTrigger"
     assert FlinkJobTrigger(**arguments).serialize() == (name, arguments)
+    assert FlinkJobTrigger(**arguments).hook.target == "kubernetes"
 
 
 # --- ended, cleared or marked by a person -----------------------------------------------------------------------------

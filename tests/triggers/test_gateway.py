@@ -74,6 +74,7 @@ def test_what_else_is_wrong_is_for_the_task_to_judge(monkeypatch: pytest.MonkeyP
 
 
 def test_it_survives_serialisation() -> None:
-    path, arguments = SqlGatewayTrigger("flink_default", 5.0).serialize()
+    path, arguments = SqlGatewayTrigger("flink_default", 5.0, target="kubernetes").serialize()
     assert path == "airflow_flinkcompat.triggers.gateway.SqlGatewayTrigger"
     assert SqlGatewayTrigger(**arguments).serialize() == (path, arguments)
+    assert arguments["target"] == "kubernetes"

@@ -65,7 +65,9 @@ class ReportContext:
     ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver``: it is shown to
     the person who decides. ``backfill``: whether a restart is followed by a backfill there; None where nobody knows.
     ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
-    ``migrates``: whether there is a task that starts the job from a rewritten savepoint.
+    ``migrates``: whether there is a task that starts the job from a rewritten savepoint. ``takes_commands``: whether
+    the job goes by its id in Flink, so that Flink's own commands stop it; ``compiles_plans`` and ``chooses_offsets``:
+    whether what runs it can be asked for plans, and told where sources begin.
     """
 
     deployment: str = ""
@@ -75,6 +77,9 @@ class ReportContext:
     backfill: bool | None = None
     backfill_refused: str = ""
     migrates: bool = False
+    takes_commands: bool = True
+    compiles_plans: bool = True
+    chooses_offsets: bool = True
 
 
 NO_CONTEXT = ReportContext()
@@ -118,19 +123,19 @@ def if_resumed(report: Report) -> tuple[str, ...]:
 
 def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
     if report.findings[0].rule in _ONE_SIDED:
-        yield _ONE_SIDED[report.findings[0].rule](report)
+        yield _ONE_SIDED[report.findings[0].rule](report, known)
         return
     if all(finding.rule == "unchanged" for finding in report.deciding) and report.outcome is Outcome.COMPATIBLE:
         yield Step("Nothing needs to be deployed. A restart from a savepoint is safe at any time.")
         return
     match report.outcome:
         case Outcome.COMPATIBLE:
-            yield _resume(report, "Resume")
-            yield _proof(report)
+            yield _resume(report, known, "Resume")
+            yield _proof(report, known)
         case Outcome.PARTIAL:
             yield Step(_question(report, known))
-            yield _resume(report, "If so, resume")
-            yield _restart(report, "If not, start without state")
+            yield _resume(report, known, "If so, resume")
+            yield _restart(report, known, "If not, start without state")
             yield _backfill(report, known)
         case Outcome.UNKNOWN:
             reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
@@ -140,7 +145,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
                 yield Step(_REHEARSE.format(new=report.new_source))
             if not known.approver:
                 yield Step("Or let a person decide, in Airflow the branch `approve`: resume, or start without state.")
-            yield _restart(report, "When in doubt, start without state")
+            yield _restart(report, known, "When in doubt, start without state")
             yield _backfill(report, known)
         case Outcome.INCOMPATIBLE:
             fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
@@ -150,9 +155,9 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             migratable = report.migration is not None and report.migration.kept is not MigrationExtent.NONE
             if migratable and known.migrates:
                 yield Step(_MIGRATE_TASK)
-                yield _restart(report, "Or give the state up and start without", whole=fits)
+                yield _restart(report, known, "Or give the state up and start without", whole=fits)
             else:
-                yield _restart(report, "Do not resume. Start without state", whole=fits)
+                yield _restart(report, known, "Do not resume. Start without state", whole=fits)
             yield _backfill(report, known)
             if migratable and not known.migrates:
                 yield _migrate(report)
@@ -197,8 +202,12 @@ def _question(report: Report, known: ReportContext) -> str:
     return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."
 
 
-def _resume(report: Report, lead: str) -> Step:
-    if not ENGINE_FACTS[report.engine].takes_commands:
+def _takes_commands(report: Report, known: ReportContext) -> bool:
+    return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands
+
+
+def _resume(report: Report, known: ReportContext, lead: str) -> Step:
+    if not _takes_commands(report, known):
         return Step(
             f"{lead}: stop the deployment with a savepoint and start {report.new_source} from it "
             "(in Airflow the branch `resume`)."
@@ -235,6 +244,7 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
         )
     elif (
         ENGINE_FACTS[report.engine].compiles_plans
+        and known.compiles_plans
         and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
         and all(map(_plans_may_settle, unknown))
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
@@ -260,14 +270,14 @@ def _planner(report: Report, known: ReportContext) -> Step:
     )
 
 
-def _proof(report: Report) -> Step:
-    where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if ENGINE_FACTS[report.engine].takes_commands else ""
+def _proof(report: Report, known: ReportContext) -> Step:
+    where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if _takes_commands(report, known) else ""
     return Step(
         f"RUNNING proves nothing: see that the job restored from that savepoint{where} and completed a checkpoint."
     )
 
 
-def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
+def _restart(report: Report, known: ReportContext, lead: str, *, whole: bool = False) -> Step:
     words = (
         f"{lead}: stop the job with a savepoint, as the way back, and start {report.new_source} fresh "
         "(in Airflow the branch `restart`)."
@@ -276,11 +286,13 @@ def _restart(report: Report, lead: str, *, whole: bool = False) -> Step:
         words += " State that would fit starts from zero with the rest: a savepoint serves the whole job or none of it."
     begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
     told = "where source_offsets tells it (as-stored, earliest, latest, a moment), else by the script"
+    if not known.chooses_offsets:
+        told = "by the script"
     if _is_program(report):
         told = "as the program says"  # nothing starts it but its own client
     words += f" Without state a source does not go on where the job stood, but begins {told}{': ' if begins else ''}"
     words += f"{begins}."
-    if not ENGINE_FACTS[report.engine].takes_commands:
+    if not _takes_commands(report, known):
         return Step(words)
     if _is_program(report):
         return Step(words, _by_client(report, "-d"), "sh")
@@ -326,18 +338,18 @@ def _migrate(report: Report) -> Step:
     )
 
 
-def _first_start(report: Report) -> Step:
+def _first_start(report: Report, _known: ReportContext) -> Step:
     begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
     return Step(f"Start {report.new_source} without state{': ' if begins else '.'}{begins}{'.' if begins else ''}")
 
 
-def _removal(report: Report) -> Step:
+def _removal(report: Report, known: ReportContext) -> Step:
     words = (
         f"Stop the job of {report.old_source} with a savepoint, as the way back (`flinkcompat ledger list` shows the "
         "job of each deployment), and take the deployment out of what deploys it. Where only the file moved, name "
         "the new one instead."
     )
-    if not ENGINE_FACTS[report.engine].takes_commands:
+    if not _takes_commands(report, known):
         return Step(words)
     if report.old_source.endswith(PROGRAM_SUFFIXES):
         return Step(words, (_STOP,), "sh")

@@ -53,7 +53,7 @@ def submit(run: Run, job: JobSpec, begun: JobStart, earlier: StartEntry | None, 
     only what the state itself is refused for holds for both.
     """
     operation = Operation(Verb.START, begun.asked_under)
-    name = f"job {begun.job_id or f'of request {begun.asked_under}'}"
+    name = f"job {begun.job_id}" if begun.job_id else f"the job of request {begun.asked_under}"
     given = _given(begun)
     job = replace(job, settings=run.job_settings(job.settings))
     asked = earlier is not None

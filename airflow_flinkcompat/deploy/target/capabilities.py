@@ -410,6 +410,22 @@ class JobHistories(Protocol):
 
 
 @runtime_checkable
+class JobPages(Protocol):
+    """A target that names jobs otherwise than Flink does, and knows where Flink's own UI shows them."""
+
+    def page_of(self, job: JobRef, ui_url: str) -> str | None:
+        """Where a browser opens the page of a job.
+
+        Args:
+            job: The job.
+            ui_url: Where people open Flink's UI, as the connection says it.
+
+        Returns:
+            The address; None where Flink has no such job yet, or any more.
+        """
+
+
+@runtime_checkable
 class ClusterOptions(Protocol):
     """A target that shows the options of its cluster."""
 

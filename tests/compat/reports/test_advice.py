@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_flinkcompat.compat import ReportContext, Side, check, render_markdown, render_text
@@ -11,6 +13,8 @@ from tests.operators.fakes import script
 OLD = Side(script(), engine="flink", source="deployed #4")
 INCOMPATIBLE = check(OLD, Side(script(size=5), engine="flink", source="orders.sql"))
 UNKNOWN = check(OLD, Side(script().replace("'/out'", "'/out', 'k' = 'v'"), engine="flink", source="orders.sql"))
+POLLED = script().replace("'/in',", "'/in', 'source.monitor-interval' = '1 s',")
+COMPATIBLE = check(Side(POLLED, engine="flink"), Side(POLLED.replace("1 s'", "2 s'"), engine="flink"))
 KNOWN = ReportContext(deployment="orders", job_id="0af1", entry=4, approver=True, backfill=True)
 
 
@@ -32,6 +36,17 @@ def test_ids_are_those_of_the_ledger(report: object) -> None:
     page = render_markdown(report, KNOWN)  # type: ignore[arg-type]
     assert "Deployed: entry 4 of the ledger of `orders`, job `0af1`" in page
     assert "0af1" in render_text(report, known=KNOWN)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("report", [INCOMPATIBLE, UNKNOWN, COMPATIBLE])
+def test_a_job_of_a_platform_is_stopped_by_none_of_flinks_own_commands(report: object) -> None:
+    """Nor is that advised which its target cannot do."""
+    known = replace(KNOWN, job_id="orders/1", takes_commands=False, compiles_plans=False, chooses_offsets=False)
+    words = told(report, known)
+    assert "savepoint" in words
+    for command in ("STOP JOB", "RESET", "GET /jobs", "explain_plan", "source_offsets", "orders/1"):
+        assert command not in words
+    assert "explain_plan=True" in told(UNKNOWN, KNOWN)
 
 
 def test_a_backfill_is_advised_as_it_is_there_and_not_where_it_is_refused() -> None:

@@ -137,7 +137,7 @@ class Flink:
         self.numbered = max(self.numbered, len(self.savepoints)) + 1  # none has the name of one that was deleted
         self.savepoints.append(f"file:/savepoints/savepoint-{self.numbered}")
         job.state = "FINISHED"
-        job.savepoint = {"external_path": self.savepoints[-1], "checkpoint_type": "SYNC_SAVEPOINT"}
+        job.savepoint = {"id": 2, "external_path": self.savepoints[-1], "checkpoint_type": "SYNC_SAVEPOINT"}
         return self.savepoints[-1]
 
     def asked(self, path: str, body: Mapping[str, Any]) -> str:

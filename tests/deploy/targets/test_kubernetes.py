@@ -79,6 +79,32 @@ def test_a_redeploy_is_two_patches(orders: Deployments) -> None:
     assert spec["flinkConfiguration"]["kubernetes.operator.job.upgrade.last-state-fallback.enabled"] == "false"
 
 
+def test_a_job_has_its_page_in_flinks_own_ui(orders: Deployments) -> None:
+    """By its id in Flink, at the JobManager of its cluster."""
+    head = orders.ledger.head()
+    assert head is not None
+    (running,) = orders.runs
+    with closing(orders.target()) as target:
+        page = target.page_of(head.start.job_ref, "https://flink.example.com/{namespace}/{cluster}")
+        assert page == f"https://flink.example.com/default/session/#/job/running/{running.id}/overview"
+        assert target.page_of(JobRef("orders/1"), "https://flink.example.com") is None
+        assert target.page_of(JobRef("others/1"), "https://flink.example.com") is None
+
+
+def test_a_session_cluster_tells_of_the_state_of_a_job_that_was_stopped(orders: Deployments) -> None:
+    """So that the sizes are compared; an application's JobManager goes with its job."""
+    first = orders.ledger.head()
+    assert first is not None
+    entry = orders.deploy(CHANGED, owner="second")
+    with closing(orders.target()) as target:
+        left = target.snapshot_stats(first.start.job_ref, "savepoint")
+        assert left is not None
+        assert left.path == entry.start.savepoint
+        assert target.snapshot_stats(JobRef("orders/1"), "savepoint") is None
+        orders.stand_in.flink.jobs.pop(next(iter(orders.stand_in.flink.jobs)))
+        assert target.snapshot_stats(first.start.job_ref, "savepoint") is None, "the cluster has forgotten it"
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_call_that_was_lost_is_found_out_about(orders: Deployments, when: str, number: int) -> None:

@@ -213,11 +213,24 @@ class KubernetesJobs(Closing):
         return self._jobs_of(current).ever_ran(JobRef(current.flink_job))
 
     def snapshot_stats(self, job: JobRef, kind: str) -> SnapshotStats | None:
-        """The latest ``completed`` checkpoint or ``savepoint`` of a job that runs, by its JobManager."""
-        current = self._of(job)
-        if current is None or current.flink_job is None or current.ended:
+        """The latest ``completed`` checkpoint or ``savepoint`` of a job, by its JobManager.
+
+        That of an application goes with its job; a session cluster tells of one that was stopped, too.
+        """
+        current = self._find(resource_of(job))
+        if current is None:
             return None
-        return self._jobs_of(current).snapshot_stats(JobRef(current.flink_job), kind)
+        ended = current.ended or job not in (current.ref, current.name)
+        stopped = current.note(STOPPED)
+        flink_job = stopped.get("flink_job") if stopped.get("job") == job else current.flink_job
+        if flink_job is None or (ended and not (current.session_job and stopped.get("job") == job)):
+            return None
+        try:
+            return self._jobs_of(current).snapshot_stats(JobRef(str(flink_job)), kind)
+        except ApiError:
+            if ended:  # the session cluster may have forgotten it
+                return None
+            raise
 
     def request_checkpoint(self, job: JobRef) -> None:
         """Ask the JobManager for a checkpoint beside the job's own interval."""
@@ -228,6 +241,14 @@ class KubernetesJobs(Closing):
         """Next offset by source partition, by the JobManager."""
         jobs, id_ = self._in_flink(job)
         return jobs.source_offsets(id_)
+
+    def page_of(self, job: JobRef, ui_url: str) -> str | None:
+        """The job's page under ``ui_url``, in which ``{namespace}`` and ``{cluster}`` stand for what an Ingress has."""
+        current = self._of(job)
+        if current is None:
+            return None
+        url = located(ui_url, self._api.namespace, _cluster_of(current))
+        return f"{url}/#/job/running/{current.flink_job}/overview" if current.flink_job else url
 
     # ------------------------------------------------------------------------------------------------------ resources
     def _resources(self) -> list[FlinkResource]:
@@ -247,7 +268,7 @@ class KubernetesJobs(Closing):
         return JobManager(self._endpoint(cluster))
 
     def _jobs_of(self, resource: FlinkResource) -> JobManagerJobs:
-        return self._jobs_at(str(resource.spec.get("deploymentName") or resource.name))
+        return self._jobs_at(_cluster_of(resource))
 
     def _jobs_at(self, cluster: str) -> JobManagerJobs:
         """The jobs of a cluster, by the name of its ``FlinkDeployment``."""
@@ -272,3 +293,13 @@ class KubernetesJobs(Closing):
 def resource_of(job: JobRef) -> str:
     """The resource whose job it is."""
     return job.partition("/")[0]
+
+
+def located(url: str, namespace: str, cluster: str) -> str:
+    """An address in which ``{namespace}`` and ``{cluster}`` stand for those of a JobManager."""
+    return url.replace("{cluster}", cluster).replace("{namespace}", namespace)
+
+
+def _cluster_of(resource: FlinkResource) -> str:
+    """The name of the ``FlinkDeployment`` whose JobManager runs its job."""
+    return str(resource.spec.get("deploymentName") or resource.name)

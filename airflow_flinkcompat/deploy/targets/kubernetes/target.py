@@ -47,7 +47,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     patch_of,
     starting,
 )
-from airflow_flinkcompat.deploy.targets.kubernetes.jobs import resource_of
+from airflow_flinkcompat.deploy.targets.kubernetes.jobs import located, resource_of
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, require_name
 from airflow_flinkcompat.deploy.targets.kubernetes.planning import plan_of, require_plannable, upgrading
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
@@ -105,7 +105,7 @@ class KubernetesTarget(KubernetesSavepoints):
         direct = str(settings.get("jobmanager_url") or "")
 
         def jobmanager(cluster: str) -> Endpoint:
-            url = direct.replace("{cluster}", cluster).replace("{namespace}", namespace)
+            url = located(direct, namespace, cluster)
             if access.settings is None:
                 return endpoint_from_environment(url, jobmanager=True)
             return endpoint(url, access.settings, access.place, jobmanager=True)
