@@ -18,7 +18,6 @@ from kubernetes.client.rest import RESTClientObject
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, HeadEntry, StoppedEntry
-from airflow_flinkcompat.deploy.target import JobRef, JobStatus
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
 from tests.deploy.jobs import SETTINGS, Files, wait_for
@@ -54,16 +53,17 @@ class Stage:
         self.ledger = Ledger(self.root / "ledger", self.name)
 
     def target(self) -> KubernetesTarget:
-        """The target, which counts how often a job was looked at."""
-        stage, target = self, self.rig.place.target()
-        status = target.status
-
-        def looked(job: JobRef) -> JobStatus | None:
-            stage.looks += 1
-            return status(job)
-
-        target.status = looked  # type: ignore[method-assign]
+        """The target, which counts how often what became of a request or a job was looked at."""
+        target = self.rig.place.target()
+        target.poll, target.status = map(self._counted, (target.poll, target.status))  # type: ignore[method-assign]
         return target
+
+    def _counted(self, look: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*given: Any) -> Any:
+            self.looks += 1
+            return look(*given)
+
+        return counted
 
     @property
     def former(self) -> JobSpec:

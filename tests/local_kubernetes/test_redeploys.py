@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from airflow_flinkcompat.deploy import DeployError, RolledBack
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.model import JobSpec
 from demo.orders import read_rows
-from tests.deploy.faults import Result, write
+from tests.deploy.faults import RESULTS, Result, write
 from tests.deploy.jobs import SETTINGS, wait_for
 from tests.deploy.scenarios import FILES, TOTALS
 from tests.local_kubernetes.rigs import INLINE, Rig, application_rig, session_rig
@@ -26,7 +27,7 @@ from tests.local_kubernetes.stages import PATIENCE, Point, Stage, scenario
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.kubernetes, pytest.mark.timeout(3600)]
 
 Case = Callable[[Stage], str]
-_RESULTS: list[Result] = []
+_NAME = "kubernetes-redeploys"
 _NOTES = (
     "Redeploys by `deploy` on the local Kubernetes of the tests: API server 1.34.4, Flink's operator 1.7.0, Flink "
     "1.20.3, session jobs on one cluster, applications with a ConfigMap. The operator looks every 1 to 2 s here, not "
@@ -221,12 +222,18 @@ class Redeploys:
             words = (case.__doc__ or "").rstrip(".")
             said = (wrong or told).replace(str(root), "…").replace(str(rig.savepoints), "…")
             print(f"{self.what}, {words}, {fault}: {said}", flush=True)
-            result = Result(
-                f"{self.what}: {words}", fault, "" if wrong else said, time.monotonic() - began, said if wrong else ""
-            )
-            _RESULTS.append(result)
-            write("kubernetes-redeploys", "Redeploys on Flink's Kubernetes Operator", _RESULTS, [_NOTES])
+            came_to = {"outcome": "", "wrong": said} if wrong else {"outcome": said, "wrong": ""}
+            result = Result(f"{self.what}: {words}", fault, seconds=time.monotonic() - began, **came_to)
+            write(_NAME, "Redeploys on Flink's Kubernetes Operator", _with(result), [_NOTES])
             rig.clear()
+
+
+def _with(result: Result) -> list[Result]:
+    """The results of today, of other runs too, with this one in the place of an earlier one of its case."""
+    file = RESULTS / f"{_NAME}-{datetime.now(UTC).date().isoformat()}.json"
+    known = [Result(**row) for row in json.loads(file.read_text("utf-8"))] if file.exists() else []
+    by_case = {(each.scenario, each.fault): each for each in known}
+    return [*(by_case | {(result.scenario, result.fault): result}).values()]
 
 
 @pytest.fixture(scope="class")

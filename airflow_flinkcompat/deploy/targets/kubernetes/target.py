@@ -315,9 +315,18 @@ class KubernetesTarget(KubernetesJobs):
         following = None
         if not current.note(STARTED).get("first"):
             following = current.template
-            if current.in_vain:
+            if current.in_vain or self._never_ran(current):
                 following["metadata"]["annotations"][REFUSED] = json.dumps({"job": current.ref})
         self._remove(current, following)
+
+    def _never_ran(self, current: FlinkResource) -> bool:
+        """Whether Flink itself says of what it refused that no task of it ran: the operator's first error alone does.
+
+        Each further try of the operator is refused because a job of this id was submitted already (measured on 1.7.0).
+        """
+        if current.error is None or current.flink_job is None or not current.session_job:
+            return False
+        return self._jobs_of(current).ever_ran(JobRef(current.flink_job)) is False
 
     def _remove(self, current: FlinkResource, following: Mapping[str, Any] | None) -> None:
         """Delete a resource, and wait until it and its job are gone. Raises Overdue.
