@@ -32,7 +32,7 @@ _KIND = "FlinkSessionJob"
 _SECONDS = 300.0
 _NOTES = f"""\
 Milliseconds since the last row of the old job; session jobs of Flink 1.20.3 on a local Kubernetes (API server 1.34.4)
-with Flink's operator {VERSION}, on one machine, {{load}}. The operator looks every 1 to 2 s here and at once where a
+with Flink's operator {VERSION}, on one machine, {{load}}. The operator looks every 1 to 2 s here, at once where a
 resource changes; by default it looks every 15 to 60 s and at most five times in 15 s for one resource, so that the
 second patch of a redeploy may wait there. `make bench-kubernetes-downtime` makes this file.
 """
@@ -56,8 +56,10 @@ def measure(rig: Rig, runner: Path, root: Path, rounds: int) -> Iterator[tuple[D
 
     def job_of(name: str, former: str = "") -> str:
         """The job of this name that runs, after another one."""
-        found = poll(lambda: rig.flink_jobs(name), lambda seen: not seen or former in seen, timeout=_SECONDS)
-        (job,) = found
+        (job,) = poll(lambda: rig.flink_jobs(name), lambda seen: not seen or former in seen, timeout=_SECONDS)
+        # While it is INITIALIZING nothing is known of its checkpoints.
+        status = f"{rig.place.jobmanager_url}/jobs/{job}/status"
+        cluster.until(lambda: cluster.call("GET", status)["status"] == "RUNNING")
         return job
 
     def settled() -> None:
@@ -89,6 +91,7 @@ def measure(rig: Rig, runner: Path, root: Path, rounds: int) -> Iterator[tuple[D
         else:
             first, second = ours(), operators_own(number + 2)
         assert first is not None
+        print(f"round {number + 1}: {first.proven:.0f} ms and {second.proven:.0f} ms", file=sys.stderr, flush=True)
         yield first, second
     rig.clear()
 
