@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import zip_longest
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -31,13 +32,14 @@ class Hit(StrEnum):
     """What happens to a run at a point.
 
     ``PAUSED``: it goes on when its retry is over; ``OVERTAKEN``: when a run of somebody else is; ``LOST``: the answer
-    to that call is lost, or, before it, the call itself.
+    to that call is lost, or, before it, the call itself. ``BESIDE``: at no point, another run begins with it.
     """
 
     KILLED = "killed"
     PAUSED = "paused"
     OVERTAKEN = "overtaken"
     LOST = "lost"
+    BESIDE = "beside"
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Case(Generic[S, T]):
     points: tuple[Point, ...] = ()
     hit: Hit = Hit.KILLED
     losses: int = 0
-    patience: float = 120.0
+    patience: float = 300.0
     """How long (seconds) a step of a case may take before the case is held to be wrong."""
     told: list[Told] = field(default_factory=list)
 
@@ -173,20 +175,25 @@ class Case(Generic[S, T]):
     def _redeployed(self, target: T) -> str:
         first = self.deployed(target)
         attempt = self.attempt(first)
+        another = replace(attempt, owner="another")
         begun = self.ledger.entries()[-1].number if first else 0
-        paused = self._hit(attempt)
+        beside = another.hit_at(None, self._seen("another")) if self.hit is Hit.BESIDE else None
+        run = self._hit(attempt)
         reached = [entry.kind for entry in self.ledger.entries()][begun:]
         words = [f"{reached[-1] if reached else 'nothing'} was the last entry before the retry"]
         if self.hit is Hit.LOST:
             words.insert(0, f"the run came to {self.told[-1].outcome}")
         self.while_nobody_deploys()
-        if self.hit is Hit.OVERTAKEN:
-            told, words = self._overtaken(attempt, paused)
+        if beside is not None:
+            told, words = self._one_of(self.told[-1], self._ended(beside, "another"))
+        elif self.hit is Hit.OVERTAKEN:
+            other = self._ended(another.hit_at(None, self._seen("another")), "another")
+            told, words = self._one_of(self._gone_on(run), other)
         else:
-            told = self._let_be(attempt)
+            told = self._ended(attempt.hit_at(None, self._seen("let-be")), "let-be")
         assert told.outcome == self.scenario.comes_to, f"the retry came to {told.outcome}: {told.message}"
         if self.hit is Hit.PAUSED:
-            words.append(f"the late run came to {self._woken(paused)}")
+            words.append(f"the late run came to {self._woken(run)}")
         self.check(target, first, told)
         return "; ".join([told.outcome, *words])
 
@@ -195,10 +202,10 @@ class Case(Generic[S, T]):
         left = self.losses
         for turn, point in enumerate(self.points or (None,)):
             process = self._begun(attempt, point, left, turn)
-            while self.hit is Hit.LOST and process.exitcode == 0 and (left := left - self.told[-1].lost) > 0:
-                assert point is not None
+            while self.hit is Hit.LOST and (left := left - self.told[-1].lost) > 0:
                 if self.told[-1].lost == 0 or self.told[-1].outcome == self.scenario.comes_to:
                     break  # no call of this name is made any more
+                assert point is not None
                 turn += 1
                 process = self._begun(attempt, replace(point, phase=ANY_PHASE), left, turn)
         return process
@@ -214,23 +221,21 @@ class Case(Generic[S, T]):
             self.while_it_runs()
         if pauses:
             wait_for(seen.exists, "the run pauses", self.patience)
-            return process
-        process.join(self.patience)
-        killed = point is not None and self.hit is Hit.KILLED
-        assert process.exitcode == (-signal.SIGKILL if killed else 0), f"it ended by {process.exitcode}"
-        if not killed:
-            self.told.append(Told.of(seen))
+        elif point is not None and self.hit is Hit.KILLED:
+            process.join(self.patience)
+            assert process.exitcode == -signal.SIGKILL, f"it ended by {process.exitcode}"
+        else:
+            self._ended(process, turn)
         return process
 
     def _seen(self, turn: int | str) -> Path:
         return self.root / f"{self.name}-{turn}.json"
 
-    def _let_be(self, attempt: Attempt) -> Told:
-        seen = self._seen("let-be")
-        process = attempt.hit_at(None, seen)
+    def _ended(self, process: BaseProcess, turn: int | str) -> Told:
+        """What a run has come to by itself."""
         process.join(self.patience)
-        assert process.exitcode == 0, f"the retry ended by {process.exitcode}"
-        self.told.append(Told.of(seen))
+        assert process.exitcode == 0, f"the run ended by {process.exitcode}"
+        self.told.append(Told.of(self._seen(turn)))
         return self.told[-1]
 
     def _woken(self, paused: BaseProcess) -> str:
@@ -247,17 +252,15 @@ class Case(Generic[S, T]):
         assert paused.exitcode == 0, f"the late run ended by {paused.exitcode}"
         return Told.of(self._seen(0))
 
-    def _overtaken(self, attempt: Attempt, paused: BaseProcess) -> tuple[Told, list[str]]:
-        """Another run comes to its end while this one is paused, then this one does: one of them deploys."""
-        seen = self._seen("another")
-        process = replace(attempt, owner="another").hit_at(None, seen)
-        process.join(self.patience)
-        assert process.exitcode == 0, f"the other run ended by {process.exitcode}"
-        other, own = Told.of(seen), self._gone_on(paused)
+    def _one_of(self, own: Told, other: Told) -> tuple[Told, list[str]]:
+        """Of two runs at once one does what it is to do, and the other one is refused; that of the former."""
         done, refused = (own, other) if own.outcome == self.scenario.comes_to else (other, own)
         said = f"it came to {own.outcome}: {own.message}; the other run came to {other.outcome}: {other.message}"
         assert done.outcome == self.scenario.comes_to, said
         assert refused.outcome in ("DeployRefused", "LedgerConflict"), said
+        assert re.search(
+            "at the same time|is deploying|went on while this run was at work|check the change", refused.message
+        ), said
         return done, [f"the run came to {own.outcome}, the other one to {other.outcome}"]
 
     # ------------------------------------------------------------------------------------------- what is right of it
@@ -343,8 +346,9 @@ class Matrix(Generic[S, C]):
             assert case.told[0].outcome == case.scenario.comes_to
             assert len(points) == len(set(points))
             for how, point, losses in self._hits(case.scenario, points):
-                hit[how].append(self.case(case.scenario, (point,), how, losses))
-        self.run([case for how in reversed(Hit) for case in hit[how]])
+                hit[how].append(self.case(case.scenario, (point,) if point else (), how, losses))
+        turns = zip_longest(*hit.values())  # by turns, so that a run that is cut has some of each
+        self.run([case for turn in turns for case in turn if case is not None])
         again = [
             self.case(case.scenario, (*case.points, point), Hit.KILLED, 0)
             for case in hit[Hit.KILLED]
@@ -355,7 +359,7 @@ class Matrix(Generic[S, C]):
         wrong = [f"{result.scenario}, {result.fault}: {result.wrong}" for result in self.results if result.wrong]
         assert not wrong, f"{len(wrong)} of {len(self.results)} cases are wrong:\n" + "\n".join(wrong)
 
-    def _hits(self, scenario: S, points: Sequence[Point]) -> Iterator[tuple[Hit, Point, int]]:
+    def _hits(self, scenario: S, points: Sequence[Point]) -> Iterator[tuple[Hit, Point | None, int]]:
         killed = scenario.killed_at(points)
         assert killed, f"{scenario.name}: nothing to kill it at"
         if not NIGHTLY:  # the few are of those that do something
@@ -363,5 +367,6 @@ class Matrix(Generic[S, C]):
         yield from ((Hit.KILLED, point, 0) for point in sample(killed, self.few))
         yield from ((Hit.PAUSED, point, 0) for point in sample(scenario.late_at(points), 1))
         yield from ((Hit.OVERTAKEN, point, 0) for point in sample(scenario.overtaken_at(points), 1))
+        yield from ((Hit.BESIDE, None, 0) for _ in sample(range(6 * scenario.two), 1))
         unheard = [(point, losses) for point in scenario.unheard_at(points) for losses in (1, 2)]
         yield from ((Hit.LOST, point, losses) for point, losses in sample(unheard, 2))

@@ -54,12 +54,14 @@ class Calls:
     """Names the requests of a target. Patterns of such names say what matters.
 
     ``effects``: calls that change a job; ``always``: other calls of which every one matters; ``looks``: those that
-    decide what is done next, of which the first in a phase does. Other calls change nothing and decide nothing.
+    decide what is done next, of which the first in a phase does (``looked``: after it, or before it, which is after the
+    call before that). Other calls change nothing and decide nothing.
     """
 
     effects: ClassVar[str]
     always: ClassVar[str] = r"(?!)"
     looks: ClassVar[str]
+    looked: ClassVar[tuple[bool, ...]] = (False,)
 
     def name(self, sent: Sent) -> str:
         """Method and path, without ids."""
@@ -69,9 +71,9 @@ class Calls:
         """Whether a call changes a job or the ledger."""
         return bool(re.match(rf"ledger |savepoint is published|{self.effects}", call))
 
-    def matters(self, call: str, time: int) -> bool:
+    def matters(self, call: str, time: int, after: bool) -> bool:
         """Whether something is done there, or learnt that decides what is done next."""
-        first = time == 1 and re.match(self.looks, call)
+        first = time == 1 and after in self.looked and re.match(self.looks, call)
         return bool(first or self.has_effect(call) or re.match(self.always, call))
 
 
@@ -81,6 +83,7 @@ class FlinkCalls(Calls):
     effects = r"POST /jobs/\*/stop|PATCH /jobs/\*|POST .*/statements INSERT|POST /jars/.*/run"
     always = r"(?!GET)"
     looks = r"GET /jobs/\*/(savepoints/\*|status)|GET /v2/.*/result/.* INSERT"
+    looked = (False, True)
 
     def __init__(self) -> None:
         self._statement = ""
@@ -223,11 +226,14 @@ class _Faults:
         phase = self.phase
         self.counted[phase, name] += 1
         time = self.counted[phase, name]
-        matters, has_effect = self.calls.matters(name, time), self.calls.has_effect(name)
-        self._reach(Point(phase, name, time, False, matters, has_effect), reset)
+        self._reach(self._point(phase, name, time, after=False), reset)
         answer = do()
-        self._reach(Point(phase, name, time, True, matters, has_effect), reset)
+        self._reach(self._point(phase, name, time, after=True), reset)
         return answer
+
+    def _point(self, phase: str, name: str, time: int, *, after: bool) -> Point:
+        calls = self.calls
+        return Point(phase, name, time, after, calls.matters(name, time, after), calls.has_effect(name))
 
     def _reach(self, point: Point, reset: Exception) -> None:
         self.seen.append(point)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from threading import Lock
 from typing import Any, Protocol
 
 from airflow_flinkcompat.deploy import Options, deploy
@@ -27,9 +28,9 @@ from tests.deploy.targets import realtime_compute_stand_in as realtime_compute
 from tests.deploy.targets.aws_account import Account
 from tests.deploy.targets.aws_stand_in import MemoryJobs, StandIn
 from tests.deploy.targets.kubernetes_deployments import APPLICATION, SESSION, connected
-from tests.deploy.targets.kubernetes_stand_in import Flink, FlinkJob, KubernetesStandIn, serving
+from tests.deploy.targets.kubernetes_stand_in import Flink, FlinkJob, KubernetesStandIn, schemas, serving
 
-OPTIONS = Options(settle_seconds=0, submit_timeout=20, start_timeout=20, stop_timeout=20)
+OPTIONS = Options(settle_seconds=0, submit_timeout=90, start_timeout=90, stop_timeout=90)
 # One that no Flink takes, with state or without.
 REFUSED = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 2")
 _REASON = "org.apache.flink.table.api.ValidationException: there is no function +"
@@ -74,11 +75,15 @@ class Platform(Protocol):
 
 @dataclass
 class PlatformKind:
-    """A platform: how its stand-in is served for a name and a way, how its requests are named, and its engine."""
+    """A platform: how its stand-in is served for a name and a way, how its requests are named, and its engine.
+
+    ``keeps_refused``: a script that Flink refuses is a job all the same, which has failed.
+    """
 
     served: Callable[[str, str], AbstractContextManager[Platform]]
     calls: type[Calls]
     engine: str = "flink"
+    keeps_refused: bool = False
 
 
 @dataclass
@@ -124,7 +129,8 @@ class StandInCase(Case[StandInScenario, Any]):
         seen = self.platform.seen()
         before: Starts = [] if self.scenario.first else [(SCRIPT, None)]
         savepoint = seen.savepoints[0] if seen.savepoints else None
-        wanted = [(script, savepoint if stateful else None) for script, stateful in self.scenario.starts]
+        refused = [(REFUSED, True)] * (self.kind.keeps_refused and self.scenario.script == REFUSED)
+        wanted = [(script, savepoint if stateful else None) for script, stateful in (*refused, *self.scenario.starts)]
         assert seen.starts == before + wanted, f"{len(seen.starts)} jobs were made: {_short(seen.starts)}"
         assert seen.running == 1, f"{seen.running} jobs run"
         assert seen.left == [], f"left over: {seen.left}"
@@ -172,11 +178,14 @@ class _Cluster(Flink):
 
 
 _FILES = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
-_MANIFESTS = {"session jobs": {"session_cluster": "session"}, "applications": {"manifest": _FILES}}
+_MANIFESTS = {"": {"session_cluster": "session"}, "applications": {"manifest": _FILES}}
 
 
 def _open_kubernetes(url: str, way: str) -> OpenTarget:
     return connected(KubernetesStandIn(url=url), Manifest.of(_MANIFESTS[way], "the matrix"))
+
+
+_READ = Lock()
 
 
 class _Kubernetes:
@@ -187,6 +196,8 @@ class _Kubernetes:
     @classmethod
     @contextmanager
     def served(cls, name: str, way: str) -> Iterator[_Kubernetes]:
+        with _READ:  # once, and not in as many threads as there are cases
+            schemas("1.10")
         cluster = _Cluster(name)
         stand_in = KubernetesStandIn(flink=cluster)
         cluster.files = stand_in.objects
@@ -318,5 +329,5 @@ class _RealtimeCompute:
 KINDS: Mapping[str, PlatformKind] = {
     "kubernetes": PlatformKind(_Kubernetes.served, KubernetesCalls),
     "aws": PlatformKind(_Aws.served, AwsCalls),
-    "realtime-compute": PlatformKind(_RealtimeCompute.served, RealtimeComputeCalls, "vvr"),
+    "realtime-compute": PlatformKind(_RealtimeCompute.served, RealtimeComputeCalls, "vvr", keeps_refused=True),
 }

@@ -24,11 +24,11 @@ _NOTES = (
     "A redeploy on {where}, killed (SIGKILL) before and after every request that does something, before and after "
     "every entry of the ledger gets its name, and at the looks that decide what is done next. Then the same run once "
     "more; in some cases that one is killed as well, and a third one is let be. In others the first run is paused "
-    "(SIGSTOP), and goes on when its retry has come to its end, or a run of somebody else has: of two runs at once, one "
-    "deploys and the other one is refused. In others the answer to a request is lost (its connection is reset), or the "
-    "request itself before it was sent, once or at two requests of that name. Right is: exactly one job of that name "
-    "runs, {rows}, the ledger has no gap and nothing from a late run, one stop and one savepoint. A point is within the "
-    "phase that begins with the named entry. `make test-full` makes this file."
+    "(SIGSTOP), and goes on when its retry has come to its end, or a run of somebody else has: of two runs at once, "
+    "one deploys and the other one is refused. In others the answer to a request is lost (its connection is reset), or "
+    "the request itself before it was sent, once or at two requests of that name. Right is: exactly one job of that "
+    "name runs, {rows}, the ledger has no gap and nothing from a late run, one stop and one savepoint. A point is "
+    "within the phase that begins with the named entry. `make test-full` makes this file."
 )
 _WITHOUT_STATE = "^(stopped|starting|started)"
 _BACK = "^(started|failed|rolling-back)"
@@ -64,15 +64,20 @@ _SCENARIOS = (
         "first start", "deployed", "auto-first", first=True, starts=((CHANGED, False),), late="", unheard="", two=True
     ),
 )
-_WAYS = {"kubernetes": ("session jobs", "applications"), "aws": ("", "the client repeats calls")}
+# The other way to be set up, and at which points a run is killed there.
+_OTHERS = {
+    "kubernetes": ("applications", "POST|PATCH|DELETE|ledger start"),
+    "aws": ("the client repeats calls", "(Start|Stop|Update)Application"),
+}
 
 
 def _scenarios(target: str) -> list[StandInScenario]:
-    return [
-        replace(scenario, name=": ".join(filter(None, (way, scenario.name))), way=way)
-        for way in _WAYS.get(target, ("",))
-        for scenario in _SCENARIOS
-    ]
+    found = [*_SCENARIOS]
+    if target in _OTHERS:
+        way, only = _OTHERS[target]
+        more = {"only": only, "late": None, "again": False, "two": False, "way": way}
+        found += [replace(scenario, name=f"{scenario.name} ({way})", **more) for scenario in _SCENARIOS]
+    return found
 
 
 @pytest.mark.timeout(3600 if NIGHTLY else 300)
@@ -86,7 +91,9 @@ def test_a_redeploy_that_is_hit_is_taken_up(target: str, tmp_path: Path) -> None
         return StandInCase(tmp_path, scenario, name, points, hit, losses, kind=KINDS[target])
 
     notes = _NOTES.format(where=f"the stand-in for {target}", rows="no other one was made, from no other state")
-    Matrix(case, f"kills-{target}", f"Redeploys on {target} killed and taken up", notes, 2).whole(_scenarios(target))
+    Matrix(case, f"kills-{target}", f"Redeploys on {target} killed and taken up", notes, 6 if NIGHTLY else 3).whole(
+        _scenarios(target)
+    )
 
 
 @pytest.mark.slow
