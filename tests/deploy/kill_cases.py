@@ -131,6 +131,7 @@ class Case(Generic[S, T]):
                 Hit.PAUSED: "; paused there until the retry was over",
                 Hit.OVERTAKEN: "; paused there until another run was over",
                 Hit.LOST: f"; {what} is lost {times}",
+                Hit.BESIDE: "; another run begins at the same time",
             }[self.hit]
         )
 
