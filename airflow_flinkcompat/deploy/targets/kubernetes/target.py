@@ -71,7 +71,7 @@ _ATTEMPTS = 5
 _END_SECONDS = 120.0
 # An error that stood there when a stop was asked for is one of that stop when the operator keeps saying it.
 _STALE_SECONDS = 60.0
-_NEXT_FILE = "resource.json"
+_NEXT_FILE, _FOLLOWS_FILE = "resource.json", "follows"
 _NOT_PLANNED = (
     "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
     "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -257,7 +257,10 @@ class KubernetesTarget(KubernetesSavepoints):
         """What the resource says became of it."""
         if operation.verb is Verb.START:
             found = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
-            return replace(operation, job=JobRef(f"{_name(found[0])}/{operation.request_id}") if found else None)
+            if not found:
+                return replace(operation, job=None)
+            self._drop_followed(FlinkResource(found[0]))
+            return replace(operation, job=JobRef(f"{_name(found[0])}/{operation.request_id}"))
         assert operation.job is not None
         if operation.verb is Verb.SAVEPOINT:
             return self._taken(operation)
@@ -359,8 +362,8 @@ class KubernetesTarget(KubernetesSavepoints):
         ``following``: what the next one is made of, kept before this one is deleted.
         """
         if following is not None:
-            text = json.dumps(following)
-            self._api.keep(next_of(current.name), {_NEXT_FILE: text}, {DEPLOYMENT: current.name})
+            files = {_NEXT_FILE: json.dumps(following), _FOLLOWS_FILE: str(current.metadata["uid"])}
+            self._api.keep(next_of(current.name), files, {DEPLOYMENT: current.name})
 
         def delete(seen: FlinkResource) -> bool:
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
@@ -406,6 +409,14 @@ class KubernetesTarget(KubernetesSavepoints):
         """What the next resource of a name is to be made of, where the former one was deleted."""
         text = self._api.kept(next_of(name), _NEXT_FILE)
         return None if text is None else FlinkResource(json.loads(text))
+
+    def _drop_followed(self, current: FlinkResource) -> None:
+        """Drop what a resource was made of, where the start that made it died before, or did not hear of it."""
+        name = next_of(current.name)
+        with suppress(ApiError):  # it is not needed any more, and the next start of another resource writes it anew
+            follows = self._api.kept(name, _FOLLOWS_FILE)
+            if follows is not None and follows != current.metadata["uid"]:  # else it is being deleted just now
+                self._drop(f"configmaps/{name}")
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
         """Write a patch to the spec that was read.
