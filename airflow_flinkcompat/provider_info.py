@@ -92,7 +92,7 @@ def get_provider_info() -> dict[str, Any]:
         "connection-types": [
             {
                 "connection-type": "flink",
-                "hook-name": "Apache Flink (SQL Gateway)",
+                "hook-name": "Apache Flink",
                 "hook-class-name": f"{_CLASSES}.hooks.flink.FlinkHook",
                 "ui-field-behaviour": {
                     "hidden-fields": [],

@@ -51,7 +51,7 @@ class FlinkHook(BaseHook):
     conn_name_attr = "flink_conn_id"
     default_conn_name = "flink_default"
     conn_type = "flink"
-    hook_name = "Apache Flink (SQL Gateway)"
+    hook_name = "Apache Flink"
 
     def __init__(self, flink_conn_id: str = default_conn_name, *, target: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
