@@ -14,6 +14,7 @@ from airflow_flinkcompat import __version__
 from airflow_flinkcompat.cli.backfill import backfill_command
 from airflow_flinkcompat.cli.batch import batch_command
 from airflow_flinkcompat.cli.check import check_command
+from airflow_flinkcompat.cli.init import init_command
 from airflow_flinkcompat.cli.ledger import ledger_command
 from airflow_flinkcompat.cli.migrate import migrate_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
@@ -34,6 +35,7 @@ def cli() -> None:
 for command in (
     check_command,
     batch_command,
+    init_command,
     rules_command,
     backfill_command,
     rehearse_command,

@@ -105,6 +105,21 @@ def require_one_stdin(old: str, new: str) -> None:
         raise InputError("- names standard input, which holds one script: name a file for the other side")
 
 
+def path_of(name: str) -> Path | None:
+    """The file of the working tree that a name on the command line stands for.
+
+    Args:
+        name: What was named, as :func:`read_named` takes it.
+
+    Returns:
+        The file, which need not be there; None for standard input and the null device.
+
+    Raises:
+        InputError: Git cannot be asked.
+    """
+    return None if name in (STDIN, NOTHING) else _path(name)
+
+
 def require_text(script: NamedScript) -> str:
     """The text of a script that has to be there.
 

@@ -65,7 +65,8 @@ class ReportContext:
     ``job_id`` is the deployed job, ``entry`` its entry in the ledger of ``deployment``. ``approver``: it is shown to
     the person who decides. ``backfill``: whether a restart is followed by a backfill there; None where nobody knows.
     ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
-    ``migrates``: whether there is a task that starts the job from a rewritten savepoint.
+    ``migrates``: whether there is a task that starts the job from a rewritten savepoint. ``project``: what the check
+    took of the project file, in a sentence.
     """
 
     deployment: str = ""
@@ -75,6 +76,7 @@ class ReportContext:
     backfill: bool | None = None
     backfill_refused: str = ""
     migrates: bool = False
+    project: str = ""
 
 
 NO_CONTEXT = ReportContext()

@@ -41,6 +41,8 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
         Markdown that ends in a line break, with every secret masked.
     """
     blocks = [[f"## {headline(report)}", "", f"{_sides(report)}, {engine_label(report)}"]]
+    if known.project:
+        blocks.append([_words(known.project)])
     if known.entry:
         job = f", job {code_span(known.job_id)}" if known.job_id else ""
         blocks.append([f"Deployed: entry {known.entry} of the ledger of {code_span(known.deployment)}{job}"])
@@ -63,6 +65,8 @@ def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTE
     worst, *others = reports.each
     blocks = [[f"## {_words(head)}"] for head in verdicts(reports)]
     blocks.append([f"{_sides(worst)}. {_words(WHICH_ENGINE)}"])
+    if known.project:
+        blocks.append([_words(known.project)])
     blocks += [[f"## {_words(title(worst))}"], *_blocks(worst, known), *_warnings(worst)]
     for other in others:
         if finds_the_same(worst, other):
