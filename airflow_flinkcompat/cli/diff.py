@@ -14,7 +14,7 @@ import click
 from airflow_flinkcompat.cli.arguments import DEFAULT_GATE, bare_install, engine_option, require_engine
 from airflow_flinkcompat.cli.project import config_option, judging, project_for
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, Project
+from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import base_commit, repository_of
 from airflow_flinkcompat.sql import ScriptError, read_script
 
@@ -195,7 +195,7 @@ def _diff(
 
 
 @contextmanager
-def _baselines(project: Project, against: str | None) -> Iterator[Baselines]:
+def _baselines(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
     """What the deployments are compared with, as it was named, or by default."""
     from airflow_flinkcompat.fleet.baselines import LedgerBaselines, revision_baselines
 
@@ -222,7 +222,7 @@ def _baselines(project: Project, against: str | None) -> Iterator[Baselines]:
             yield found
 
 
-def _former_names(project: Project, repository: Path | None) -> frozenset[str]:
+def _former_names(project: ProjectFile, repository: Path | None) -> frozenset[str]:
     """The deployments that the file had where the change was begun; none where that commit is not known here."""
     from airflow_flinkcompat.fleet.baselines import project_at
 

@@ -13,8 +13,8 @@ from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import (
     FILE_NAME,
     JobOptions,
-    Project,
     ProjectDeployment,
+    ProjectFile,
     find_project_file,
     load_project,
     unknown_key,
@@ -28,7 +28,7 @@ config_option = click.option(
 )
 
 
-def project_for(config: str | None, near: Path | None) -> Project | None:
+def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
     """The project file that a command goes by.
 
     Args:
@@ -47,7 +47,7 @@ def project_for(config: str | None, near: Path | None) -> Project | None:
     return None if found is None else load_project(found)
 
 
-def named_deployment(project: Project, name: str) -> ProjectDeployment:
+def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
     """A deployment of the file by its name.
 
     Args:
@@ -84,7 +84,7 @@ class Judging:
 
 
 def judging(
-    project: Project | None, place: Path | None, deployment: str | None, given: JobOptions, fail_on: str | None
+    project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions, fail_on: str | None
 ) -> Judging:
     """How a script is judged.
 
@@ -120,7 +120,7 @@ def judging(
     return Judging(options, gate, words)
 
 
-def _deployment_of(project: Project, script: Path | None, name: str | None) -> ProjectDeployment | None:
+def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:
     """The deployment that a script is judged as, the named one or the one whose script it is; None: it has none."""
     if name is not None:
         return named_deployment(project, name)

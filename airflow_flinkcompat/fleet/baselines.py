@@ -13,7 +13,7 @@ from typing import Protocol
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.sides import side_of_deployment
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
-from airflow_flinkcompat.project import Project, ProjectDeployment
+from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.file import content_of, tables_of
 from airflow_flinkcompat.project.revisions import check_out, commit_of, text_at
 from airflow_flinkcompat.project.settings import project_of
@@ -54,10 +54,10 @@ class Baselines(Protocol):
     def of(self, deployment: ProjectDeployment) -> Baseline:
         """What a deployment of the project is compared with. Raises InputError, ScriptError, OutOfReachError."""
 
-    def deleted(self, project: Project) -> Mapping[str, Baseline]:
+    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
         """What is deployed of deployments that the project does not name any more. Raises as :meth:`of` does."""
 
-    def notes(self, project: Project) -> tuple[str, ...]:
+    def notes(self, project: ProjectFile) -> tuple[str, ...]:
         """What else a reader has to know."""
 
 
@@ -73,7 +73,7 @@ class RevisionBaselines:
         description: What it is, in words.
     """
 
-    project: Project | None
+    project: ProjectFile | None
     folder: Path
     root: Path
     label: str
@@ -91,14 +91,14 @@ class RevisionBaselines:
         found = next((each for each in self.project.deployments if each.name == deployment.name), None)
         return Baseline(None, self.label) if found is None else self._baseline(found)
 
-    def deleted(self, project: Project) -> Mapping[str, Baseline]:
+    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
         if self.project is None:
             return {}
         gone = (each for each in self.project.deployments if each.name not in project.names)
         found = {each.name: self._baseline(each) for each in gone}
         return {name: each for name, each in found.items() if each.side is not None}
 
-    def notes(self, project: Project) -> tuple[str, ...]:
+    def notes(self, project: ProjectFile) -> tuple[str, ...]:
         if self.project is None:
             return (f"{self.label} has no {project.path.name}: its scripts are those that the file names today",)
         return ()
@@ -110,7 +110,7 @@ class RevisionBaselines:
 
 @contextmanager
 def revision_baselines(
-    project: Project, repository: Path, revision: str, description: str = ""
+    project: ProjectFile, repository: Path, revision: str, description: str = ""
 ) -> Iterator[RevisionBaselines]:
     """The project at a Git revision; its files lie in a folder of their own meanwhile.
 
@@ -138,7 +138,7 @@ def revision_baselines(
         yield RevisionBaselines(then, folder, root, label, description or f"Git revision {revision}")
 
 
-def project_at(project: Project, repository: Path, commit: str, label: str) -> Project | None:
+def project_at(project: ProjectFile, repository: Path, commit: str, label: str) -> ProjectFile | None:
     """The project file as it was at a commit.
 
     Args:
@@ -159,11 +159,11 @@ def project_at(project: Project, repository: Path, commit: str, label: str) -> P
     return None if text is None else project_of(tables_of(content_of(text, str(place)), place))
 
 
-def _name_in(project: Project, repository: Path) -> str:
+def _name_in(project: ProjectFile, repository: Path) -> str:
     return project.path.resolve().relative_to(repository).as_posix()
 
 
-def _files(project: Project, folder: Path) -> set[str] | None:
+def _files(project: ProjectFile, folder: Path) -> set[str] | None:
     """The files of the deployments from the root; None: all, for what a Python program reads it says itself."""
     scripts = [each.script for each in project.deployments]
     if any(script.endswith(PROGRAM_SUFFIXES) for script in scripts):
@@ -198,7 +198,7 @@ class LedgerBaselines:
             )
         return self._head(root, deployment.name)
 
-    def deleted(self, project: Project) -> Mapping[str, Baseline]:
+    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
         found: dict[str, Baseline] = {}
         for root in self._roots(project):
             for name in self._names(root):
@@ -208,7 +208,7 @@ class LedgerBaselines:
                         found[name] = baseline
         return found
 
-    def notes(self, project: Project) -> tuple[str, ...]:
+    def notes(self, project: ProjectFile) -> tuple[str, ...]:
         notes = []
         for root in self._roots(project):
             others = [name for name in self._names(root) if name not in {*project.names, *self.former}]
@@ -218,7 +218,7 @@ class LedgerBaselines:
                 notes.append(f"{root} holds deployments that this file does not name: {names}")
         return tuple(notes)
 
-    def _roots(self, project: Project) -> tuple[str, ...]:
+    def _roots(self, project: ProjectFile) -> tuple[str, ...]:
         if self.root:
             return (self.root,)
         return tuple(dict.fromkeys(each.ledger for each in project.deployments if each.ledger))

@@ -20,7 +20,7 @@ from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, OutOfReachE
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome
-from airflow_flinkcompat.project import JobOptions, Project, ProjectDeployment
+from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
@@ -41,7 +41,7 @@ class Request:
         command: ``diff`` or ``plan``.
     """
 
-    project: Project
+    project: ProjectFile
     root: Path
     fail_on: str
     given: JobOptions
@@ -110,15 +110,15 @@ def lint_scripts(
     reviews, notes = [], []
     for name, side, engine_named in scripts:
         if not isinstance(side, Side):
-            reviews.append(_unreadable(name, name, [str(side)]))
+            reviews.append(_unlintable(name, [str(side)]))
             continue
         if faults := [str(each) for each in obstacles_of(side)]:
-            reviews.append(_unreadable(name, name, faults))
+            reviews.append(_unlintable(name, faults))
             continue
         try:
             reports = [_linted(side.on(each)) for each in ([side.engine] if engine_named else ENGINES)]
         except (ScriptError, InputError) as error:
-            reviews.append(_unreadable(name, name, [str(error)]))
+            reviews.append(_unlintable(name, [str(error)]))
             continue
         reviews.append(DeploymentReview(name, Status.LINTED, name, reports=_worst_first(reports)))
         if why := _refused_by_deploy(side):
@@ -182,8 +182,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
         added = [_with_lint(added_report(new.on(each), baseline.words), new.on(each)) for each in engines]
         action = f"refuses it: {refused}" if refused else "starts it for the first time"
         return replace(review, status=Status.ADDED, reports=_worst_first(added), known=known, action=action)
-    old = replace(baseline.side, source=f"ledger:{baseline.entry}:{baseline.side.source}") if baseline.entry else None
-    old = old or _of_version(baseline.side, request.given)
+    old = baseline.side if baseline.entry else _of_version(baseline.side, request.given)
     reports = (check(old.on(engine), new),) if engine else check_engines(old, new).each
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
@@ -248,6 +247,10 @@ def _removed(request: Request, name: str, baseline: Baseline, file: str) -> Depl
 def _unreadable(name: str, script: str, messages: Iterable[str], baseline: str = "") -> DeploymentReview:
     faults = tuple(_fault(mask_secrets(each), script) for each in dict.fromkeys(messages))
     return DeploymentReview(name, Status.UNREADABLE, script, baseline, faults=faults, action=_NOT_DEPLOYED)
+
+
+def _unlintable(script: str, messages: Iterable[str]) -> DeploymentReview:
+    return replace(_unreadable(script, script, messages), action="")
 
 
 def _fault(message: str, script: str) -> InputFault:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.project.settings import (
         FAIL_ON,
         JobOptions,
-        Project,
         ProjectDeployment,
+        ProjectFile,
         load_project,
     )
 
@@ -37,7 +37,7 @@ _HOMES = {
         "read_tables",
         "unknown_key",
     ),
-    ".settings": ("FAIL_ON", "JobOptions", "Project", "ProjectDeployment", "load_project"),
+    ".settings": ("FAIL_ON", "JobOptions", "ProjectFile", "ProjectDeployment", "load_project"),
 }
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
     "FAIL_ON",
     "FILE_NAME",
     "JobOptions",
-    "Project",
+    "ProjectFile",
     "ProjectDeployment",
     "ProjectTables",
     "find_project_file",

@@ -89,7 +89,7 @@ class ProjectDeployment:
 
 
 @dataclass(frozen=True)
-class Project:
+class ProjectFile:
     """A project file that was read.
 
     Attributes:
@@ -131,7 +131,7 @@ class Project:
         return tuple(each for each in self.deployments if (self.folder / each.script).resolve() == wanted)
 
 
-def load_project(path: str | os.PathLike[str]) -> Project:
+def load_project(path: str | os.PathLike[str]) -> ProjectFile:
     """Read a project file.
 
     Args:
@@ -147,9 +147,9 @@ def load_project(path: str | os.PathLike[str]) -> Project:
     return project_of(read_tables(path))
 
 
-def project_of(tables: ProjectTables) -> Project:
+def project_of(tables: ProjectTables) -> ProjectFile:
     """The project that a file's tables say; see :func:`load_project`."""
-    reader = _Reader(tables.common)
+    reader = _TableReader(tables.common)
     common = reader.options()
     ledger = reader.text("ledger") or None
     reader.policy()
@@ -161,16 +161,16 @@ def project_of(tables: ProjectTables) -> Project:
         raise InputError("\n  ".join(problems))
     found, broken = [], dict(tables.broken)
     for name, table in tables.deployments.items():
-        reader = _Reader(table)
+        reader = _TableReader(table)
         deployment = reader.deployment(name)
         if reader.problems:
             broken[name] = tuple(f"{tables.path}: deployment {name!r}: {line}" for line in reader.problems)
         else:
             found.append(deployment)
-    return Project(tables.path, common, tuple(found), fail_on, ledger, broken)
+    return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken)
 
 
-class _Reader:
+class _TableReader:
     """Reads one table and gathers what is wrong with it. No value is shown but a word of a closed list."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:

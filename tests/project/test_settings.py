@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.model import FunctionDeclaration, InputError
-from airflow_flinkcompat.project import Project, load_project
+from airflow_flinkcompat.project import ProjectFile, load_project
 
 
-def load(folder: Path, text: str) -> Project:
+def load(folder: Path, text: str) -> ProjectFile:
     path = folder / "flinkcompat.toml"
     path.write_text(text, encoding="utf-8")
     return load_project(path)

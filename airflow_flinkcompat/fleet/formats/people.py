@@ -55,7 +55,7 @@ def render_fleet_text(fleet: FleetDiff) -> str:
     places = _places(fleet)
     for review in fleet.deployments:
         if text := explained(review) if review.status in _COMPARED else "\n".join(places.get(review.name, ())):
-            title = f"{review.name}: {review.script}"
+            title = review.name if review.name == review.script else f"{review.name}: {review.script}"
             blocks.append(f"{title}\n{'=' * len(title)}\n{text}")
     return "\n\n".join([*blocks, mask_secrets(fleet.summary)]) + "\n"
 
