@@ -209,7 +209,8 @@ def _baselines(project: ProjectFile, against: str | None) -> Iterator[Baselines]
         return
     if repository is None:
         raise InputError(
-            f"{project.path} lies in no Git repository, so there is no revision to compare with. Name a ledger: "
+            f"{project.path} lies in no Git repository (or git is not installed), so there is no revision to compare "
+            "with. Name a ledger: "
             f"--against ledger:URI, {_LEDGER_VARIABLE}, or ledger = … in that file"
         )
     if against is None:

@@ -49,12 +49,21 @@ def repository_of(folder: Path) -> Path | None:
 
     Returns:
         The root, with links resolved; None where there is no repository, or no Git.
+
+    Raises:
+        InputError: Git does not open the repository, as one that belongs to another user.
     """
     try:
         done = run_git("rev-parse", "--show-toplevel", cwd=folder)
     except FileNotFoundError:
         return None
-    return Path(done.stdout.decode().rstrip("\n")).resolve() if done.returncode == 0 else None
+    if done.returncode == 0:
+        return Path(done.stdout.decode().rstrip("\n")).resolve()
+    words = words_of(done)
+    if words.startswith("not a git repository"):
+        return None
+    remedy = "; git config --global --add safe.directory FOLDER trusts it" if "ownership" in words else ""
+    raise InputError(f"{folder}: git does not open the repository: {words}{remedy}")
 
 
 def commit_of(repository: Path, revision: str) -> str:

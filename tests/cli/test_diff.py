@@ -189,7 +189,8 @@ class TestAgainstGit:
         Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
         result = run("diff")
         assert result.code == 2
-        assert "lies in no Git repository, so there is no revision to compare with. Name a ledger" in result.err
+        assert "lies in no Git repository (or git is not installed), so there is no revision to compare" in result.err
+        assert "Name a ledger: --against ledger:URI" in result.err
 
 
 class TestAgainstTheLedger:
