@@ -67,7 +67,8 @@ class ReportContext:
     ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
     ``migrates``: whether there is a task that starts the job from a rewritten savepoint. ``takes_commands``: whether
     the job goes by its id in Flink, so that Flink's own commands stop it; ``compiles_plans`` and ``chooses_offsets``:
-    whether what runs it can be asked for plans, and told where sources begin.
+    whether what runs it can be asked for plans, and told where sources begin. ``project``: what the check took of the
+    project file, in a sentence.
     """
 
     deployment: str = ""
@@ -80,6 +81,7 @@ class ReportContext:
     takes_commands: bool = True
     compiles_plans: bool = True
     chooses_offsets: bool = True
+    project: str = ""
 
 
 NO_CONTEXT = ReportContext()
