@@ -187,7 +187,8 @@ class Ledger:
         nothing = DeploymentRow(self.deployment)
         numbers = self._numbers()
         if known is not None and known.last in numbers:
-            return known.after_all(reversed(list(self._newest_first(None, above=known.last))))
+            newer = [number for number in numbers if number > known.last]
+            return known.after_all(reversed(list(self._newest_first(None, newer))))
         try:
             return nothing.after_all(self.entries())
         except LedgerError:
@@ -275,13 +276,15 @@ class Ledger:
                 )
         return numbers
 
-    def _newest_first(self, batch: int | None, above: int = 0) -> Iterator[LedgerEntry]:
-        """Every entry above a number, newest first, read ``batch`` at first, then more at a time (None: all at once).
+    def _newest_first(self, batch: int | None, wanted: list[int] | None = None) -> Iterator[LedgerEntry]:
+        """Every entry, newest first, read ``batch`` at first, then more at a time (None: all at once).
+
+        ``wanted``: the numbers of the newest ones, lowest first, where no others are to be read.
 
         Down to the head every entry has to be understood. Below it nothing says what is in force: what this version
         does not understand there, such as an engine version that an earlier release let pass, is an ``OtherEntry``.
         """
-        numbers = [number for number in self._numbers() if number > above][::-1]
+        numbers = (self._numbers() if wanted is None else wanted)[::-1]
         passed_over: set[int] = set()
         newest, below_head = True, False
         while numbers:

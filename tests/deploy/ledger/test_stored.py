@@ -20,6 +20,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     ENTRY_TYPES,
     AdoptedEntry,
     ApprovedEntry,
+    BackfilledEntry,
+    CheckedEntry,
     DeployedEntry,
     DeployingEntry,
     DisposedEntry,
@@ -30,6 +32,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     LedgerEntry,
     MigratedEntry,
     MigratingEntry,
+    Origin,
+    RehearsedEntry,
     RejectedEntry,
     Review,
     RolledBackEntry,
@@ -161,6 +165,35 @@ def test_there_is_one_of_each_type_and_their_values_are_understood() -> None:
     assert (adopted.job.language, adopted.job.variables, adopted.job.files) == (
         "python", {"Q": "INSERT INTO k SELECT 1"}, {"helper.py": "sha256:aa"},
     )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- what the fleet's record holds since
+def test_checks_rehearsals_backfills_and_where_a_version_comes_from_are_read_whole() -> None:
+    """``ledger-4``, written by ``Ledger.append`` on 2026-11-26. Nothing may change these files either."""
+    folder = ROOT.parent / "ledger-4"
+    entries = Ledger(folder, "orders").entries()
+    assert [type(entry) for entry in entries] == [
+        CheckedEntry, RehearsedEntry, ApprovedEntry, StoppedEntry, DeployedEntry, BackfilledEntry,
+    ]  # fmt: skip
+    for entry, path in zip(entries, sorted((folder / "orders").glob("*.json")), strict=True):
+        row = json.loads(path.read_text("utf-8"))
+        assert json.loads(json.dumps(entry.to_dict())) == {key: row[key] for key in row if key not in BESIDE}
+    checked, rehearsed, approved, stopped, deployed, backfilled = entries
+    origin = Origin("c0ffee" * 6 + "c0ff", "Ann Example <ann@example.org>", "payments", "ann")
+    assert isinstance(checked, CheckedEntry)
+    assert (checked.branch, checked.policy, checked.origin) == ("approve", "resume", origin)
+    assert isinstance(rehearsed, RehearsedEntry)
+    assert rehearsed.rehearsal["finding"] == "restored"
+    assert isinstance(approved, ApprovedEntry)
+    assert approved.review == Review("partial", "reports/7.json", "ben", "the new metric may begin at zero")
+    assert isinstance(stopped, StoppedEntry)
+    assert (stopped.stop.savepoint_bytes, stopped.stop.savepoint_at) == (4096, "2026-11-26T18:00:00.250+00:00")
+    assert stopped.stop.state is not None
+    assert stopped.stop.state.taken == 1795716000.25
+    assert isinstance(deployed, DeployedEntry)
+    assert (deployed.origin, deployed.review.reason) == (origin, approved.review.reason)
+    assert isinstance(backfilled, BackfilledEntry)
+    assert (backfilled.range_to, backfilled.counts) == ("2026-11-26 00:00:00", {"rows_read": 12, "rows_written": 4})
 
 
 # ------------------------------------------------------------------------------------- what a migration writes since
