@@ -98,7 +98,8 @@ class JobStart(_Keys):
     ``savepoint``: the savepoint or checkpoint it goes on from. ``migrated_from``: the savepoint of the former job that
     this one was rewritten from, where it was. ``offsets``: where the sources begin, a row each: path
     of the table, choice, options, words. ``request_id``: what it is asked for under, so that asking again is the same
-    start. ``job_id``: the job, once its name is known.
+    start. ``job_id``: the job, once its name is known. ``savepoint_bytes``: the size of what the former job left, where
+    the target showed it once the start was proved.
     """
 
     start_mode: str | None = None
@@ -107,6 +108,7 @@ class JobStart(_Keys):
     request_id: str | None = None
     job_id: JobRef | None = None
     migrated_from: Snapshot | None = None
+    savepoint_bytes: int | None = None
 
     @property
     def way_back(self) -> Snapshot | None:

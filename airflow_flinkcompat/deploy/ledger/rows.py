@@ -103,6 +103,10 @@ def _savepoint_after(former: SavepointRow | None, entry: LedgerEntry) -> Savepoi
         if size is None and state is not None and state.vertices and same_snapshot(state.path, path):
             size = state.bytes
         return SavepointRow(path, size, stop.savepoint_at or entry.at, entry.number)
+    if isinstance(entry, HeadEntry) and former and former.bytes is None:
+        # Right after a stop a target may show older statistics: the successor's entry knows the size then.
+        known = entry.start.savepoint_bytes if same_snapshot(entry.start.way_back, former.path) else None
+        return replace(former, bytes=known)
     if isinstance(entry, DisposedEntry) and former and same_snapshot(former.path, entry.savepoint):
         return None
     return former
