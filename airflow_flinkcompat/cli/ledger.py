@@ -22,17 +22,12 @@ from airflow_flinkcompat.secrets import mask_option, mask_secrets
 from airflow_flinkcompat.sql import read_script, read_text
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
-    from airflow_flinkcompat.deploy.ledger.steps import Progress
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError
+    from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow, EntryRow
 
 _WIDTH = 80
 # Of what is no terminal and told no width: lines are whole there.
 _UNBOUNDED = 10_000
-# What a list shows of an entry; its texts may be long.
-_LISTED = (
-    "number", "kind", "at", "job_id", "savepoint", "start_mode", "outcome", "engine", "engine_version", "language",
-    "approved_by", "owner", "message",
-)  # fmt: skip
 # Mappings whose keys are names of options.
 _OPTIONS = ("settings", "variables", "effective_settings")
 _COMPARED = ("script", "files", "variables", "settings", "functions", "catalog", "engine")
@@ -68,23 +63,18 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 
 @ledger_command.command("list")
 @_place
-def list_command(root: str, style: str) -> None:
+@click.option("--no-index", is_flag=True, help="Read every ledger itself, whatever the index says.")
+def list_command(root: str, style: str, no_index: bool) -> None:
     """Every deployment that has a ledger: what is deployed, since when and by whom, and unfinished redeploys.
 
-    A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
+    The index beside the ledgers tells most of it; --no-index also finds damaged ledgers, and what a release without an
+    index wrote. A ledger that cannot be read is named in its line, the others are listed, and the exit code is 2.
     """
     with _readable_errors():
-        from airflow_flinkcompat.deploy.ledger.history import deployments
-        from airflow_flinkcompat.deploy.ledger.steps import Progress
+        from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
 
-        names = deployments(root)
-        read = {name: _in_force(root, name) for name in names}
-    found = {name: entries for name, entries in read.items() if entries}
-    if not found:
-        raise InputError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
-    rows = {
-        name: entries if isinstance(entries, InputError) else Progress.of(entries) for name, entries in found.items()
-    }
+        rows = deployment_rows(root, by_index=not no_index)
+    _require_any(root, rows)
     if style == "json":
         _print_json({"ledger": mask_secrets(root), "deployments": [_listed(name, row) for name, row in rows.items()]})
     else:
@@ -96,8 +86,30 @@ def list_command(root: str, style: str) -> None:
             click.echo(f"{line} {rest[-1]}".rstrip())
             for note in _notes(rows[name]) if name in rows else ():
                 click.echo(f"  {note}")
-    if any(isinstance(row, InputError) for row in rows.values()):
-        sys.exit(2)
+    _exit_if_unreadable(rows)
+
+
+@ledger_command.command("index")
+@_place
+def index_command(root: str, style: str) -> None:
+    """Make the index, which `ledger list` reads, anew from the ledgers.
+
+    For ledgers of a release that kept none, and after ledgers were restored from a backup or moved. A ledger that
+    cannot be read is named, and the exit code is 2.
+    """
+    with _readable_errors():
+        from airflow_flinkcompat.deploy.ledger.fleet import rebuild_index
+
+        rows = rebuild_index(root)
+    _require_any(root, rows)
+    errors = {name: mask_secrets(str(row)) for name, row in rows.items() if isinstance(row, Exception)}
+    if style == "json":
+        _print_json({"ledger": mask_secrets(root), "deployments": len(rows) - len(errors), "errors": errors})
+    else:
+        click.echo(f"the index has a row for each of {len(rows) - len(errors)} deployments")
+        for name, error in errors.items():
+            click.echo(f"{name} has none, as it is not readable\n  {error}")
+    _exit_if_unreadable(rows)
 
 
 @ledger_command.command("show")
@@ -271,14 +283,15 @@ def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]
     return ledger, entries
 
 
-def _in_force(root: str, deployment: str) -> tuple[LedgerEntry, ...] | InputError:
-    """The head of a deployment and all that came after it, or why it cannot be read."""
-    from airflow_flinkcompat.deploy import Ledger, LedgerError
+def _require_any(root: str, rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
+    """Raises InputError where there is no deployment."""
+    if not rows:
+        raise InputError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
 
-    try:
-        return Ledger(root, deployment).in_force()
-    except LedgerError as error:
-        return InputError(str(error))
+
+def _exit_if_unreadable(rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
+    if any(isinstance(row, Exception) for row in rows.values()):
+        sys.exit(2)
 
 
 def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> LedgerEntry:
@@ -306,41 +319,45 @@ def _hidden(key: str, value: Any, option: bool) -> Any:
     return value
 
 
-def _listed(deployment: str, row: Progress | InputError) -> dict[str, Any]:
+def _listed(deployment: str, row: DeploymentRow | LedgerError) -> dict[str, Any]:
     """One deployment of a list as JSON values, its entries without their texts."""
-    if isinstance(row, InputError):
-        return {"deployment": deployment, "entry": None, "unfinished": None, "error": mask_secrets(str(row))}
+    named = {"entry": "head", **{name: name for name in ("unfinished", "pending", "checked", "savepoint")}}
+    if isinstance(row, Exception):
+        return {"deployment": deployment, **dict.fromkeys(named), "error": mask_secrets(str(row))}
+    told = row.to_dict()
+    return {
+        "deployment": deployment,
+        **{key: _hidden("", told[name], False) for key, name in named.items()},
+        "error": None,
+    }
 
-    def short(entry: LedgerEntry | None) -> dict[str, Any] | None:
-        masked = _masked(entry)
-        return masked and {name: masked[name] for name in _LISTED}
 
-    return {"deployment": deployment, "entry": short(row.head), "unfinished": short(row.unfinished), "error": None}
-
-
-def _head_cells(row: Progress | InputError) -> tuple[str, ...]:
+def _head_cells(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
     """What a list says of what is deployed."""
-    head = None if isinstance(row, InputError) else row.head
+    head = None if isinstance(row, Exception) else row.head
     if head is None:
-        return ("-", "-", "not readable" if isinstance(row, InputError) else "not deployed", "-", "-", "")
-    by = mask_secrets(head.review.approved_by or head.owner)
-    return (str(head.number), _when(head), head.kind, (head.job_id or "-")[:8], head.review.outcome or "-", by)
+        return ("-", "-", "not readable" if isinstance(row, Exception) else "not deployed", "-", "-", "")
+    by = mask_secrets(head.approved_by or head.owner)
+    return (str(head.number), _when(head), head.kind, (head.job_id or "-")[:8], head.outcome or "-", by)
 
 
-def _notes(row: Progress | InputError) -> Iterator[str]:
+def _notes(row: DeploymentRow | LedgerError) -> Iterator[str]:
     """What a list adds below a deployment."""
-    if isinstance(row, InputError):
+    if isinstance(row, Exception):
         yield mask_secrets(str(row))
-    elif step := row.unfinished:
+        return
+    if step := row.unfinished:
         by = f", by {mask_secrets(step.owner)}" if step.owner else ""
         yield f"a redeploy has not come to its end: entry {step.number}, {step.kind} at {_when(step)} UTC{by}"
+    if asked := row.pending:
+        yield f"a change waits for a decision: entry {asked.number}, {asked.outcome} at {_when(asked)} UTC"
 
 
 def _print_json(value: Mapping[str, Any]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def _when(entry: LedgerEntry) -> str:
+def _when(entry: LedgerEntry | EntryRow) -> str:
     return entry.at[:16].replace("T", " ")
 
 
@@ -364,12 +381,25 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
         "start mode": row["start_mode"],
         "sources": "; ".join(each["words"] for each in row["offsets"] if "words" in each),
         "savepoint": row["savepoint"],
+        "its size": "" if row["savepoint_bytes"] is None else f"{row['savepoint_bytes']:,} bytes",
+        "taken": row["savepoint_at"],
         "made of": row["migrated_from"],
         "migrated to": row["migrated_to"],
         "checkpoint": row["checkpoint"],
         "outcome": row["outcome"],
+        "branch": row["branch"],
         "report": row["report_path"],
         "approved by": row["approved_by"],
+        "reason": row["reason"],
+        "commit": row["commit"],
+        "author": row["author"],
+        "team": row["team"],
+        "owned by": row["owned_by"],
+        "from": row["range_from"],
+        "to": row["range_to"],
+        "written to": ", ".join(f"{sink}: {place}" for sink, place in row["sinks"].items()),
+        "counts": ", ".join(f"{name} {count}" for name, count in row["counts"].items()),
+        "finding": row["rehearsal"].get("finding"),
         "written by": entry.owner,
         "side": row["sha256"],
         "message": entry.message,

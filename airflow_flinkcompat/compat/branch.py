@@ -42,6 +42,11 @@ def branch_of(report: Report, policy: Policy, *, migrates: bool) -> str:
     Returns:
         ``resume``, ``migrate``, ``restart``, ``approve`` or ``reject``.
     """
-    branch = policy.branch_for(report.outcome, kept_by_migration(report) if migrates else None)
+    branch = policy_branch(report, policy, migrates=migrates)
     # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
     return "approve" if report.is_refused and branch in _STOPS_THE_JOB else branch
+
+
+def policy_branch(report: Report, policy: Policy, *, migrates: bool) -> str:
+    """The branch that a policy alone names; the arguments are those of :func:`branch_of`."""
+    return str(policy.branch_for(report.outcome, kept_by_migration(report) if migrates else None))

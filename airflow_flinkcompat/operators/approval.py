@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BranchMixIn
 from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
 
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.tasks.base import (
@@ -42,15 +44,18 @@ _BRANCHES = tuple(dict.fromkeys(_CHOICES.values()))
 _RETRIES = 2
 # Longer bodies make the page slow and help nobody to decide.
 _LONGEST_BODY = 20_000
+REASON = "reason"
+"""The field of the form that asks why."""
+_LONGEST_REASON = 2_000
 NOBODY = "nobody (time-out)"
 
 
 class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, BranchMixIn):
     """Shows the report of the check and lets a person choose: resume, migrate, restart without state, or reject.
 
-    The answer is recorded in the ledger (who, what, when) and pushed to XCom (key ``decision``) before branching. A
-    rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer never means resume. As the gate it is
-    not mapped.
+    The answer is recorded in the ledger (who, what, when, and the reason that the form asks for) and pushed to XCom
+    (key ``decision``) before branching. A rejected version is not offered again by ``FlinkSqlChangeSensor``. No answer
+    never means resume. As the gate it is not mapped.
 
     Args:
         deployment: Name of the Flink job. (templated)
@@ -66,6 +71,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
             asks again. Fewer in ``default_args`` are raised to 1, with a warning.
         retry_delay: The pause before a retry.
         defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
+        params: Fields of the form beside ``reason``, whose answer goes into the ledger. Airflow's form cannot ask for
+            one with some answers alone, so it may be left empty.
     """
 
     role = TaskRole.APPROVAL
@@ -84,6 +91,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         defaults: str | Sequence[str] | None = None,
         backfill: bool | None = None,
         retry_delay: timedelta = timedelta(seconds=10),
+        params: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         for name in ("options", "multiple"):
@@ -100,6 +108,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
             options=_options(backfill),
             defaults=defaults or None,
             multiple=False,
+            params=_form(params),
             retry_delay=retry_delay,
             **{**kwargs, "retries": _retries(kwargs)},
         )
@@ -123,7 +132,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         with readable_errors():
             decision = self._record(context, choice, answer)
         context["ti"].xcom_push(key=summaries.DECISION, value=decision)
-        self.log.info("%s decided: %s", decision["by"], decision["choice"])
+        reason = f", because: {decision['reason']}" if decision["reason"] else ""
+        self.log.info("%s decided: %s%s", decision["by"], decision["choice"], reason)
         return self.do_branch(context, self.branches.get(choice) or None)
 
     def _effective_options(self, summary: Summary) -> list[str]:
@@ -148,25 +158,49 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         summary = summaries.pull(context, self, self.check_task_id)
         at = answer["responded_at"]
         who = _name(answer.get("responded_by_user"))
+        reason = _reason(answer.get("params_input"))
         rejected = choice == "reject"
         zero = [*summary.from_zero] if choice == "resume" else []
         entry = self.open_ledger().append(
             (RejectedEntry if rejected else ApprovedEntry)(
                 version=JobVersion(summary.engine, summary.engine_version, summary.new_sha256),
-                review=Review(summary.outcome, summary.report, approved_by=None if rejected else who),
+                review=Review(summary.outcome, summary.report, None if rejected else who, reason),
                 message=f"{who} chose {answer['chosen_options'][0]!r}"
                 + (f"; from zero start {', '.join(zero)}" if zero else ""),
                 owner=run_name(context),
                 at=at.isoformat() if hasattr(at, "isoformat") else str(at or ""),
             )
         )
-        words = {"choice": choice, "by": who, "at": entry.at, "from_zero": zero}
+        words = {"choice": choice, "by": who, "at": entry.at, "from_zero": zero, "reason": reason}
         return {**words, "new_sha256": summary.new_sha256, "ledger_entry": entry.number}
 
 
 def restart_option(backfill: bool | None) -> str:
     """The words of the option that restarts."""
     return RESTART_WITH_BACKFILL if backfill else RESTART
+
+
+def _form(given: Mapping[str, Any] | None) -> ParamsDict:
+    """The fields of the form: the task's own, and the reason, unless the task has one of that name."""
+    reason = Param(
+        None,
+        title="Reason",
+        description="Why: it stands in the ledger beside the decision. Say it above all where you reject.",
+        type=["null", "string"],
+        format="multiline",
+    )
+    fields = given if isinstance(given, ParamsDict) else ParamsDict(dict(given or {}))
+    # Airflow lays the DAG's parameters beside them, which are no fields of this form.
+    own = {name: param for name, param in fields.items() if getattr(param, "source", None) != "dag"}
+    return ParamsDict({REASON: reason, **own})
+
+
+def _reason(answers: Mapping[str, Any] | None) -> str | None:
+    """What was given as the reason, secrets masked; None where nothing was."""
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    text = mask_secrets(str((answers or {}).get(REASON) or "").strip())
+    return (text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…") or None
 
 
 def _options(backfill: bool | None, migrates: bool = False) -> list[str]:

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
-from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -147,7 +148,33 @@ class FlinkBackfillOperator(ScriptOperator):
             inspect.unwrap(type(self._submission).execute)(self._submission, context)
             result = folder / _RESULT
             counts = json.loads(result.read_text(encoding="utf-8")) if result.is_file() else {}
-        return {**asked, **{key: counts[key] for key in _COUNTS if key in counts}}
+        told = {key: counts[key] for key in _COUNTS if key in counts}
+        self._record(context, asked, told)
+        return {**asked, **told}
+
+    def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+        """Note in the ledger what was recomputed. That it cannot be written fails no backfill that is done."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
+
+        try:
+            ledger = self.open_ledger()
+            head = ledger.head()
+            # By the digest of what runs, where this is the same version.
+            engine = (head.job.engine, head.job.engine_version) if head else ("flink", None)
+            ledger.append(
+                BackfilledEntry(
+                    version=JobVersion.of(self.proposed_side(*engine)),
+                    range_from=asked["from"],
+                    range_to=asked["to"],
+                    sinks=asked["sinks"],
+                    counts=dict(counts),
+                    hand_over=asked["hand_over"],
+                    owner=run_name(context),
+                )
+            )
+        except (DeployError, AirflowException) as error:
+            self.log.warning("The ledger gets no entry of this backfill: %s", mask_secrets(str(error)))
 
     def on_kill(self) -> None:
         """Ends the Spark job; places that were not published yet stay as they were."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.compat import Report, ReportContext, Side
     from airflow_flinkcompat.compat.plan_comparison import Plans
-    from airflow_flinkcompat.deploy import Ledger
-    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
     from airflow_flinkcompat.model import AcceptName
     from airflow_flinkcompat.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
 _ENGINES = ("auto", *sorted(ENGINES))
+# What Airflow calls the owner of a task that names none.
+_NO_OWNER = "airflow"
 
 
 class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
@@ -77,11 +80,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
         settle_seconds: How long a job is watched without failure that came of a plan (``plan_only``), before it is
             recorded as deployed.
+        team: Who answers for the deployment, for the ledger, beside the task's ``owner``. (templated)
     """
 
     role = TaskRole.CHECK
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged",
+        *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged", "team",
     )  # fmt: skip
     operator_extra_links = (FlinkJobLink(),)
     inherits_from_skipmixin = True
@@ -101,6 +105,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         deferrable: bool = True,
         gateway_timeout: float = 86_400,
         settle_seconds: float = 10,
+        team: str | None = None,
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
@@ -126,6 +131,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.deferrable = deferrable
         self.gateway_timeout = gateway_timeout
         self.settle_seconds = settle_seconds
+        self.team = team
         self.job_url = ""
 
     def execute(self, context: Context) -> Any:
@@ -169,6 +175,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self._record_carried_out(context, ledger)
         new = self.proposed_side(*self._engine())
         summary = self._check(context, ledger, new)
+        summary = self._record_check(context, ledger, new, summary)
         if summary.branch in ("unchanged", "reject"):
             self._record(context, ledger, new, summary)
         summaries.push(context, summary)
@@ -184,6 +191,37 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         options = Options(settle_seconds=self.settle_seconds)
         with self.hook.get_conn() as target:
             record_carried_out(target, ledger, owner=run_name(context), options=options, log=self.log_lines)
+
+    def _record_check(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> Summary:
+        """Note in the ledger what was found, unless a former try of this task has; the summary with its origin."""
+        from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
+
+        origin, why = self._origin(context)
+        against = f"against what entry {summary.old_entry} deployed" if summary.old_entry else "nothing is deployed yet"
+        words = [f"{summary.outcome or 'not compared'}: {against}", *([f"no commit is known: {why}"] if why else [])]
+        entry = CheckedEntry(
+            version=JobVersion.of(new),
+            review=Review(summary.outcome, summary.report),
+            origin=origin,
+            branch=summary.branch,
+            policy=summary.policy,
+            message="; ".join(words),
+            owner=run_name(context),
+        )
+        if not _is_noted(entry, ledger.in_force()):
+            ledger.append(entry)
+        return replace(summary, origin=origin.to_dict())
+
+    def _origin(self, context: Context) -> tuple[Origin, str]:
+        """Where the proposed version comes from, and why no commit is known where that has a cause."""
+        from airflow_flinkcompat.deploy.ledger.entries import Origin
+        from airflow_flinkcompat.tasks.origin import git_origin
+
+        found = git_origin(self.files, getattr(context["ti"], "bundle_instance", None))
+        if found.why:
+            self.log.info("The ledger gets no commit of %s: %s", self._source, found.why)
+        owned_by = self.owner if self.owner != _NO_OWNER else None
+        return Origin(found.commit, found.author, str(self.team) if self.team else None, owned_by), found.why
 
     def _record(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> None:
         """Note in the ledger that nothing is deployed, by which the sensor knows."""
@@ -239,9 +277,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
-        branch = self._branch(ledger, head, report)
+        branch, policy = self._branch(ledger, head, report)
         known = self._circumstances(head, new, branch)
-        pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report, known)))
+        pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report, known), new))
         self._log_verdict(report, head, branch, pointer, known)
         return Summary(
             deployment=ledger.deployment,
@@ -259,6 +297,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             migration=kept_by_migration(report),
             accepted=self.accept,
             from_zero=[masked_text(name) for name in from_zero],
+            policy=policy,
         )
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:
@@ -288,14 +327,16 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.log.info("The target compiles both scripts; the plans sharpen the verdict")
         return self.hook.explain_plans(old, new, self.plan_dir or None)
 
-    def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> str:
-        from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
+    def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
+        """The branch to follow, and the one that the policy alone says; None where it was not asked."""
+        from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, policy_branch
 
         if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
             if self._is_in_force(ledger, head):
-                return "unchanged"
+                return "unchanged", None
             self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
-        return branch_of(report, self._effective_policy(), migrates="migrate" in self.branches)
+        policy, migrates = self._effective_policy(), "migrate" in self.branches
+        return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
     def _effective_policy(self) -> Policy:
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))
@@ -350,6 +391,19 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if side.language == "sql" and summaries.downstream(self, TaskRole.DEPLOY):
             prepare(side.script, side.source)
             check_settings(side.settings)
+
+
+def _is_noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> bool:
+    """Whether the ledger's entries end with this finding of this task, and nothing that was decided or done since."""
+    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
+
+    for other in reversed(entries):
+        if isinstance(other, CheckedEntry):
+            return replace(other, number=0, at="", passes_over=(), message=entry.message) == entry
+        own = isinstance(other, DecisionEntry) and other.owner == entry.owner
+        if not (own or isinstance(other, FindingEntry)):
+            return False
+    return False
 
 
 def _may_compile(engine: str) -> bool:

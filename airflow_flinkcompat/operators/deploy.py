@@ -150,14 +150,14 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _plan(self, context: Context) -> dict[str, Any]:
         """The plan's entry of the ledger, and the plan. Raises AirflowFailException: it is refused."""
         from airflow_flinkcompat.deploy import ScriptRefused, TargetError
-        from airflow_flinkcompat.deploy.ledger.entries import Review
+        from airflow_flinkcompat.deploy.ledger.entries import Origin, Review
         from airflow_flinkcompat.deploy.redeploy.planning import plan_change
 
         with readable_errors():
             summary = summaries.pull(context, self, self.check_task_id)
             side = summaries.checked_side(self, summary)
             ledger = self.open_ledger()
-            review = Review(summary.outcome, summary.report, self._approver(context, summary))
+            review = Review(summary.outcome, summary.report, *self._approver(context, summary))
             try:
                 with self.hook.get_conn() as target:
                     planned = plan_change(
@@ -167,6 +167,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                         start_mode=self.start_mode,
                         checked_old_sha256=summary.old_sha256,
                         review=review,
+                        origin=Origin.from_dict(summary.origin),
                         owner=run_name(context),
                         log=self._note,
                     )
@@ -257,9 +258,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
             deploy,
             read_hand_over,
         )
+        from airflow_flinkcompat.deploy.ledger.entries import Origin
 
         ledger = self.open_ledger()
-        approved_by = self._approver(context, summary)
+        approved_by, reason = self._approver(context, summary)
         hand_over = read_hand_over(self.hand_over) if self.hand_over else None
         options = Options(
             savepoint_directory=self.savepoint_directory,
@@ -282,6 +284,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     outcome=summary.outcome,
                     report_path=summary.report,
                     approved_by=approved_by,
+                    reason=reason,
+                    origin=Origin.from_dict(summary.origin),
                     owner=run_name(context),
                     hand_over=hand_over,
                     offsets=self.source_offsets,
@@ -318,18 +322,19 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._step = message
         self.log_lines(message)
 
-    def _approver(self, context: Context, summary: Summary) -> str | None:
-        """Who approved, from the approval of this run; None where none was asked, or the DAG has one of its own kind.
+    def _approver(self, context: Context, summary: Summary) -> tuple[str | None, str | None]:
+        """Who approved and why, from the approval of this run; None where none was asked, or the DAG has its own kind.
 
         Raises AirflowFailException: nobody approved this version, or what was decided is not a resume.
         """
-        decided, by = summary.branch, None
+        decided, by, reason = summary.branch, None, None
         if summary.branch == "approve" and (found := self._approvals()):
             answers = (context["ti"].xcom_pull(task_ids=task_id, key=summaries.DECISION) for task_id in found)
             answer = next((row for row in answers if row and row.get("new_sha256") == summary.new_sha256), None)
             if answer is None:
                 raise AirflowFailException(f"this version of {self.deployment} was not approved by {', '.join(found)}")
-            decided, by = str(answer["choice"]), str(answer["by"])
+            # The approval of a release before left no reason.
+            decided, by, reason = str(answer["choice"]), str(answer["by"]), answer.get("reason")
         if decided == "reject":
             raise AirflowFailException(
                 f"the decision on {self.deployment} is 'reject': lead that branch to no deploy task"
@@ -344,7 +349,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                 f"the decision on {self.deployment} is {decided!r}, and this task starts with start_mode "
                 f"{self.start_mode!r}: lead the branch 'migrate', and no other one, to a FlinkStateMigrationOperator"
             )
-        return by
+        return by, reason
 
     def _approvals(self) -> list[str]:
         return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, TaskRole.APPROVAL)

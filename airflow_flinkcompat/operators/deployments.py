@@ -52,7 +52,7 @@ from airflow_flinkcompat.tasks.arguments import (
 # What a deployment says once for all of its tasks, and what their order decides.
 _SHARED = {
     "deployment", "script", "settings", "functions", "catalog", "variables", "language", "flink_conn_id", "target",
-    "ledger",
+    "ledger", "team",
 }  # fmt: skip
 _DECIDED = {"branches", "start_mode", "check_task_id", "approval_task_id", "dry_run"}
 
@@ -137,7 +137,8 @@ class Deployment(BaseModel):
 
     ``script`` to ``ledger`` are the arguments that all of its tasks share. ``target`` names where the job runs, for a
     connection that does not; one that names another is refused. ``approvers``: the only users who may answer
-    (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``changed``, ``check``, ``approve``,
+    (id, or ``{"id", "name"}``); empty: everybody who may answer in that DAG. ``owner`` is that of the tasks, and with
+    ``team`` who answers for the deployment, as the ledger says. ``changed``, ``check``, ``approve``,
     ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in
     seconds, and any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task
     that takes them. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of
@@ -168,6 +169,7 @@ class Deployment(BaseModel):
     plan_to: str | None = None
     approvers: tuple[Annotated[Approver, BeforeValidator(_user)], ...] = ()
     owner: str = "airflow"
+    team: str | None = None
     tags: tuple[str, ...] = ()
     default_args: Annotated[dict[str, Any], _of("default_args")] = {}
     changed: Annotated[dict[str, Any], _of("changed")] = {}
@@ -196,6 +198,7 @@ class Deployment(BaseModel):
             plan_to: str | None = ...,
             approvers: Sequence[str | Mapping[str, str] | Approver] = ...,
             owner: str = ...,
+            team: str | None = ...,
             tags: Sequence[str] = ...,
             default_args: Mapping[str, Any] = ...,
             changed: ChangedTable = ...,

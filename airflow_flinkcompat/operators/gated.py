@@ -210,7 +210,10 @@ class _Tasks:
         check = FlinkSqlCompatibilityOperator(
             task_id="check",
             branches={"first": first.task_id, "approve": approve.task_id, **branches},
-            **{**self.scripted(self.one.check, redeploy_unchanged=_ON_PURPOSE), "policy": self.policy},
+            **{
+                **self.scripted(self.one.check, redeploy_unchanged=_ON_PURPOSE, team=self.one.team),
+                "policy": self.policy,
+            },
         )
         self._link(check, resume, self._outcomes("resume"))
         asks = self._outcomes("approve")

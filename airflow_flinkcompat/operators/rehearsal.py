@@ -10,7 +10,14 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.model import RehearsalFinding, RehearsalFindingName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, record_failure, side_of
+from airflow_flinkcompat.tasks.base import (
+    ScriptOperator,
+    TaskRole,
+    readable_errors,
+    record_failure,
+    run_name,
+    side_of,
+)
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger, is_told_of_kills
 
 if TYPE_CHECKING:
@@ -190,8 +197,18 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
                 self.log_lines(f"not ended yet, a process of its own goes on trying: {words}")
 
     def _told(self, context: Context, found: Rehearsal, side: Side) -> dict[str, Any]:
+        from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RehearsedEntry
+
         text = "\n".join(found.lines())
         self.log_lines(text)
+        self.open_ledger().append(
+            RehearsedEntry(
+                version=JobVersion.of(side),
+                rehearsal=found.to_dict(),
+                message=found.lines()[0],
+                owner=run_name(context),
+            )
+        )
         if str(found.finding) in self.fail_on:
             record_failure(context, self.open_ledger(), side, f"{found.lines()[0]}: {found.reason or 'see its log'}")
             raise AirflowFailException(text)

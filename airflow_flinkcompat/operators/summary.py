@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -31,7 +31,8 @@ class Summary:
     that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
     ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
     ``accepted``: what it does on request alone, and was asked for. ``from_zero``: the metrics that start from zero
-    where a job whose state fits in part is resumed.
+    where a job whose state fits in part is resumed. ``policy``: the branch that the policy alone made of the outcome.
+    ``origin``: where the version comes from, by the keys of the ledger's ``Origin``.
     """
 
     deployment: str
@@ -48,6 +49,8 @@ class Summary:
     migration: str | None = None
     accepted: Sequence[str] = ()
     from_zero: Sequence[str] = ()
+    policy: str | None = None
+    origin: Mapping[str, str | None] = field(default_factory=dict)
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

@@ -227,7 +227,7 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
     head = next((entry for entry in reversed(entries) if entry.is_head), None)
     if head is not None and _is_about(head, side):
         return Offer(False, f"{name} is what entry {head.number} deployed at {head.at}")
-    last = next((entry for entry in reversed(entries) if _is_about(entry, side)), None)
+    last = next((entry for entry in reversed(entries) if _is_word(entry) and _is_about(entry, side)), None)
     if last is not None and last.kind in _TURNED_DOWN:
         return Offer(
             False,
@@ -243,6 +243,13 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
     if head is None:
         return Offer(True, f"nothing is deployed yet: {name} is offered")
     return Offer(True, f"{name} differs from what entry {head.number} deployed at {head.at}")
+
+
+def _is_word(entry: LedgerEntry) -> bool:
+    """Whether an entry may say what became of a version; that it was looked at says nothing."""
+    from airflow_flinkcompat.deploy.ledger.entries import FindingEntry
+
+    return not isinstance(entry, FindingEntry)
 
 
 def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:

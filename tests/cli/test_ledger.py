@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,14 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import (
+    CheckedEntry,
     DeployedEntry,
     FailedVersionEntry,
     JobStart,
     JobStop,
     JobVersion,
     MigratedEntry,
+    Origin,
     RejectedEntry,
     Review,
     StoppedEntry,
@@ -174,15 +177,62 @@ def test_list_shows_every_deployment(style: str, fleet: Path, run: Run, snapshot
 
 def test_list_names_a_ledger_that_cannot_be_read_and_shows_the_others(fleet: Path, run: Run) -> None:
     (fleet / "clicks" / "000001.json").write_text('{"kind": 1}\n}', encoding="utf-8")
-    result = run("ledger", "list")
+    assert "not readable" not in run("ledger", "list").out, "the index spares the reading of it"
+    result = run("ledger", "list", "--no-index")
     assert (result.code, result.err) == (2, "")
     assert re.search(r"^clicks .* not readable .*\n  the ledger entry .*000001.json cannot be read", result.out, re.M)
     assert re.search(r"^orders +3 2026-11-21 10:30 deployed +22222222 +partial +ann$", result.out, re.M)
-    as_json = run("ledger", "list", "--format", "json")
+    as_json = run("ledger", "list", "--no-index", "--format", "json")
     assert as_json.code == 2
     told = {row["deployment"]: row for row in json.loads(as_json.out)["deployments"]}
     assert "000001.json cannot be read" in told["clicks"]["error"]
     assert told["orders"]["error"] is None
+
+
+def test_list_says_what_waits_for_a_person(full: Ledger, run: Run) -> None:
+    checked = CheckedEntry(
+        version=JobVersion("flink", "2.3.0", "ab"), review=Review("unknown", "r.json"), branch="approve",
+        policy="approve", origin=Origin("c0ffee", "ann", "payments", "ann"), at="2026-11-22T08:00:00.000+00:00",
+    )  # fmt: skip
+    full.append(checked)
+    assert "\n  a change waits for a decision: entry 5, unknown at 2026-11-22 08:00 UTC\n" in run("ledger", "list").out
+    (row,) = json.loads(run("ledger", "list", "--format", "json").out)["deployments"]
+    assert row["pending"] == row["checked"]
+    assert (row["pending"]["branch"], row["pending"]["commit"], row["pending"]["team"]) == (
+        "approve",
+        "c0ffee",
+        "payments",
+    )
+    assert row["savepoint"] == {
+        "path": "s3://bucket/savepoints/savepoint-2", "bytes": None, "taken_at": STOPPED.at, "number": 4,
+    }  # fmt: skip
+    shown = run("ledger", "show", "orders", "--entry", "5").out
+    for line in ("branch       approve", "commit       c0ffee", "author       ann", "team         payments"):
+        assert f"\n  {line}\n" in shown
+
+
+def test_the_index_is_made_anew(fleet: Path, run: Run) -> None:
+    shutil.rmtree(fleet / "_index")
+    before = run("ledger", "list").out
+    assert run("ledger", "index").out == "the index has a row for each of 3 deployments\n"
+    assert (fleet / "_index" / "snapshots" / "000001.json").is_file()
+    assert run("ledger", "list").out == before
+    (fleet / "clicks" / "000001.json").write_text('{"kind": 1}\n}', encoding="utf-8")
+    result = run("ledger", "index")
+    assert (result.code, result.err) == (2, "")
+    assert result.out.startswith(
+        "the index has a row for each of 2 deployments\nclicks has none, as it is not readable\n"
+    )
+    assert "clicks                       not readable" not in before
+    told = json.loads(run("ledger", "index", "--format", "json").out)
+    assert (told["deployments"], list(told["errors"])) == (2, ["clicks"])
+    assert run("ledger", "list").code == 2, "what has no row is read itself"
+
+
+def test_the_index_of_a_place_that_holds_no_ledger(fleet: Path, run: Run) -> None:
+    result = run("ledger", "index", "--ledger", str(fleet / "empty"))
+    assert (result.code, result.out) == (2, "")
+    assert "no deployment in" in result.err
 
 
 @pytest.mark.parametrize("place", ["missing", "ledger/empty", "ledger/notes.txt", "nosuch://x"])

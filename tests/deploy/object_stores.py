@@ -98,8 +98,9 @@ class GcsStandIn:
         self._writing = threading.Lock()
         self.objects: dict[str, bytes] = {}
         self.url = ""
-        # The query of every upload.
+        # The query of every upload, and what it was for.
         self.uploads: list[dict[str, list[str]]] = []
+        self.uploaded: list[str] = []
 
     @property
     def options(self) -> dict[str, Any]:
@@ -111,7 +112,6 @@ class GcsStandIn:
         # The path as sent: names of objects hold encoded slashes.
         path = environ["RAW_URI"].partition("?")[0]
         if environ["REQUEST_METHOD"] == "POST" and path.startswith("/upload/"):
-            self.uploads.append(query)
             return self._upload(environ, query, start_response)
         if match := re.fullmatch(r"(?:/download)?/storage/v1/b/([^/]+)/o/(.+)", path):
             return self._object(f"{match.group(1)}/{unquote(match.group(2))}", query, environ, start_response)
@@ -127,6 +127,8 @@ class GcsStandIn:
         content = content.split(b"\n\n", 1)[1].rsplit(b"\n--" + boundary + b"--", 1)[0]
         key = f"{environ['PATH_INFO'].split('/')[5]}/{name}"
         with self._writing:
+            self.uploads.append(query)
+            self.uploaded.append(key)
             if query.get("ifGenerationMatch") == ["0"] and key in self.objects:
                 return _json(respond, "412 Precondition Failed", {"error": {"message": "conditionNotMet"}})
             self.objects[key] = content

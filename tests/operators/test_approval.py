@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators import hitl
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import TaskAwaitingInput
 
 from airflow_flinkcompat.model import Outcome
@@ -23,10 +23,10 @@ BRANCHES = {"resume": "a", "restart": "b"}
 ASKING = {"check": {"policy": {"incompatible": "approve"}}}
 
 
-def event(option: str, user: Any = None) -> dict[str, Any]:
+def event(option: str, user: Any = None, **form: Any) -> dict[str, Any]:
     """What Airflow hands over once somebody answered."""
     at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    return {"chosen_options": [option], "params_input": {}, "responded_at": at, "responded_by_user": user}
+    return {"chosen_options": [option], "params_input": form, "responded_at": at, "responded_by_user": user}
 
 
 @pytest.fixture
@@ -229,3 +229,55 @@ def test_the_decision_holds_what_starts_from_zero(partial: Any, option: str, zer
     assert run.pushed["approve", "decision"]["from_zero"] == zero
     said = site.ledger.entries()[-1].message
     assert said == f"ada chose '{option}'" + ("; from zero start MAX(price)" if zero else "")
+
+
+def test_the_form_asks_for_a_reason(asked: Any, questions: list[dict[str, Any]]) -> None:
+    _site, run, tasks = asked
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    (field,) = questions[0]["params"].values()
+    assert list(questions[0]["params"]) == ["reason"]
+    assert field["value"] is None, "the time-out answers with it"
+    assert (field["schema"]["type"], field["schema"]["format"]) == (["null", "string"], "multiline")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (" the new metric may begin at zero\n", "the new metric may begin at zero"),
+        ("see 'password' = 'hunter2hunter2'", "see 'password' = '***'"),
+        ("x" * 3000, "x" * 1999 + "…"),
+        ("  ", None),
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("option", [RESTART, REJECT])
+def test_the_reason_goes_with_the_decision(asked: Any, option: str, given: Any, kept: Any, logs: list[Any]) -> None:
+    site, run, tasks = asked
+    run.complete(tasks["approve"], event(option, {"id": "7", "name": "ada"}, reason=given))
+    assert site.ledger.entries()[-1].review.reason == kept
+    assert run.pushed["approve", "decision"]["reason"] == kept
+    said = [record["event"] % record.get("positional_args", ()) for record in logs]
+    assert any(words.startswith("ada decided: ") and words.endswith(f", because: {kept}") for words in said) == bool(
+        kept
+    )
+
+
+def test_what_was_approved_runs_with_the_reason_of_who_did(asked: Any) -> None:
+    site, run, tasks = asked
+    run.complete(tasks["approve"], event(RESTART, {"id": "7", "name": "ada"}, reason="agreed with sales"))
+    run.execute(tasks["restart"])
+    head = site.ledger.head()
+    assert head is not None
+    assert (head.review.approved_by, head.review.reason) == ("ada", "agreed with sales")
+
+
+def test_fields_of_ones_own_stand_beside_the_reason_and_those_of_the_dag_do_not() -> None:
+    with DAG("d", params={"minutes": 5, "reason": "why this run"}):
+        plain = FlinkSqlApprovalOperator(task_id="a", deployment="orders", branches=BRANCHES)
+        own = FlinkSqlApprovalOperator(
+            task_id="b", deployment="orders", branches=BRANCHES, params={"ticket": Param("", type="string")}
+        )
+    assert list(plain.serialized_params) == ["reason"]
+    assert plain.serialized_params["reason"]["value"] is None
+    assert sorted(own.serialized_params) == ["reason", "ticket"]

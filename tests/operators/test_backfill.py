@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import DAG, BaseHook, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.compat.cutover.record import Cutover
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, DeployedEntry, JobStart
+from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.operators import FlinkBackfillOperator
 from tests.operators.fakes import Run, script
 
@@ -51,7 +54,13 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "cluster": Connection(conn_id="cluster", conn_type="spark", host="spark://master", port=7077),
         "shop-db": Connection(conn_id="shop-db", conn_type="postgres", login="reader", password=PASSWORD),
     }
-    monkeypatch.setattr(BaseHook, "get_connection", classmethod(lambda _cls, conn_id: connections[conn_id]))
+
+    def get_connection(_cls: type[BaseHook], conn_id: str) -> Connection:
+        if conn_id not in connections:
+            raise AirflowNotFoundException(conn_id)
+        return connections[conn_id]
+
+    monkeypatch.setattr(BaseHook, "get_connection", classmethod(get_connection))
     monkeypatch.setattr(SparkSubmitHook, "submit", submit)
     return seen
 
@@ -153,6 +162,39 @@ def test_a_boundary_gives_the_record_a_deployment_takes(submitted: dict[str, Any
         Run().execute(backfill(script(), boundary="2026-01-02"))
     with pytest.raises(AirflowFailException, match="cuts a window"):
         Run().execute(backfill(script(), **{**arguments, "boundary": "2026-01-02 00:01:00"}))
+
+
+def test_what_was_recomputed_is_noted_in_the_ledger(submitted: dict[str, Any], tmp_path: Path) -> None:
+    submitted["result"] = {"rows_read": 12, "rows_written": 4, "plan": "…"}
+    secret = "s3://key:planted-pw@bucket/history"
+    given = {"ledger": str(tmp_path / "ledger"), "sinks": {"totals": secret}, "from_": "2026-01-01", "to": "2026-01-02"}
+    Run().execute(backfill(script(), **given))
+    ledger = Ledger(tmp_path / "ledger", "orders")
+    (entry,) = ledger.entries()
+    assert isinstance(entry, BackfilledEntry)
+    assert (entry.range_from, entry.range_to) == ("2026-01-01", "2026-01-02")
+    assert (entry.counts, entry.hand_over) == ({"rows_read": 12, "rows_written": 4}, None)
+    assert (list(entry.sinks), entry.owner) == (["totals"], "airflow:d/run-1/backfill")
+    assert "planted-pw" not in (tmp_path / "ledger" / "orders" / "000001.json").read_text("utf-8")
+    # Of what runs it has the digest, whatever the engine's version is there.
+    job = JobSpec(script().removesuffix("\n"), engine="flink", engine_version="2.3.0")
+    ledger.append(DeployedEntry(job=job, start=JobStart()))
+    Run().execute(backfill(script(), **given))
+    last = ledger.entries()[-1]
+    assert isinstance(last, BackfilledEntry)
+    assert last.version.sha256 == job.digest()
+
+
+def test_a_backfill_that_is_done_does_not_fail_for_its_ledger(
+    submitted: dict[str, Any], tmp_path: Path, logs: list[Any]
+) -> None:
+    (tmp_path / "file").touch()
+    for place in (None, str(tmp_path / "file")):  # none is named; one that cannot be written
+        Run().execute(backfill(script(), ledger=place))
+    said = [record["event"] % record.get("positional_args", ()) for record in logs]
+    told = [words for words in said if words.startswith("The ledger gets no entry of this backfill: ")]
+    assert "no ledger is named" in told[0]
+    assert "cannot" in told[1]
 
 
 def test_a_dry_run_says_what_would_be_done_and_submits_nothing(submitted: dict[str, Any], logs: list[Any]) -> None:

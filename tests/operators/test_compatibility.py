@@ -16,20 +16,26 @@ from airflow_flinkcompat.compat import Policy, Report, Side
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.ledger.entries import (
+    CheckedEntry,
     DeployingEntry,
     FailedEntry,
     JobStart,
     JobStop,
+    Origin,
     RolledBackEntry,
+    StepEntry,
     StoppingEntry,
 )
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
+from airflow_flinkcompat.operators.approval import REJECT
+from airflow_flinkcompat.tasks import origin
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
+from tests.operators.test_approval import ASKING, event
 
 BRANCHES = {"first": "a", "resume": "b", "restart": "c", "approve": "d"}
 # What nobody measured.
@@ -44,7 +50,7 @@ def test_nothing_deployed_yet_is_a_branch_of_its_own(site: Site) -> None:
     assert skipped == ["approve", "restart", "resume"]
     summary = run.pushed["check", "summary"]
     assert (summary["branch"], summary["old_sha256"], summary["outcome"]) == ("first", None, None)
-    assert site.kinds() == []
+    assert site.kinds() == ["checked"]
 
 
 def test_what_restores_resumes(deployed: Site) -> None:
@@ -434,3 +440,72 @@ def test_a_missing_file_is_named_with_the_places_looked_at(site: Site, prepare: 
 def test_an_unknown_kind_of_function_is_named(site: Site) -> None:
     with pytest.raises(AirflowFailException, match="function 'f': kind 'scaler' is not one of"):
         run_check(site, script(), functions={"f": "scaler:python"})
+
+
+# ------------------------------------------------------------------------------------------------ what is noted of it
+def checks(site: Site) -> list[CheckedEntry]:
+    return [entry for entry in site.ledger.entries() if isinstance(entry, CheckedEntry)]
+
+
+def test_a_check_is_noted_with_its_branch_and_what_the_policy_said(deployed: Site) -> None:
+    (first,) = checks(deployed)
+    assert (first.branch, first.policy, first.review.outcome) == ("first", None, None)
+    run, _tasks, _ = deployed.checked(script(size=5))
+    summary, noted = run.pushed["check", "summary"], checks(deployed)[-1]
+    assert (noted.branch, noted.policy) == ("restart", "restart")
+    assert (noted.review.outcome, noted.review.report_path) == ("incompatible", summary["report"])
+    assert (noted.version.sha256, noted.owner) == (summary["new_sha256"], "airflow:gate/run-1/check")
+    assert noted.message == "incompatible: against what entry 5 deployed"
+    assert checks(deployed) == [first, noted]
+
+
+def test_a_retry_that_finds_the_same_notes_nothing_and_another_run_does(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5), **ASKING)
+    seen = checks(deployed)
+    run.execute(tasks["check"])
+    assert checks(deployed) == seen
+    run.complete(tasks["approve"], event(REJECT))
+    run.execute(tasks["check"])
+    assert len(checks(deployed)) == len(seen) + 1, "it was decided since, and is asked again"
+    Run("run-2").execute(tasks["check"])
+    assert len(checks(deployed)) == len(seen) + 2
+    deployed.checked(script(size=6), **ASKING)
+    assert len(checks(deployed)) == len(seen) + 3, "another version"
+
+
+def test_what_changes_nothing_is_noted_once_by_a_retry(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(), check=DEFAULTS)
+    run.execute(tasks["check"])
+    assert [entry.branch for entry in checks(deployed)] == ["first", "unchanged"]
+
+
+def test_the_proposed_script_is_kept_with_the_report(deployed: Site) -> None:
+    run, _tasks, _ = deployed.checked(script(size=5), check={"engine": "vvr"})
+    kept = deployed.ledger.read_proposed(run.pushed["check", "report"])
+    assert kept is not None
+    assert (kept.script.rstrip(), kept.engine, kept.source) == (script(size=5).rstrip(), "vvr", "orders.sql")
+
+
+def test_where_a_version_comes_from_goes_with_it_to_what_runs(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin, "git_origin", lambda files, _bundle: origin.GitOrigin("c0ffee", f"ann of {len(files)}"))
+    run, tasks, _ = deployed.checked(script(size=5), owner="ben", check={"team": "{{ 'pay' }}ments"})
+    want = Origin("c0ffee", "ann of 1", "payments", "ben")
+    assert checks(deployed)[-1].origin == want
+    run.execute(tasks["restart"])
+    assert [entry.origin for entry in deployed.ledger.entries()[-6:] if isinstance(entry, StepEntry)] == [want] * 6
+    # A way back is to what ran before, and to where that came from.
+    run, tasks, _ = deployed.checked(script(size=6))
+    deployed.cluster.fail = "restore"
+    with pytest.raises(AirflowFailException, match="Rolled back"):
+        run.execute(tasks["restart"])
+    head = deployed.ledger.head()
+    assert head is not None
+    assert (head.kind, head.origin) == ("rolled-back", want)
+
+
+def test_that_no_commit_is_known_is_said(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin, "git_origin", lambda *_: origin.GitOrigin(why="its files have edits"))
+    deployed.checked(script(size=5))
+    noted = checks(deployed)[-1]
+    assert noted.message.endswith("; no commit is known: its files have edits")
+    assert noted.origin == Origin()

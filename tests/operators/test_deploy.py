@@ -258,7 +258,7 @@ def test_a_worker_that_is_to_wait_does_so(deployed: Site) -> None:
 def test_what_was_rolled_back_is_not_tried_again(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     deployed.cluster.fail = "restore"
-    with pytest.raises(AirflowFailException, match="Rolled back: the script of entry 4 runs again as job job-3"):
+    with pytest.raises(AirflowFailException, match="Rolled back: the script of entry 5 runs again as job job-3"):
         run.execute(tasks["restart"])
     assert deployed.cluster.now == {"job-1": "FINISHED", "job-2": "CANCELED", "job-3": "RUNNING"}
 

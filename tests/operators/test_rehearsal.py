@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from airflow.triggers.base import BaseTrigger
 
 from airflow_flinkcompat.deploy import Ledger, LedgerError, Wait, restore_test
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart, RehearsedEntry
 from airflow_flinkcompat.deploy.restore_test import Paused, Rehearsal
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import JobSpec, RehearsalFinding
@@ -91,6 +92,24 @@ def test_findings_to_fail_on(deployed: Site, found: Callable[..., Any]) -> None:
         run.execute(task)
     with DAG("d"), pytest.raises(ValueError, match="fail_on 'refuse' is not one of refused, restored"):
         FlinkRestoreRehearsalOperator(task_id="r", deployment="o", script="x.sql", fail_on=("refuse",))
+
+
+@pytest.mark.parametrize("fail_on", [(), ("refused",)])
+def test_what_was_found_is_noted_before_a_version_is_turned_down(
+    deployed: Site, found: Callable[..., Any], fail_on: Any
+) -> None:
+    before = len(deployed.kinds())
+    found(Rehearsal(RehearsalFinding.REFUSED, "Cannot map 'password' = 'planted-pw'", at="submit"))
+    run, task = rehearse(deployed, fail_on=fail_on)
+    with pytest.raises(AirflowFailException) if fail_on else nullcontext():
+        run.execute(task)
+    noted, *failed = deployed.ledger.entries()[before:]
+    assert [entry.kind for entry in failed] == ["failed"] * len(fail_on)
+    assert isinstance(noted, RehearsedEntry)
+    assert (noted.rehearsal["finding"], noted.rehearsal["at"]) == ("refused", "submit")
+    assert noted.message.startswith("REHEARSAL: ")
+    assert noted.owner == "airflow:rehearsal/run-1/rehearse"
+    assert "planted-pw" not in str(noted.to_dict())
 
 
 def test_nothing_deployed_is_nothing_to_tell(site: Site, found: Callable[..., Any]) -> None:

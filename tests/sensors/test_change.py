@@ -17,8 +17,10 @@ from airflow_flinkcompat.deploy import EngineInfo, GatewayError, JobManagerError
 from airflow_flinkcompat.deploy.ledger.entries import (
     AdoptedEntry,
     ApprovedEntry,
+    BackfilledEntry,
     DeployedEntry,
     HeadEntry,
+    RehearsedEntry,
     RolledBackEntry,
 )
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook
@@ -73,7 +75,7 @@ def test_what_is_deployed_is_waited_for_to_change(deployed: Site) -> None:
     assert trigger.paths == [str(deployed.folder / "orders.sql")]
     deployed.propose(script(size=5))
     assert trigger.baseline != fingerprint_of(trigger.paths)
-    assert look(deployed) == f"orders.sql differs from what entry 4 deployed at {deployed.ledger.entries()[3].at}"
+    assert look(deployed) == f"orders.sql differs from what entry 5 deployed at {deployed.ledger.entries()[4].at}"
 
 
 @pytest.mark.parametrize("kind", [AdoptedEntry, DeployedEntry, RolledBackEntry])
@@ -111,6 +113,16 @@ def test_a_failed_version_is_not_offered_again_until_somebody_approves_it(deploy
     failed = deployed.ledger.entries()[-1]
     deployed.ledger.append(ApprovedEntry(version=failed.version))
     assert offered(deployed)
+
+
+def test_that_a_rejected_version_was_looked_at_again_does_not_offer_it(deployed: Site) -> None:
+    run, tasks, _ = deployed.checked(script(size=5), **ASKING)
+    run.complete(tasks["approve"], event(REJECT))
+    Run("run-2").execute(tasks["check"])
+    version = deployed.ledger.entries()[-1].version
+    deployed.ledger.append(RehearsedEntry(version=version))
+    deployed.ledger.append(BackfilledEntry(version=version))
+    assert not offered(deployed)
 
 
 def test_a_script_that_cannot_be_read_is_not_offered_for_ever(deployed: Site) -> None:

@@ -40,7 +40,10 @@ def snapshot_stats(jobmanager: JobManager, job_id: str, kind: str) -> SnapshotSt
     }
     path = str(found.get("external_path") or "")
     # "<checkpoint-not-externally-addressable>": it lies in the JobManager's memory.
-    return SnapshotStats(Snapshot("" if path.startswith("<") else path), vertices, found["id"])
+    taken = found.get("latest_ack_timestamp")
+    return SnapshotStats(
+        Snapshot("" if path.startswith("<") else path), vertices, found["id"], None if taken is None else taken / 1000
+    )
 
 
 def source_offsets(jobmanager: JobManager, job_id: str) -> dict[str, int]:

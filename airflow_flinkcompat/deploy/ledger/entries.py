@@ -26,6 +26,9 @@ def _absent() -> dict[str, Any]:
         "kind": "", "script": "", "settings": {}, "functions": [], "catalog": "", "language": "sql", "variables": {},
         "files": {}, "engine": "", "engine_version": None, "sha256": "", "job_id": None, "savepoint": None,
         "start_mode": None, "offsets": (), "outcome": None, "report_path": None, "approved_by": None, "message": "",
+        "reason": None, "branch": None, "policy": None, "commit": None, "author": None, "team": None, "owned_by": None,
+        "savepoint_bytes": None, "savepoint_at": None, "rehearsal": {}, "range_from": None, "range_to": None,
+        "sinks": {}, "counts": {},
         "owner": "", "hand_over": None, "claim_seconds": None, "request_id": None, "trigger_id": None,
         "checkpoint": None, "state": {}, "rolls_back_to": None, "evidence": (), "effective_settings": {},
         "migrated_from": None, "migrated_to": None, "migration": {}, "passes_over": (), "number": 0, "at": "",
@@ -49,11 +52,30 @@ class _Keys:
 
 @dataclass(frozen=True)
 class Review(_Keys):
-    """What let a version run: the outcome of its check, where the report is kept, and who approved it."""
+    """What let a version run: the outcome of its check, where the report is kept, who approved it, and why.
+
+    ``reason`` is what whoever decided gave for it, also for a rejection.
+    """
 
     outcome: str | None = None
     report_path: str | None = None
     approved_by: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Origin(_Keys):
+    """Where a version comes from, and whose the deployment is.
+
+    ``commit`` is the Git commit that last changed the version's files and ``author`` who made it, None where no version
+    control says so, or where the files were edited since. ``team`` and ``owned_by`` answer for the deployment; the key
+    ``owner`` is another one: the run that wrote an entry.
+    """
+
+    commit: str | None = None
+    author: str | None = None
+    team: str | None = None
+    owned_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +98,8 @@ class JobStart(_Keys):
     ``savepoint``: the savepoint or checkpoint it goes on from. ``migrated_from``: the savepoint of the former job that
     this one was rewritten from, where it was. ``offsets``: where the sources begin, a row each: path
     of the table, choice, options, words. ``request_id``: what it is asked for under, so that asking again is the same
-    start. ``job_id``: the job, once its name is known.
+    start. ``job_id``: the job, once its name is known. ``savepoint_bytes``: the size of what the former job left, where
+    the target showed it once the start was proved.
     """
 
     start_mode: str | None = None
@@ -85,6 +108,7 @@ class JobStart(_Keys):
     request_id: str | None = None
     job_id: JobRef | None = None
     migrated_from: Snapshot | None = None
+    savepoint_bytes: int | None = None
 
     @property
     def way_back(self) -> Snapshot | None:
@@ -109,7 +133,8 @@ class JobStop(_Keys):
     ``request_id``: what it is asked for under, so that asking again is the same stop; None where the job is cancelled
     and goes on from its last checkpoint. ``checkpoint``: the last one before the stop, as ``offsets``, the next offset
     by source partition. ``directory``: where the savepoint is asked to go. Once the job has ended, ``savepoint`` is
-    what it left, and ``state`` what the statistics show of that.
+    what it left, ``savepoint_bytes`` its size, ``savepoint_at`` when it was taken (ISO 8601 in UTC), each None where
+    nobody knows, and ``state`` what the statistics show of it.
     """
 
     job_id: JobRef
@@ -119,6 +144,8 @@ class JobStop(_Keys):
     directory: str | None = None
     savepoint: Snapshot | None = None
     state: SnapshotStats | None = None
+    savepoint_bytes: int | None = None
+    savepoint_at: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         row = super().to_dict()
@@ -168,6 +195,7 @@ _READ = {
     "version": JobVersion.from_dict,
     "start": JobStart.from_dict,
     "stop": JobStop.from_dict,
+    "origin": Origin.from_dict,
 }
 """The fields of entries that are groups, and what reads each from the keys of an entry."""
 
@@ -264,6 +292,7 @@ class StepEntry(LedgerEntry):
 
     job: JobSpec
     review: Review = Review()
+    origin: Origin = Origin()
 
     def __post_init__(self) -> None:
         named = JobSpec.from_dict({**self.job.to_dict(), "source": f"deployed #{self.number}"})
@@ -513,6 +542,54 @@ class FailedVersionEntry(VersionEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FindingEntry(VersionEntry):
+    """What was found of a version. It decides nothing, and takes no part in a redeploy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedEntry(FindingEntry):
+    """The gate checked the version.
+
+    ``branch`` is the way that the gate took, and ``policy`` the one that the policy alone makes of the outcome, None
+    where it was not asked: nothing is deployed yet, or nothing changed.
+    """
+
+    KIND = "checked"
+
+    review: Review = Review()
+    origin: Origin = Origin()
+    branch: str | None = None
+    policy: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsedEntry(FindingEntry):
+    """A restore of the version was rehearsed; ``rehearsal`` is what came out, as ``flinkcompat-rehearsal/1``."""
+
+    KIND = "rehearsed"
+
+    rehearsal: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackfilledEntry(FindingEntry):
+    """History was recomputed with the version.
+
+    ``range_from`` and ``range_to`` are the bounds that were asked for, None for the beginning and the end of history.
+    ``sinks`` are the places that were named to write to, by sink, ``counts`` the rows and windows of the run where its
+    driver told them, and ``hand_over`` the record of the boundary.
+    """
+
+    KIND = "backfilled"
+
+    range_from: str | None = None
+    range_to: str | None = None
+    sinks: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    hand_over: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class InterruptedEntry(LedgerEntry):
     """A person ended the task that waited for a stop (``request_id``), or for the proof of a start."""
 
@@ -590,6 +667,7 @@ ENTRY_TYPES: tuple[type[LedgerEntry], ...] = (
     DeployingEntry, StoppingEntry, StoppedEntry, MigratingEntry, MigratedEntry, StartingEntry, StartedEntry,
     DeployedEntry, FailedEntry, RollingBackEntry, RolledBackEntry, AdoptedEntry, PlannedEntry, ApprovedEntry,
     RejectedEntry, UnchangedEntry, FailedVersionEntry, InterruptedEntry, DisposedEntry,
+    CheckedEntry, RehearsedEntry, BackfilledEntry,
 )  # fmt: skip
 """The types of all kinds that this version knows."""
 

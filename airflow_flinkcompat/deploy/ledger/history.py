@@ -2,7 +2,7 @@
 
 ``<root>/<deployment>/000001.json`` — an entry is created exclusively and whole: of two writers that want one number
 exactly one wins (``store`` tells how). ``root`` is a local folder or any address that universal-pathlib knows. Scripts
-are stored with placeholders.
+are stored with placeholders. What a list shows of each deployment is kept beside them (``index``).
 
 An entry carries a checksum of itself. A last entry that is torn (its end is missing: the writer died on a store that
 shows files while they are written) is not taken for an entry; the next one written names it in ``passes_over``. Any
@@ -21,12 +21,17 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from airflow_flinkcompat.deploy.errors import redact
-from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry, OtherEntry
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, LedgerEntry, OtherEntry, RunEntry
+from airflow_flinkcompat.deploy.ledger.index import Index
+from airflow_flinkcompat.deploy.ledger.proposed import decode_proposed, encode_proposed
+from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
+from airflow_flinkcompat.model import JobSpec
 
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -64,6 +69,13 @@ class Ledger:
         self.deployment = deployment
         self._store = Store(root, deployment, **options)
         self.directory = self._store.directory
+        self._root, self._options = root, options
+        # That of the last entry this object has written.
+        self._row: DeploymentRow | None = None
+
+    @cached_property
+    def _index(self) -> Index:
+        return Index(self._root, **self._options)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Every entry; none is passed over.
@@ -123,17 +135,20 @@ class Ledger:
         """
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for _ in range(_ATTEMPTS):
-            with contextlib.suppress(FileExistsError), self._store.writing():
-                numbers = self._numbers()
-                torn = self._torn_tail(numbers)
-                last = max((number for number in numbers if number not in torn), default=0)
-                if after is not None and last != after:
-                    break
-                number = max(numbers, default=0) + 1
-                stored = replace(
-                    entry, number=number, at=entry.at or now, message=redact(entry.message), passes_over=torn
-                )
-                self._store.create(_name(number), _encoded(stored))
+            with contextlib.suppress(FileExistsError):
+                with self._store.writing():
+                    numbers = self._numbers()
+                    torn = self._torn_tail(numbers)
+                    last = max((number for number in numbers if number not in torn), default=0)
+                    if after is not None and last != after:
+                        break
+                    number = max(numbers, default=0) + 1
+                    stored = replace(
+                        entry, number=number, at=entry.at or now, message=redact(entry.message), passes_over=torn
+                    )
+                    self._index.announce(self.deployment, number)
+                    self._store.create(_name(number), _encoded(stored))
+                self._keep_row(stored, last)
                 return stored
         raise LedgerConflict(
             f"the ledger of {self.deployment} went on while this run was at work "
@@ -142,12 +157,50 @@ class Ledger:
             else f"no entry could be written to {self.directory}: others always came first"
         )
 
-    def store_report(self, report: Mapping[str, Any], markdown: str) -> str:
-        """Keep a report, as JSON and Markdown; the same report is kept once.
+    def _keep_row(self, stored: LedgerEntry, last: int) -> None:
+        """Say in the index what the deployment is after an entry that follows the one of number ``last``."""
+        try:
+            former = DeploymentRow(self.deployment) if last == 0 else self._row
+            if former is None or former.last != last:
+                former = self._index.row_at(self.deployment, last)
+            self._row = self.row() if former is None else former.after(stored)
+        except LedgerError as error:  # readers look at the ledger itself
+            _log.warning("The index gets no row of entry %d of %s: %s", stored.number, self.deployment, error)
+            return
+        self._index.settle(self._row)
+        # The former job may stand still between the steps of a redeploy.
+        if not (isinstance(stored, RunEntry) and stored.is_open):
+            self._index.compact(lambda name, row: Ledger(self._root, name, **self._options).row(row))
+
+    def row(self, known: DeploymentRow | None = None) -> DeploymentRow:
+        """What a list shows of the deployment, by the ledger itself.
+
+        Args:
+            known: The row after an entry of this ledger: only what follows is read. None: every entry.
+
+        Returns:
+            The row. Where an entry below the head is damaged, it is made of the head and what came after.
+
+        Raises:
+            LedgerError: An entry that is needed is missing or cannot be read.
+        """
+        nothing = DeploymentRow(self.deployment)
+        numbers = self._numbers()
+        if known is not None and known.last in numbers:
+            newer = [number for number in numbers if number > known.last]
+            return known.after_all(reversed(list(self._newest_first(None, newer))))
+        try:
+            return nothing.after_all(self.entries())
+        except LedgerError:
+            return nothing.after_all(self.in_force())
+
+    def store_report(self, report: Mapping[str, Any], markdown: str, proposed: JobSpec | None = None) -> str:
+        """Keep a report, as JSON and Markdown, with the version it is about; the same report is kept once.
 
         Args:
             report: The report as JSON values.
             markdown: The same report for readers.
+            proposed: The version that the report is about; its secrets are masked.
 
         Returns:
             The path or URI of the JSON.
@@ -157,8 +210,9 @@ class Ledger:
         """
         content = json.dumps(report, indent=1, ensure_ascii=False, sort_keys=True)
         digest = hashlib.sha256(f"{content}\0{markdown}".encode()).hexdigest()[:32]
-        # Markdown first: who finds the JSON finds both.
-        for suffix, text in (("md", markdown), ("json", content)):
+        version = [] if proposed is None else [("proposed.json", encode_proposed(proposed))]
+        # The JSON last: who finds it finds all.
+        for suffix, text in (*version, ("md", markdown), ("json", content)):
             with contextlib.suppress(FileExistsError):  # the name is the content's hash
                 self._store.create(f"{_REPORTS}/{digest}.{suffix}", text.encode())
         return str(self.directory / _REPORTS / f"{digest}.json")
@@ -175,15 +229,40 @@ class Ledger:
         Raises:
             LedgerError: The path names no report of this deployment, or it cannot be read.
         """
-        name = path.replace("\\", "/").rsplit("/", 1)[-1]
-        if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
-            raise LedgerError(f"{path!r} is no report of {self.deployment}")
+        name = self._report_name(path)
         content, markdown = self._store.read([f"{_REPORTS}/{name}", f"{_REPORTS}/{name.removesuffix('json')}md"])
         try:
             report: dict[str, Any] = json.loads(content)
             return report, markdown.decode("utf-8")
         except ValueError as error:
             raise LedgerError(f"the report {self.directory / _REPORTS / name} cannot be read: {error}") from error
+
+    def read_proposed(self, path: str) -> JobSpec | None:
+        """The version that a report is about, its secrets masked: what waits for a decision, or was rejected.
+
+        Args:
+            path: What :meth:`store_report` returned.
+
+        Returns:
+            The version; None with a report that was kept without one, as those of earlier releases are. Where something
+            was masked, its digest is not that of the version itself, which the report holds.
+
+        Raises:
+            LedgerError: The path names no report of this deployment, or the version cannot be read.
+        """
+        name = f"{_REPORTS}/{self._report_name(path).removesuffix('json')}proposed.json"
+        content = self._store.find([name])[0]
+        try:
+            return None if content is None else decode_proposed(content)
+        except (ValueError, KeyError, TypeError) as error:
+            raise LedgerError(f"the proposed version {self.directory / name} cannot be read: {error}") from error
+
+    def _report_name(self, path: str) -> str:
+        """The file of a report. Raises LedgerError: the path names none of this deployment."""
+        name = path.replace("\\", "/").rsplit("/", 1)[-1]
+        if not re.fullmatch(r"[0-9a-f]{32}\.json", name):
+            raise LedgerError(f"{path!r} is no report of {self.deployment}")
+        return name
 
     def _numbers(self) -> list[int]:
         """The numbers of all entries, lowest first. Raises LedgerError: there is a gap."""
@@ -197,13 +276,15 @@ class Ledger:
                 )
         return numbers
 
-    def _newest_first(self, batch: int | None) -> Iterator[LedgerEntry]:
+    def _newest_first(self, batch: int | None, wanted: list[int] | None = None) -> Iterator[LedgerEntry]:
         """Every entry, newest first, read ``batch`` at first, then more at a time (None: all at once).
+
+        ``wanted``: the numbers of the newest ones, lowest first, where no others are to be read.
 
         Down to the head every entry has to be understood. Below it nothing says what is in force: what this version
         does not understand there, such as an engine version that an earlier release let pass, is an ``OtherEntry``.
         """
-        numbers = self._numbers()[::-1]
+        numbers = (self._numbers() if wanted is None else wanted)[::-1]
         passed_over: set[int] = set()
         newest, below_head = True, False
         while numbers:

@@ -23,20 +23,21 @@ import socket
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 PROBE, WRITERS = "create.probe", "writers"
 _READERS = 16
 _CONFLICTS = 6
@@ -120,10 +121,18 @@ class Store:
 
     def read(self, names: Sequence[str]) -> list[bytes]:
         """What the files hold, in that order; of an object store many at a time. Raises LedgerError."""
+        return self.at_once(self._read, names)
+
+    def find(self, names: Sequence[str]) -> list[bytes | None]:
+        """As :meth:`read`, and None for a file that is not there. Raises LedgerError."""
+        return self.at_once(self._find, names)
+
+    def at_once(self, call: Callable[[str], T], names: Sequence[str]) -> list[T]:
+        """What the calls return, in that order; on an object store many are under way at a time."""
         if self._local or len(names) < 2:
-            return [self._read(name) for name in names]
+            return [call(name) for name in names]
         with ThreadPoolExecutor(min(_READERS, len(names))) as pool:
-            return list(pool.map(self._read, names))
+            return list(pool.map(call, names))
 
     def _read(self, name: str) -> bytes:
         path = self.directory / name
@@ -132,11 +141,52 @@ class Store:
         except Exception as error:
             raise LedgerError(f"{path} cannot be read: {_reason(error)}") from error
 
+    def _find(self, name: str) -> bytes | None:
+        try:
+            return self._read(name)
+        except LedgerError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
     # ------------------------------------------------------------------------------------------------- writing
-    def create(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file that may be there already. Raises LedgerError.
+
+        On a local disk whoever reads it sees all of it or what was there before; an empty one outlives a power failure.
+        """
+        path = self.directory / name
+        try:
+            if not self._local:
+                self._fs.pipe_file(path.path, content)
+            elif content:
+                _replace_local(Path(path.path), content)
+            else:
+                _empty_local(Path(path.path))
+        except Exception as error:
+            raise LedgerError(f"the ledger cannot write {path}: {_reason(error)}") from error
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Delete files; one that is not there is none to delete. Raises LedgerError."""
+        self.at_once(self._delete, names)
+
+    def _delete(self, name: str) -> None:
+        path = self.directory / name
+        try:
+            if self._local:
+                Path(path.path).unlink(missing_ok=True)
+            else:
+                self._fs.rm_file(path.path)
+        except FileNotFoundError:
+            return
+        except Exception as error:
+            raise LedgerError(f"the ledger cannot delete {path}: {_reason(error)}") from error
+
+    def create(self, name: str, content: bytes, *, patience: float | None = None) -> None:
         """Create the file, whole or not at all. Raises FileExistsError: another writer has; LedgerError.
 
         No two writers may have the same ``content``: when the store's answer was lost, it tells whose file is there.
+        ``patience``: how long to wait for another writer where the store does not keep them apart; None: as usual.
         """
         path = self.directory / name
         try:
@@ -146,7 +196,7 @@ class Store:
             elif self.conditional:
                 self._put_if_none(path, content)
             else:
-                with self.writing():
+                with self.writing(patience):
                     self._put_checked(path, content)
         except (FileExistsError, LedgerError):
             raise
@@ -182,7 +232,7 @@ class Store:
 
     # ------------------------------------------------------------------------------------------------- claims
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self, patience: float | None = None) -> Iterator[None]:
         """Where the store does not keep writers apart: what is read in here stays as it is until it is written upon.
 
         Raises LedgerError: another writer is at work, or died while it was.
@@ -196,7 +246,7 @@ class Store:
         if free:
             yield
             return
-        with self._claimed():
+        with self._claimed(patience):
             self._claims.held = True
             try:
                 yield
@@ -204,14 +254,14 @@ class Store:
                 self._claims.held = False
 
     @contextlib.contextmanager
-    def _claimed(self) -> Iterator[None]:
+    def _claimed(self, patience: float | None = None) -> Iterator[None]:
         """Nobody else writes meanwhile. Raises LedgerError: somebody does, or died while writing."""
         from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
         mine = self.directory / WRITERS / f"{uuid.uuid4().hex}.json"
         repeating = Retrying(
             retry=retry_if_exception_type(_Claimed),
-            stop=stop_after_delay(_CLAIM_SECONDS),
+            stop=stop_after_delay(_CLAIM_SECONDS if patience is None else patience),
             wait=wait_random_exponential(multiplier=0.02, max=1.0),
             reraise=True,
         )
@@ -358,8 +408,34 @@ def _create_local(path: Path, content: bytes) -> None:
         raise LedgerError(f"{path} cannot be created: its file system knows no hard links, or denies them") from error
     finally:
         temporary.unlink()
-    folder = os.open(path.parent, os.O_RDONLY)
+    _keep_names(path.parent)
+
+
+def _keep_names(folder: Path) -> None:
+    """Have the names in a folder outlive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the name, too, outlives a power failure
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)
+
+
+def _empty_local(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.open("wb").close()
+    _keep_names(path.parent)
+
+
+def _replace_local(path: Path, content: bytes) -> None:
+    """Put a complete file in place of what is there. After a power failure it may be empty."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -21,6 +21,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     JobStart,
     JobVersion,
     LedgerEntry,
+    Origin,
     PlannedEntry,
     Review,
 )
@@ -69,6 +70,7 @@ def plan_change(
     start_mode: StartMode | str = StartMode.AUTO_FIRST,
     checked_old_sha256: str | None,
     review: Review | None = None,
+    origin: Origin | None = None,
     owner: str,
     log: Callable[[str], None] = _log.info,
 ) -> Planned:
@@ -83,6 +85,7 @@ def plan_change(
         start_mode: ``savepoint``, ``stateless``, or ``auto-first``: with state where anything is deployed.
         checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed.
         review: What let the version run.
+        origin: Where the version comes from and whose the deployment is, for the ledger.
         owner: The name of this run.
         log: Is told what happens, a line each.
 
@@ -93,7 +96,7 @@ def plan_change(
         DeployRefused: It cannot be planned, or what runs is not what was checked.
         DeployError: The target refused the script or what is to be written, or cannot be asked.
     """
-    run = _run(target, ledger, side, StartMode(start_mode), review or Review(), owner, log)
+    run = _run(target, ledger, side, StartMode(start_mode), review or Review(), origin or Origin(), owner, log)
     entries = ledger.entries()
     progress = Progress.of(entries)
     run.last = progress.last
@@ -126,6 +129,7 @@ def plan_change(
         owner=owner,
         job=side,
         review=run.review,
+        origin=run.origin,
         start=JobStart(str(mode), request_id=request),
         message=f"planned for {plan.place}; nothing was touched",
         evidence=plan.notes,
@@ -166,7 +170,7 @@ def carried_out(target: Target, ledger: Ledger, plan: PlannedEntry) -> JobStatus
     Raises:
         DeployError: The target cannot be asked.
     """
-    run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, "", _log.info)
+    run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, "", _log.info)
     job = _job_of(run, ledger.head(), plan)
     return None if job is None else target.status(job)
 
@@ -201,7 +205,7 @@ def record_carried_out(
     if progress.unfinished is not None or not isinstance(target, PlansChanges):
         return None
     for plan in pending_plans(entries):
-        run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, owner, log)
+        run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, owner, log)
         run.last, run.options = progress.last, options or Options()
         job = _job_of(run, progress.head, plan)
         if job is not None:
@@ -216,11 +220,12 @@ def _run(
     side: JobSpec,
     mode: StartMode,
     review: Review,
+    origin: Origin,
     owner: str,
     log: Callable[[str], None],
 ) -> Run:
     # Nothing is started again by a plan, so there is no way back to judge.
-    return Run(target, ledger, side, mode, review, None, owner, Options(roll_back=False), log)
+    return Run(target, ledger, side, mode, review, None, owner, Options(roll_back=False), log, origin=origin)
 
 
 def _check_runs(run: Run, head: HeadEntry | None, stateless: bool) -> None:

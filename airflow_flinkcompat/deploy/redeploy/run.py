@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     HeadEntry,
     JobStart,
     LedgerEntry,
+    Origin,
     Review,
     RunEntry,
     StartEntry,
@@ -169,6 +170,7 @@ class StepFields(TypedDict):
     owner: str
     job: JobSpec
     review: Review
+    origin: Origin
 
 
 class AttemptFields(StepFields):
@@ -193,6 +195,7 @@ class Run:
     resumed: Wait | None = None
     offsets: SourceOffsets = field(default_factory=SourceOffsets)
     migration: StateMigration | None = None
+    origin: Origin = field(default_factory=Origin)
     last: int = field(default=0)
 
     def job_settings(self, settings: Mapping[str, str]) -> dict[str, str]:
@@ -202,11 +205,15 @@ class Run:
     @property
     def attempt(self) -> AttemptFields:
         """Of a step on the way to the proposed job."""
-        return {"owner": self.owner, "job": self.side, "review": self.review, "hand_over": self.hand_over}
+        return {
+            "owner": self.owner, "job": self.side, "review": self.review, "origin": self.origin,
+            "hand_over": self.hand_over,
+        }  # fmt: skip
 
     def way_back(self, head: HeadEntry) -> StepFields:
         """Of a step on the way back to the job that is in force."""
-        return {"owner": self.owner, "job": head.job, "review": Review(approved_by=head.review.approved_by)}
+        former = Review(approved_by=head.review.approved_by)
+        return {"owner": self.owner, "job": head.job, "review": former, "origin": head.origin}
 
     def runs(self, job_id: JobRef | None) -> bool:
         """Whether the cluster knows a job that has not ended; what nobody named does not run."""

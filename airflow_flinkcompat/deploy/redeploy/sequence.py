@@ -23,6 +23,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
     DeployingEntry,
     HeadEntry,
+    Origin,
     Review,
     RollingBackEntry,
 )
@@ -73,6 +74,8 @@ def deploy(
     outcome: str | None = None,
     report_path: str | None = None,
     approved_by: str | None = None,
+    reason: str | None = None,
+    origin: Origin | None = None,
     owner: str | None = None,
     hand_over: Cutover | None = None,
     offsets: SourceOffsets | str | Mapping[str, str] | None = None,
@@ -100,6 +103,8 @@ def deploy(
         outcome: The outcome of that check, for the ledger.
         report_path: Where its report is kept, for the ledger.
         approved_by: Who approved the change, for the ledger.
+        reason: Why, for the ledger.
+        origin: Where the version comes from and whose the deployment is, for the ledger.
         owner: The name of this run: the same name may take up its own unfinished run at once, and is told what its
             finished one came to. None: this process, every call being a new run.
         hand_over: The record of the backfill this job goes on from. The start is stateless then, and the record, which
@@ -128,7 +133,7 @@ def deploy(
         ledger,
         side,
         StartMode(start_mode),
-        Review(outcome, report_path, approved_by),
+        Review(outcome, report_path, approved_by, reason),
         None if hand_over is None else hand_over.to_dict(),
         owner or this_process(),
         options or Options(),
@@ -136,6 +141,7 @@ def deploy(
         resumed,
         SourceOffsets.of(offsets),
         migration,
+        origin or Origin(),
     )
     entries = ledger.entries()
     progress = Progress.of(entries)

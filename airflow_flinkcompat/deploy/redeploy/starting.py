@@ -95,7 +95,7 @@ def start(
     entry = run.append(
         DeployedEntry(
             **run.attempt,
-            start=begun,
+            start=replace(begun, savepoint_bytes=proof.saved.bytes if proof.saved and proof.saved.vertices else None),
             message=f"{proof.status.state}, verified",
             evidence=proof.lines,
             effective_settings=effective_settings(run),

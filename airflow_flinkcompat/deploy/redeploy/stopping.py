@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StopFailed
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
@@ -86,13 +87,30 @@ def stop(run: Run, head: HeadEntry, progress: Progress) -> Stopped:
             owner=run.owner,
             job=stopping.job,
             review=stopping.review,
+            origin=stopping.origin,
             hand_over=stopping.hand_over,
             start_mode=stopping.start_mode,
-            stop=replace(stopping.stop, directory=None, savepoint=stopped.savepoint, state=stopped.state),
+            stop=_left_by(stopping.stop, stopped),
         )
     )
     run.log(f"stopped; its state is in {stopped.savepoint}")
     return replace(stopped, offsets=stopping.stop.offsets, request_id=stopping.stop.request_id)
+
+
+def _left_by(asked: JobStop, stopped: Stopped) -> JobStop:
+    """The stop with what it left: of a savepoint whose moment is not shown, when its end was seen."""
+    state = stopped.state
+    taken = state.taken if state else None
+    if taken is None and asked.request_id is not None:
+        taken = time.time()
+    return replace(
+        asked,
+        directory=None,
+        savepoint=stopped.savepoint,
+        state=state,
+        savepoint_bytes=state.bytes if state and state.vertices else None,
+        savepoint_at=datetime.fromtimestamp(taken, UTC).isoformat(timespec="milliseconds") if taken else None,
+    )
 
 
 def _fits(run: Run, begun: JobStop) -> bool:

@@ -122,12 +122,14 @@ def _answers(run: Run) -> bool:
 
 def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, earlier: StartEntry | None) -> Verified:
     """Wait for the job's proof; ``earlier`` as in ``submit``. Raises StartRefused, Waiting."""
+    saved = former.state
 
     def state() -> SnapshotStats | None:
+        nonlocal saved
         # Right after the stop the cluster may have shown older statistics.
-        if former.state is not None or head is None:
-            return former.state
-        return saved_state(run, head.start.job_ref, begun.savepoint)
+        if saved is None and head is not None:
+            saved = saved_state(run, head.start.job_ref, begun.savepoint)
+        return saved
 
     job_id, given = begun.job_ref, _given(begun)
     wait = Wait(job_id, time.time(), 0)
@@ -135,7 +137,7 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
     resumed = run.resumed
     history = None if earlier is None else _start_history(run, begun, given, earlier)
     try:
-        return verify_start(
+        verified = verify_start(
             run.target,
             job_id,
             given,
@@ -147,6 +149,7 @@ def proved(run: Run, begun: JobStart, former: Stopped, head: HeadEntry | None, e
             proven_since=resumed.proven_since if resumed and resumed.job_id == job_id else None,
             history=history,
         )
+        return replace(verified, saved=saved)
     except Unproven as error:
         if patience is None or left <= patience:
             whole = run.options.start_timeout

@@ -53,11 +53,15 @@ class Unproven(VerificationFailed):
 
 @dataclass(frozen=True)
 class Verified:
-    """How the job was last seen, what was compared with what its predecessor left, a line each, and what came later."""
+    """How the job was last seen, what was compared with what its predecessor left, a line each, and what came later.
+
+    ``saved``: the state that the predecessor left, where it was shown by then.
+    """
 
     status: JobStatus
     lines: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
+    saved: SnapshotStats | None = None
 
 
 def verify_start(

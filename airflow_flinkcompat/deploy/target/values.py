@@ -237,11 +237,15 @@ class VertexState:
 
 @dataclass(frozen=True)
 class SnapshotStats:
-    """A checkpoint or savepoint as its job's statistics show it: where, bytes by vertex id, and its number."""
+    """A checkpoint or savepoint as its job's statistics show it: where, bytes by vertex id, and its number.
+
+    ``taken``: when it was complete, seconds since the epoch by the cluster's clock; None where that is not shown.
+    """
 
     path: Snapshot
     vertices: Mapping[str, VertexState] = field(default_factory=dict)
     number: int | None = None
+    taken: float | None = None
 
     @property
     def bytes(self) -> int:
@@ -251,9 +255,12 @@ class SnapshotStats:
         """The state as JSON values; :meth:`from_dict` reads it back.
 
         Returns:
-            One key per field.
+            One key per field; none for a time that is not known.
         """
-        return asdict(self)
+        row = asdict(self)
+        if self.taken is None:
+            del row["taken"]
+        return row
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> SnapshotStats | None:
@@ -268,7 +275,7 @@ class SnapshotStats:
         if not row:
             return None
         vertices = {key: VertexState(**vertex) for key, vertex in row.get("vertices", {}).items()}
-        return cls(Snapshot(str(row["path"])), vertices, row.get("number"))
+        return cls(Snapshot(str(row["path"])), vertices, row.get("number"), row.get("taken"))
 
 
 @dataclass(frozen=True)

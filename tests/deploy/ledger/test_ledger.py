@@ -293,6 +293,52 @@ def test_reports(ledger: Ledger) -> None:
             ledger.read_report(bad)
 
 
+def test_the_proposed_version_is_kept_with_its_report_and_masked(ledger: Ledger) -> None:
+    secret = "hunter2hunter2"
+    job = JobSpec(
+        f"CREATE TABLE t (a INT) WITH ('connector' = 'jdbc', 'password' = '{secret}');\nINSERT INTO k SELECT 1",
+        settings={"s3.secret-key": secret, "parallelism.default": "2"},
+        functions=(FunctionDeclaration("f", "scalar"),),
+        catalog=f"CREATE TABLE s (a INT) WITH ('url' = 'x://u:{secret}@h/d', 'password' = '${{conn.db.password}}')",
+        engine="flink",
+        engine_version="2.3.0",
+        source="orders.sql",
+    )
+    path = ledger.store_report({"outcome": "partial"}, "# Partial\n", job)
+    assert path == ledger.store_report({"outcome": "partial"}, "# Partial\n"), "the report keeps its name"
+    kept = ledger.read_proposed(path)
+    assert kept is not None
+    assert secret not in json.dumps(kept.to_dict())
+    assert kept.script == job.script.replace(secret, "***")
+    assert kept.settings == {"s3.secret-key": "***", "parallelism.default": "2"}
+    assert "${conn.db.password}" in kept.catalog
+    assert replace(kept, script=job.script, settings=job.settings, catalog=job.catalog) == job
+    assert ledger.read_report(path)[0] == {"outcome": "partial"}
+
+
+def test_a_program_and_the_files_beside_it_are_kept_masked(ledger: Ledger) -> None:
+    secret = "hunter2hunter2"
+    job = JobSpec(
+        f'password = "{secret}"\n', language="python", variables={"DB_PASSWORD": secret},
+        files={"query.sql": f"-- 'password' = '{secret}'", "helper.py": f'token = "{secret}"\n'},
+    )  # fmt: skip
+    kept = ledger.read_proposed(ledger.store_report({}, "", job))
+    assert kept is not None
+    assert (kept.language, {*kept.files}, {*kept.variables}) == ("python", {*job.files}, {"DB_PASSWORD"})
+    assert secret not in json.dumps(kept.to_dict())
+
+
+def test_a_report_of_before_has_no_proposed_version(ledger: Ledger) -> None:
+    path = ledger.store_report({"outcome": "partial"}, "# Partial\n")
+    assert ledger.read_proposed(path) is None
+    with pytest.raises(LedgerError, match="is no report of orders"):
+        ledger.read_proposed("../000001.json")
+    place = path.removesuffix("json") + "proposed.json"
+    UPath(place).write_text('{"schema": "flinkcompat-proposed/9"}')
+    with pytest.raises(LedgerError, match=r"proposed\.json cannot be read: its schema is 'flinkcompat-proposed/9'"):
+        ledger.read_proposed(path)
+
+
 def test_half_of_an_entry_that_is_being_written_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a store that shows a file while it grows and keeps no writers apart: who waited looks again."""
     root = f"memory://{uuid.uuid4().hex}"

@@ -20,6 +20,7 @@ import pytest
 from fsspec.registry import _registry as registered
 
 from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerError
+from airflow_flinkcompat.deploy.ledger import index as index_module
 from airflow_flinkcompat.deploy.ledger import store as store_module
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
@@ -28,7 +29,11 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     JobStart,
     JobVersion,
 )
+from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
 from airflow_flinkcompat.deploy.ledger.history import _encoded, deployments
+from airflow_flinkcompat.deploy.ledger.index import FOLDER, Index
+from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.store import Store
 from airflow_flinkcompat.model import JobSpec
 from tests.deploy.object_stores import GcsStandIn, S3StandIn, serving
 from tests.nightly import mostly_nightly
@@ -252,6 +257,44 @@ def test_the_deployments_of_an_object_store_are_listed(store: str, s3: S3StandIn
     assert deployments(root, **options) == ("clicks.v2", "orders")
 
 
+@pytest.mark.parametrize(("store", "manner"), [("s3", "honours"), ("s3", "overlooks"), ("gcs", "honours")])
+def test_the_index_of_an_object_store(
+    store: str, manner: str, s3: S3StandIn, gcs: GcsStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "MOST_MARKERS", 3)
+    s3.manner = manner
+    root = f"s3://{s3.bucket()}/ledger" if store == "s3" else "gs://bucket/ledger"
+    options = s3.options if store == "s3" else gcs.options
+    for name in ("orders", "clicks.v2"):
+        for _ in range(5):
+            Ledger(root, name, **options).append(ENTRY)
+    Index(root, **options).announce("orders", 6)
+    rows = deployment_rows(root, **options)
+    assert rows == deployment_rows(root, by_index=False, **options)
+    assert {name: row.last for name, row in rows.items() if isinstance(row, DeploymentRow)} == {
+        "clicks.v2": 5,
+        "orders": 5,
+    }
+    store_of = Store(root, FOLDER, **options)
+    assert len(store_of.names("snapshots")) in (1, 2)
+    assert len([name for name in store_of.names() if "~" in name]) < 10, "what is covered was deleted"
+
+
+def test_threads_that_write_and_make_snapshots_at_once_leave_the_index_right(
+    s3: S3StandIn, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "MOST_MARKERS", 2)
+
+    def write(name: str) -> None:
+        for _ in range(4):
+            Ledger(root, name, **s3.options).append(FAILED)
+            assert name in deployment_rows(root, **s3.options)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, "abcd"))
+    assert deployment_rows(root, **s3.options) == deployment_rows(root, by_index=False, **s3.options)
+
+
 def test_gcs_is_sent_the_condition(gcs: GcsStandIn) -> None:
     ledger = Ledger("gs://bucket/ledger", "orders", **gcs.options)
     assert (ledger.entries(), ledger.head()) == ((), None)
@@ -263,7 +306,8 @@ def test_gcs_is_sent_the_condition(gcs: GcsStandIn) -> None:
         ledger.append(ENTRY, after=1)
     with pytest.raises(FileExistsError):
         ledger._store.create("000001.json", b"other")
-    assert [upload.get("ifGenerationMatch") for upload in gcs.uploads] == [["0"]] * len(gcs.uploads)
+    entries = [upload for upload, path in zip(gcs.uploads, gcs.uploaded, strict=True) if f"/{FOLDER}/" not in path]
+    assert [upload.get("ifGenerationMatch") for upload in entries] == [["0"]] * len(entries) != []
     path = ledger.store_report({"outcome": "partial"}, "# Partial\n")
     assert ledger.read_report(path) == ({"outcome": "partial"}, "# Partial\n")
 

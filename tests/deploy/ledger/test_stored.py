@@ -20,6 +20,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     ENTRY_TYPES,
     AdoptedEntry,
     ApprovedEntry,
+    BackfilledEntry,
+    CheckedEntry,
     DeployedEntry,
     DeployingEntry,
     DisposedEntry,
@@ -30,6 +32,8 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     LedgerEntry,
     MigratedEntry,
     MigratingEntry,
+    Origin,
+    RehearsedEntry,
     RejectedEntry,
     Review,
     RolledBackEntry,
@@ -49,7 +53,11 @@ from airflow_flinkcompat.tasks.base import side_of
 ROOT = Path(__file__).parents[2] / "fixtures" / "stored" / "ledger-1"
 FILES = {int(path.stem): path for path in sorted((ROOT / "orders").glob("*.json"))}
 TORN = 4
-SINCE = {"request_id": None, "migrated_from": None, "migrated_to": None, "migration": {}}
+SINCE = {
+    "request_id": None, "migrated_from": None, "migrated_to": None, "migration": {}, "reason": None, "branch": None,
+    "policy": None, "commit": None, "author": None, "team": None, "owned_by": None, "savepoint_bytes": None,
+    "savepoint_at": None, "rehearsal": {}, "range_from": None, "range_to": None, "sinks": {}, "counts": {},
+}  # fmt: skip
 """Keys that were added since the stored ledger was written, and what they say where nothing is known."""
 BESIDE = ("mark", "checksum")
 """What a file holds that is no field of an entry."""
@@ -129,8 +137,9 @@ def test_a_filled_entry_of_each_type_is_read_whole(entry: LedgerEntry, path: Pat
     kept = {**SINCE, **{key: value for key, value in row.items() if key not in BESIDE}}
     assert json.loads(json.dumps(entry.to_dict())) == kept
     assert type(entry) in ENTRY_TYPES, "a type that knows what its keys say, not one that only hands them on"
-    empty = [each.name for each in fields(entry) if each.name != "passes_over" and not getattr(entry, each.name)]
-    assert empty == []
+    # A group that was added since holds nothing here.
+    kept = {each.name for each in fields(entry) if each.name not in ("passes_over", "origin")}
+    assert [name for name in kept if not getattr(entry, name)] == []
 
 
 def test_there_is_one_of_each_type_and_their_values_are_understood() -> None:
@@ -158,6 +167,35 @@ def test_there_is_one_of_each_type_and_their_values_are_understood() -> None:
     )  # fmt: skip
 
 
+# ------------------------------------------------------------------------------- what the fleet's record holds since
+def test_checks_rehearsals_backfills_and_where_a_version_comes_from_are_read_whole() -> None:
+    """``ledger-4``, written by ``Ledger.append`` on 2026-11-26. Nothing may change these files either."""
+    folder = ROOT.parent / "ledger-4"
+    entries = Ledger(folder, "orders").entries()
+    assert [type(entry) for entry in entries] == [
+        CheckedEntry, RehearsedEntry, ApprovedEntry, StoppedEntry, DeployedEntry, BackfilledEntry,
+    ]  # fmt: skip
+    for entry, path in zip(entries, sorted((folder / "orders").glob("*.json")), strict=True):
+        row = json.loads(path.read_text("utf-8"))
+        assert json.loads(json.dumps(entry.to_dict())) == {key: row[key] for key in row if key not in BESIDE}
+    checked, rehearsed, approved, stopped, deployed, backfilled = entries
+    origin = Origin("c0ffee" * 6 + "c0ff", "Ann Example <ann@example.org>", "payments", "ann")
+    assert isinstance(checked, CheckedEntry)
+    assert (checked.branch, checked.policy, checked.origin) == ("approve", "resume", origin)
+    assert isinstance(rehearsed, RehearsedEntry)
+    assert rehearsed.rehearsal["finding"] == "restored"
+    assert isinstance(approved, ApprovedEntry)
+    assert approved.review == Review("partial", "reports/7.json", "ben", "the new metric may begin at zero")
+    assert isinstance(stopped, StoppedEntry)
+    assert (stopped.stop.savepoint_bytes, stopped.stop.savepoint_at) == (4096, "2026-11-26T18:00:00.250+00:00")
+    assert stopped.stop.state is not None
+    assert stopped.stop.state.taken == 1795716000.25
+    assert isinstance(deployed, DeployedEntry)
+    assert (deployed.origin, deployed.review.reason) == (origin, approved.review.reason)
+    assert isinstance(backfilled, BackfilledEntry)
+    assert (backfilled.range_to, backfilled.counts) == ("2026-11-26 00:00:00", {"rows_read": 12, "rows_written": 4})
+
+
 # ------------------------------------------------------------------------------------- what a migration writes since
 def test_the_steps_of_a_migration_are_read_whole() -> None:
     """``ledger-3``, written by ``Ledger.append`` on 2026-11-24. Nothing may change these files either."""
@@ -166,7 +204,10 @@ def test_the_steps_of_a_migration_are_read_whole() -> None:
     assert [type(entry) for entry in entries] == [MigratingEntry, MigratedEntry, DeployedEntry]
     for entry, path in zip(entries, sorted((folder / "orders").glob("*.json")), strict=True):
         row = json.loads(path.read_text("utf-8"))
-        assert json.loads(json.dumps(entry.to_dict())) == {key: row[key] for key in row if key not in BESIDE}
+        assert json.loads(json.dumps(entry.to_dict())) == {
+            **SINCE,
+            **{key: row[key] for key in row if key not in BESIDE},
+        }
     _, migrated, deployed = entries
     assert isinstance(migrated, MigratedEntry)
     assert isinstance(deployed, DeployedEntry)

@@ -7,7 +7,8 @@ import dataclasses
 import itertools
 import os
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,6 +49,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
     VersionEntry,
 )
+from airflow_flinkcompat.deploy.ledger.rows import last_savepoint
 from airflow_flinkcompat.deploy.redeploy.retention import surplus
 from airflow_flinkcompat.deploy.target import SnapshotStats, VertexState
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import find_savepoint
@@ -159,7 +161,9 @@ def test_every_step_is_an_entry(target: FakeCluster, ledger: Ledger) -> None:
     assert kinds(ledger)[4:] == ["deploying", "stopping", "stopped", "starting", "started", "deployed"]
     stopping, stopped = ledger.entries()[5:7]
     assert stopping.stop == JobStop("job-1", "job-2", directory="file:/sp/orders/job-2")
-    assert stopped.stop == JobStop("job-1", "job-2", savepoint=STOPPED_AT)
+    assert replace(stopped.stop, savepoint_at=None) == JobStop("job-1", "job-2", savepoint=STOPPED_AT)
+    seen = datetime.fromisoformat(stopped.stop.savepoint_at)
+    assert timedelta(0) <= stopped.written - seen < timedelta(minutes=1), "no statistics: when the end was seen"
     assert last.evidence[0] == f"restored from {STOPPED_AT}"
     assert last.effective_settings == {
         "cluster": {"execution.checkpointing.savepoint-dir": "file:/sp"},
@@ -587,6 +591,33 @@ def test_job_that_dropped_state_has_not_started(target: FakeCluster, ledger: Led
     with pytest.raises(RolledBack, match=r"state was dropped: no operator of the new job took that of sum \(100 bytes"):
         run(target, ledger, V2)
     assert target.running("orders") == ("job-3",)
+
+
+def test_size_and_moment_of_the_savepoint_are_those_of_the_statistics(target: FakeCluster, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    taken = SnapshotStats(STOPPED_AT, {"v": VertexState("sum", 1, 100)}, 7, 1795716000.25)
+    target.states["job-1", "savepoint"] = taken
+    target.states["job-2", "completed"] = SnapshotStats("c", {"v": VertexState("sum", 1, 90)})
+    run(target, ledger, V2)
+    stopped = next(entry for entry in ledger.entries() if isinstance(entry, StoppedEntry))
+    assert (stopped.stop.savepoint_bytes, stopped.stop.savepoint_at) == (100, "2026-11-26T18:00:00.250+00:00")
+    found = last_savepoint(ledger.entries())
+    assert found is not None
+    assert (found.path, found.bytes, found.number) == (STOPPED_AT, 100, stopped.number)
+
+
+def test_a_size_that_the_target_shows_only_later_is_known_by_the_start(target: FakeCluster, ledger: Ledger) -> None:
+    run(target, ledger, V1)
+    target.states["job-1", "savepoint"] = SnapshotStats("file:/sp/older", {"v": VertexState("sum", 1, 1)})
+    target.states["job-2", "completed"] = SnapshotStats("c", {"v": VertexState("sum", 1, 90)})
+    later = SnapshotStats(STOPPED_AT, {"v": VertexState("sum", 1, 100)})
+    target.before["submit"] = lambda: target.states.update({("job-1", "savepoint"): later})
+    entry = run(target, ledger, V2)
+    stopped = next(entry for entry in ledger.entries() if isinstance(entry, StoppedEntry))
+    assert (stopped.stop.savepoint_bytes, entry.start.savepoint_bytes) == (None, 100)
+    found = last_savepoint(ledger.entries())
+    assert found is not None
+    assert (found.bytes, ledger.row().savepoint) == (100, found)
 
 
 def test_statistics_of_another_savepoint_are_not_compared(target: FakeCluster, ledger: Ledger) -> None:

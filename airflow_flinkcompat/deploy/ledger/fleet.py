@@ -1,0 +1,84 @@
+"""The deployments of a root as a list shows them: by the index, and by a ledger itself where that may lack some."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_flinkcompat.deploy.ledger.history import Ledger, deployments
+from airflow_flinkcompat.deploy.ledger.index import REMEDY, Index, IndexView
+from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
+
+_log = logging.getLogger(__name__)
+
+
+def deployment_rows(
+    root: str | os.PathLike[str], *, by_index: bool = True, **options: Any
+) -> dict[str, DeploymentRow | LedgerError]:
+    """What is deployed under a root, and how it stands.
+
+    The ledger of a deployment is read where the index says that an entry may be there which it lacks, and where it has
+    no row at all, as of deployments of earlier releases. Damage in a ledger that the index spares is not noticed.
+
+    Args:
+        root: A local folder or any address that universal-pathlib knows.
+        by_index: False: every ledger is read.
+        **options: What goes to the file system, such as credentials of an object store.
+
+    Returns:
+        By deployment, in order: its row, or why its ledger cannot be read. Folders without an entry are left out.
+
+    Raises:
+        LedgerError: The root cannot be listed.
+    """
+    view = _view(root, options) if by_index else IndexView()
+    # After the index: a deployment without a folder now was deleted, and is not just beginning.
+    names = deployments(root, **options)
+    wanted = [name for name in names if name not in view.rows or name in view.dirty]
+
+    def read(name: str) -> DeploymentRow | LedgerError:
+        try:
+            return Ledger(root, name, **options).row(view.rows.get(name))
+        except LedgerError as error:
+            return error
+
+    found = dict(zip(wanted, Store(root, "", **options).at_once(read, wanted), strict=True))
+    rows = {name: found.get(name, view.rows.get(name)) for name in names}
+    return {name: row for name, row in rows.items() if isinstance(row, LedgerError) or (row is not None and row.last)}
+
+
+def _view(root: str | os.PathLike[str], options: Mapping[str, Any]) -> IndexView:
+    try:
+        return Index(root, **options).read()
+    except LedgerError as error:
+        _log.warning("The index is of no use, so every ledger is read: %s; %s", error, REMEDY)
+        return IndexView()
+
+
+def rebuild_index(root: str | os.PathLike[str], **options: Any) -> dict[str, DeploymentRow | LedgerError]:
+    """Make the index anew from the ledgers.
+
+    A ledger that cannot be read gets no row, so that every reader meets the error.
+
+    Args:
+        root: A local folder or any address that universal-pathlib knows.
+        **options: What goes to the file system.
+
+    Returns:
+        What :func:`deployment_rows` returns, by the ledgers.
+
+    Raises:
+        LedgerError: The root cannot be listed, or the index not be written.
+    """
+    found: dict[str, DeploymentRow | LedgerError] = {}
+
+    def read() -> dict[str, DeploymentRow]:
+        found.clear()
+        found.update(deployment_rows(root, by_index=False, **options))
+        return {name: row for name, row in found.items() if isinstance(row, DeploymentRow)}
+
+    Index(root, **options).rebuild(read)
+    return found

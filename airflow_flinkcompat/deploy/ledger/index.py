@@ -1,0 +1,249 @@
+"""The index over the ledgers of one root: a row for each deployment, so that a list of a thousand reads few objects.
+
+``<root>/_index/`` (no deployment can have that name) holds two kinds of files:
+
+* ``<deployment>~000007.json``, a *marker*. It is put empty right before entry 7 is created, and gets the row of the
+  deployment after that entry once the entry is there. An empty marker says that an entry may be there which no row
+  tells of: its writer is at work, or died.
+* ``snapshots/000003.json``, the rows of all deployments at one time. A writer makes the next one when many markers are
+  newer than the last, by a conditional create: who comes second does nothing.
+
+A marker is *covered* by a snapshot whose row of its deployment is of that entry or a later one. What reads the index
+lists the markers, then the snapshots, and takes the latest snapshot and the markers that it does not cover. Of each
+deployment the newest marker counts, and where that is empty the ledger itself has to be read. So the index never says
+less than the ledgers: an entry has a marker before it is there, and the marker goes only when a snapshot covers it, and
+the one after that is written. That one snapshot of grace keeps readers right whose listing took a while.
+
+Nothing but the ledgers is the truth: whatever is wrong here makes readers slow, and ``flinkcompat ledger index`` mends
+it. Writes to the index never make an entry fail.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_flinkcompat.deploy.ledger.rows import SCHEMA, DeploymentRow
+from airflow_flinkcompat.deploy.ledger.store import LedgerError, Store
+
+_log = logging.getLogger(__name__)
+FOLDER = "_index"
+"""The folder beside those of the deployments; a name that none can have."""
+MOST_MARKERS = 64
+"""How many markers a snapshot leaves uncovered before the next one is made."""
+_SNAPSHOTS = "snapshots"
+_MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")
+_SNAPSHOT = re.compile(r"(\d{6,})\.json")
+# A reader begins anew when what it listed was deleted meanwhile.
+_TRIES = 5
+REMEDY = "`flinkcompat ledger index` makes it anew"
+
+
+@dataclass(frozen=True, order=True)
+class Marker:
+    """A marker by its name."""
+
+    deployment: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.deployment}~{self.number:06d}.json"
+
+
+@dataclass(frozen=True)
+class IndexView:
+    """What the index says.
+
+    ``rows`` by deployment; that of a deployment in ``dirty`` may lack entries, or there is none. ``snapshot`` is the
+    number of the latest one (0: none) and ``covered_to`` what it covers, by deployment. ``markers`` are all there are.
+    """
+
+    rows: Mapping[str, DeploymentRow] = field(default_factory=dict)
+    dirty: frozenset[str] = frozenset()
+    snapshot: int = 0
+    covered_to: Mapping[str, int] = field(default_factory=dict)
+    markers: tuple[Marker, ...] = ()
+
+    @property
+    def uncovered(self) -> tuple[Marker, ...]:
+        """The markers that the snapshot does not cover."""
+        return tuple(each for each in self.markers if each.number > self.covered_to.get(each.deployment, 0))
+
+
+class Index:
+    """The index of the ledgers under a root.
+
+    Args:
+        root: Path or URI of the folder that holds the ledgers of all deployments.
+        **options: Options of the file system.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], **options: Any) -> None:
+        self._store = Store(root, FOLDER, **options)
+        self.directory = self._store.directory
+
+    # ------------------------------------------------------------------------------------------- beside an entry
+    def announce(self, deployment: str, number: int) -> None:
+        """Before an entry is created: from now on readers look at the ledger itself. Never raises."""
+        try:
+            self._store.put(Marker(deployment, number).name, b"")
+        except LedgerError as error:
+            _log.warning("The index does not know that entry %d of %s comes: %s; %s", number, deployment, error, REMEDY)
+
+    def settle(self, row: DeploymentRow) -> None:
+        """Once the entry is there: what the deployment is after it. Never raises."""
+        try:
+            self._store.put(Marker(row.deployment, row.last).name, _encoded(row.to_dict()))
+        except LedgerError as error:
+            _log.warning("The index lacks the row of entry %d of %s: %s; %s", row.last, row.deployment, error, REMEDY)
+
+    def row_at(self, deployment: str, number: int) -> DeploymentRow | None:
+        """The row after just this entry; None where the index has not got it. Raises LedgerError."""
+        content = self._store.find([Marker(deployment, number).name])[0]
+        row = _decoded(content, deployment) if content is not None else None
+        if row is None:
+            row = self._rows_of(max(self._snapshots(), default=0)).get(deployment)
+        return row if row is not None and row.last == number else None
+
+    # -------------------------------------------------------------------------------------------------- reading
+    def read(self) -> IndexView:
+        """What the index says now.
+
+        Returns:
+            The rows, and of which deployments the ledger has to be read.
+
+        Raises:
+            LedgerError: It cannot be read, or others change it all the time.
+        """
+        for _ in range(_TRIES):
+            if (view := self._read(self._listed())) is not None:
+                return view
+        raise LedgerError(f"the index {self.directory} changes while it is read: try again")
+
+    def _listed(self) -> IndexView:
+        """The names, and what the latest snapshot covers: as much as deciding about a new one needs."""
+        found = filter(None, map(_MARKER.fullmatch, self._store.names()))
+        markers = tuple(sorted(Marker(match["deployment"], int(match["number"])) for match in found))
+        snapshot = max(self._snapshots(), default=0)
+        rows = self._rows_of(snapshot)
+        return IndexView(rows, frozenset(), snapshot, {name: row.last for name, row in rows.items()}, markers)
+
+    def _snapshots(self) -> list[int]:
+        found = filter(None, map(_SNAPSHOT.fullmatch, self._store.names(_SNAPSHOTS)))
+        return sorted(int(match[1]) for match in found)
+
+    def _rows_of(self, snapshot: int) -> dict[str, DeploymentRow]:
+        """The rows of a snapshot; none where it was deleted meanwhile, or cannot be understood."""
+        content = self._store.find([_snapshot_name(snapshot)])[0] if snapshot else None
+        try:
+            rows = json.loads(content)["rows"] if content else []
+            return {row["deployment"]: DeploymentRow.from_dict(row) for row in rows}
+        except (ValueError, KeyError, TypeError) as error:
+            _log.warning(
+                "The snapshot %d of the index %s is of no use: %s; %s", snapshot, self.directory, error, REMEDY
+            )
+            return {}
+
+    def _read(self, listed: IndexView) -> IndexView | None:
+        """The rows of the markers laid over the snapshot's; None where a marker was deleted meanwhile."""
+        newest = {each.deployment: each for each in listed.uncovered}
+        rows, dirty = dict(listed.rows), set()
+        contents = self._store.find([each.name for each in newest.values()])
+        for marker, content in zip(newest.values(), contents, strict=True):
+            if content is None:
+                return None
+            row = _decoded(content, marker.deployment)
+            if row is None or row.last != marker.number:
+                dirty.add(marker.deployment)
+            else:
+                rows[marker.deployment] = row
+        return IndexView(rows, frozenset(dirty), listed.snapshot, listed.covered_to, listed.markers)
+
+    # ------------------------------------------------------------------------------------------------ snapshots
+    def compact(self, read_ledger: Callable[[str, DeploymentRow | None], DeploymentRow]) -> None:
+        """Make a snapshot where many markers are newer than the last one. Never raises.
+
+        Args:
+            read_ledger: Reads the row of a deployment from its ledger, going on from a row where one is given. It may
+                raise LedgerError.
+        """
+        try:
+            listed = self._listed()
+            if len(listed.uncovered) <= MOST_MARKERS or (view := self._read(listed)) is None:
+                return
+            rows = dict(view.rows)
+            for name in sorted(view.dirty):
+                try:
+                    # Of a writer that is at work still, the marker is newer than this row, and stays.
+                    rows[name] = read_ledger(name, rows.get(name))
+                except LedgerError as error:
+                    _log.warning("The index leaves %s to its readers: %s", name, error)
+            self._write(view, rows)
+        except FileExistsError:
+            return  # another writer has made it
+        except LedgerError as error:
+            _log.warning("The index %s was not compacted: %s", self.directory, error)
+
+    def rebuild(self, read_ledgers: Callable[[], Mapping[str, DeploymentRow]]) -> None:
+        """Make a snapshot of what the ledgers say, whatever the index says.
+
+        Args:
+            read_ledgers: Reads the rows of all deployments from their ledgers.
+
+        Raises:
+            LedgerError: A ledger cannot be read, or the index not written.
+        """
+        for _ in range(_TRIES):
+            listed = self._listed()
+            rows = dict(read_ledgers())
+            ahead = [each for each in listed.markers if each.number > _last(rows, each.deployment)]
+            for marker in ahead:  # its entry is lost, or comes right now: readers have to look
+                self._store.put(marker.name, b"")
+            try:
+                return self._write(listed, rows)
+            except FileExistsError:
+                continue
+        raise LedgerError(f"others write the index {self.directory} all the time: try again")
+
+    def _write(self, view: IndexView, rows: Mapping[str, DeploymentRow]) -> None:
+        """The next snapshot; then what the one before covers is deleted. Raises FileExistsError."""
+        told = [rows[name].to_dict() for name in sorted(rows) if rows[name].last]
+        self._store.create(
+            _snapshot_name(view.snapshot + 1),
+            _encoded({"schema": SCHEMA, "rows": told, "mark": uuid.uuid4().hex}),
+            patience=0,
+        )
+        old = [_snapshot_name(number) for number in self._snapshots() if number < view.snapshot]
+        covered = [each.name for each in view.markers if each.number <= view.covered_to.get(each.deployment, 0)]
+        try:
+            self._store.delete([*old, *covered])
+        except LedgerError as error:
+            _log.info("What the index %s does not need any more stays: %s", self.directory, error)
+
+
+def _last(rows: Mapping[str, DeploymentRow], deployment: str) -> int:
+    return rows[deployment].last if deployment in rows else 0
+
+
+def _snapshot_name(number: int) -> str:
+    return f"{_SNAPSHOTS}/{number:06d}.json"
+
+
+def _encoded(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+
+
+def _decoded(content: bytes, deployment: str) -> DeploymentRow | None:
+    """The row of a marker; None where it has none, or one that this release does not understand."""
+    try:
+        row = DeploymentRow.from_dict(json.loads(content))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return row if row.deployment == deployment else None

@@ -1,0 +1,58 @@
+"""A proposed version beside its report: the job as a reader may see it, with every secret in it masked.
+
+What is deployed holds no literal secret. What waits or was rejected is only proposed: it may.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from airflow_flinkcompat.model import JobSpec
+
+_SCHEMA = "flinkcompat-proposed/1"
+
+
+def masked_job(job: JobSpec) -> JobSpec:
+    """A job without its secrets.
+
+    Args:
+        job: The job.
+
+    Returns:
+        The same job; every secret in its texts and in the values of its options is masked.
+    """
+    from airflow_flinkcompat.secrets import mask_option, mask_program, mask_secrets
+
+    def options(given: Mapping[str, str]) -> dict[str, str]:
+        return {key: mask_option(key, value) for key, value in given.items()}
+
+    def text(given: str, language: str) -> str:
+        return mask_secrets(given) if language == "sql" else mask_program(given, language)
+
+    return replace(
+        job,
+        script=text(job.script, job.language),
+        settings=options(job.settings),
+        functions=tuple(replace(each, definition=mask_secrets(str(each.definition))) for each in job.functions),
+        catalog=mask_secrets(job.catalog),
+        variables=options(job.variables),
+        files={name: text(given, "python" if name.endswith(".py") else "sql") for name, given in job.files.items()},
+    )
+
+
+def encode_proposed(job: JobSpec) -> str:
+    """What is stored of a proposed version: JSON, masked."""
+    # By its own fields: what is proposed may be a subclass that holds more.
+    plain = JobSpec.from_dict(job.to_dict())
+    row = {"schema": _SCHEMA, **masked_job(plain).to_dict()}
+    return json.dumps(row, indent=1, ensure_ascii=False, sort_keys=True)
+
+
+def decode_proposed(content: bytes) -> JobSpec:
+    """The job that was stored. Raises ValueError and KeyError: it is of another schema, or lacks something."""
+    row = json.loads(content)
+    if row["schema"] != _SCHEMA:
+        raise ValueError(f"its schema is {row['schema']!r}, this version reads {_SCHEMA!r}")
+    return JobSpec.from_dict(row)

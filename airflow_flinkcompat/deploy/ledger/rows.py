@@ -1,0 +1,194 @@
+"""What a list of many deployments shows of each: one row, made of the ledger's entries one after another.
+
+A row is folded: that of an entry follows from the row of the entry before and the entry itself. So a writer, who knows
+the one, keeps the other in the index without reading a ledger, and it says what every entry together says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from functools import reduce
+from typing import Any, Self
+
+from airflow_flinkcompat.deploy.ledger.entries import (
+    CheckedEntry,
+    DisposedEntry,
+    HeadEntry,
+    LedgerEntry,
+    RunEntry,
+    StepEntry,
+    StoppedEntry,
+    VersionEntry,
+)
+from airflow_flinkcompat.deploy.target import same_snapshot
+
+SCHEMA = "flinkcompat-index/1"
+"""Of rows; another one where the same entries make another row, so that no release goes on from a row of another."""
+APPROVE = "approve"
+"""The branch of a check that asks a person."""
+
+
+@dataclass(frozen=True)
+class EntryRow:
+    """What a list shows of an entry: keys of the stored entry, without its texts, which may be long."""
+
+    number: int
+    kind: str
+    at: str
+    job_id: str | None
+    savepoint: str | None
+    start_mode: str | None
+    outcome: str | None
+    engine: str
+    engine_version: str | None
+    language: str
+    approved_by: str | None
+    owner: str
+    message: str
+    sha256: str
+    report_path: str | None
+    reason: str | None
+    branch: str | None
+    commit: str | None
+    author: str | None
+    team: str | None
+    owned_by: str | None
+
+    @classmethod
+    def of(cls, entry: LedgerEntry) -> Self:
+        row = entry.to_dict()
+        return cls(**{each.name: row[each.name] for each in fields(cls)})
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any] | None) -> Self | None:
+        return None if row is None else cls(**{each.name: row[each.name] for each in fields(cls)})
+
+
+@dataclass(frozen=True)
+class SavepointRow:
+    """The last savepoint of a deployment: where it is, its size, when it was taken, and the entry that says so.
+
+    Of an entry that names no moment (those of earlier releases) it is when the entry was written, which is right after.
+    """
+
+    path: str
+    bytes: int | None
+    taken_at: str
+    number: int
+
+    def age(self, now: datetime) -> float:
+        """Seconds since it was taken."""
+        return (now - datetime.fromisoformat(self.taken_at)).total_seconds()
+
+
+def last_savepoint(entries: Iterable[LedgerEntry]) -> SavepointRow | None:
+    """The last savepoint (or checkpoint) that a stop left, by a ledger's entries.
+
+    Args:
+        entries: Entries of one deployment, oldest first.
+
+    Returns:
+        The savepoint; None where no stop left one, or where the last one was deleted.
+    """
+    none: SavepointRow | None = None
+    return reduce(_savepoint_after, entries, none)
+
+
+def _savepoint_after(former: SavepointRow | None, entry: LedgerEntry) -> SavepointRow | None:
+    if isinstance(entry, StoppedEntry) and (path := entry.stop.savepoint):
+        stop, state, size = entry.stop, entry.stop.state, entry.stop.savepoint_bytes
+        # Earlier releases tell the size by the statistics alone.
+        if size is None and state is not None and state.vertices and same_snapshot(state.path, path):
+            size = state.bytes
+        return SavepointRow(path, size, stop.savepoint_at or entry.at, entry.number)
+    if isinstance(entry, HeadEntry) and former and former.bytes is None:
+        # Right after a stop a target may show older statistics: the successor's entry knows the size then.
+        known = entry.start.savepoint_bytes if same_snapshot(entry.start.way_back, former.path) else None
+        return replace(former, bytes=known)
+    if isinstance(entry, DisposedEntry) and former and same_snapshot(former.path, entry.savepoint):
+        return None
+    return former
+
+
+@dataclass(frozen=True)
+class DeploymentRow:
+    """One deployment as a list shows it.
+
+    Attributes:
+        deployment: Its name.
+        last: The number of the last entry that the row is made of; 0: there is none.
+        head: What is in force.
+        unfinished: The last step of a redeploy that has not come to its end.
+        pending: The check that asked a person, who has not decided yet.
+        checked: The last check.
+        savepoint: The last savepoint that a stop left.
+    """
+
+    deployment: str
+    last: int = 0
+    head: EntryRow | None = None
+    unfinished: EntryRow | None = None
+    pending: EntryRow | None = None
+    checked: EntryRow | None = None
+    savepoint: SavepointRow | None = None
+
+    def after(self, entry: LedgerEntry) -> DeploymentRow:
+        """The row after one more entry.
+
+        Args:
+            entry: The entry that follows the last one.
+
+        Returns:
+            The row.
+        """
+        row = replace(self, last=entry.number, savepoint=_savepoint_after(self.savepoint, entry))
+        match entry:
+            case HeadEntry():
+                return replace(row, head=EntryRow.of(entry), unfinished=None, pending=None)
+            case StepEntry():
+                unfinished = EntryRow.of(entry) if isinstance(entry, RunEntry) and entry.is_open else None
+                return replace(row, unfinished=unfinished, pending=self._pending_beside(entry.sha256))
+            case CheckedEntry():
+                checked = EntryRow.of(entry)
+                return replace(row, checked=checked, pending=checked if entry.branch == APPROVE else None)
+            case VersionEntry():
+                return replace(row, pending=self._pending_beside(entry.version.sha256))
+        return row
+
+    def _pending_beside(self, settled: str) -> EntryRow | None:
+        return None if self.pending and self.pending.sha256 == settled else self.pending
+
+    def after_all(self, entries: Iterable[LedgerEntry]) -> DeploymentRow:
+        """The row after further entries, oldest first."""
+        return reduce(DeploymentRow.after, entries, self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON values; :meth:`from_dict` reads it back.
+
+        Returns:
+            One key per field, and the schema.
+        """
+        return {"schema": SCHEMA, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> DeploymentRow:
+        """The row that :meth:`to_dict` wrote; keys of a later release are passed over.
+
+        Args:
+            row: The row as JSON values.
+
+        Returns:
+            The row.
+
+        Raises:
+            ValueError: It is of another schema.
+            KeyError: A key is missing.
+        """
+        if row["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {row['schema']!r}, this version reads {SCHEMA!r}")
+        shown = {name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked")}
+        taken = row["savepoint"]
+        savepoint = None if taken is None else SavepointRow(**{f.name: taken[f.name] for f in fields(SavepointRow)})
+        return cls(row["deployment"], int(row["last"]), savepoint=savepoint, **shown)
