@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import shutil
 import sys
@@ -16,6 +15,7 @@ from airflow_flinkcompat.cli.arguments import bare_install, parse_function, pars
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import InputError, language_of
 from airflow_flinkcompat.secrets import mask_option, mask_secrets
@@ -164,7 +164,8 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
         for entry in (before, after):
             if not isinstance(entry, StepEntry):
                 raise InputError(f"entry {entry.number} of {deployment} ({entry.kind}) holds no script")
-    parts = {name: _difference(name, before, after) for name in _COMPARED}
+    rows, names = (before.to_dict(), after.to_dict()), (f"entry {before.number}", f"entry {after.number}")
+    parts = {name: part_diff(name, *rows, names) for name in _COMPARED}
     if style == "json":
         _print_json({"deployment": deployment, "old": before.number, "new": after.number, **parts})
         return
@@ -358,7 +359,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
     row = entry.to_dict()
     rows = {
         "job": row["job_id"],
-        "engine": _engine(row),
+        "engine": part_lines("engine", row)[0],
         "language": row["language"] if row["language"] != "sql" else "",
         "start mode": row["start_mode"],
         "sources": "; ".join(each["words"] for each in row["offsets"] if "words" in each),
@@ -387,8 +388,8 @@ def _texts(entry: LedgerEntry) -> list[str]:
     lines: list[str] = []
     row = entry.to_dict()
     for name in ("settings", "variables", "functions", "catalog", "files", "script"):
-        if part := _lines(name, row):
-            lines += ["", f"{name}:", *_indented("\n".join(part))]
+        if part := part_lines(name, row):
+            lines += ["", f"{name}:", *indented("\n".join(part))]
     return lines
 
 
@@ -407,38 +408,3 @@ def _row(entry: LedgerEntry) -> tuple[str, ...]:
 
 def _shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
-
-
-def _engine(row: Mapping[str, Any]) -> str:
-    return f"{row['engine']} {row['engine_version'] or ''}".strip()
-
-
-def _lines(name: str, row: Mapping[str, Any]) -> list[str]:
-    """One part of the side that an entry holds as lines, secrets masked."""
-    if name == "engine":
-        return [_engine(row)]
-    if name in ("settings", "variables"):
-        return [f"{key} = {mask_option(key, str(value))}" for key, value in sorted(row[name].items())]
-    if name == "functions":
-        return [
-            mask_secrets(
-                " ".join(str(each.get(key) or "") for key in ("name", "kind", "language", "definition")).strip()
-            )
-            for each in row["functions"]
-        ]
-    if name == "files":
-        files = sorted(row["files"].items())
-        return [line for path, text in files for line in (f"{path}:", *_indented(mask_secrets(text)))]
-    return mask_secrets(str(row[name])).splitlines()
-
-
-def _indented(text: str) -> list[str]:
-    return [f"  {line}".rstrip() for line in text.splitlines()]
-
-
-def _difference(name: str, old: LedgerEntry, new: LedgerEntry) -> list[str]:
-    """A unified diff of one part; empty where they are alike."""
-    before, after = (f"{name} of entry {each.number}" for each in (old, new))
-    return list(
-        difflib.unified_diff(_lines(name, old.to_dict()), _lines(name, new.to_dict()), before, after, lineterm="")
-    )

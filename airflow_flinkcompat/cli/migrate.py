@@ -13,7 +13,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_function, parse_settings
 from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
-from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, target_option
+from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, planning, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
@@ -134,7 +134,8 @@ def migrate_command(
     require_one_stdin(old, new)
     before = side(read_named(old), parse_settings(old_settings), old_engine_version or engine_version)
     after = side(read_named(new), {}, engine_version)
-    plans = compiled_plans("migrate", before, after, target, gateway, jobmanager, plan_dir)
+    planner = planning(target)
+    plans = compiled_plans("migrate", before, after, planner, gateway, jobmanager, plan_dir)
     if [len(each) for each in plans] != [1, 1]:
         raise InputError(
             "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
@@ -161,7 +162,7 @@ def migrate_command(
     if made.kept is MigrationExtent.NONE or not _accepted(made, bool(unseen or lines), accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
-        place = place_of(target, gateway, jobmanager)
+        place = place_of(planner, gateway, jobmanager)
         _write(savepoint, template or template_of(after, savepoint, place), to, made, spark, master)
 
 

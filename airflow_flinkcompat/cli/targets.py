@@ -36,6 +36,26 @@ def location(target: str, gateway: str | None, jobmanager: str | None) -> Target
     return TargetLocation(target, {which: url for which, url in given.items() if url})
 
 
+def planning(target: str | None) -> str | None:
+    """The target of this name where it plans scripts and tries jobs out; None: a SQL Gateway has to do that for it.
+
+    Raises InputError: there is no such target.
+    """
+    if target is None:
+        return None
+    try:
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.target import PlanCompiler
+        from airflow_flinkcompat.deploy.targets import target_class
+    except ImportError as error:
+        raise bare_install("--target", error) from None
+    try:
+        found: Any = target_class(target)
+    except DeployError as error:
+        raise InputError(str(error)) from None
+    return target if issubclass(found, PlanCompiler) else None
+
+
 def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
     """Where the savepoint lies by which a job ended.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -85,14 +84,14 @@ def template_of(new: Side, savepoint: str, place: TargetLocation | None) -> str:
 @contextmanager
 def _opened(place: TargetLocation | None) -> Iterator[Cluster]:
     from airflow_flinkcompat.deploy.restore_test import Cluster
-    from airflow_flinkcompat.local_flink import LocalFlink
+    from airflow_flinkcompat.local_flink import local_cluster
 
-    with ExitStack() as stack:
-        if place is None:
-            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="flinkcompat-template-"))
-            flink = stack.enter_context(LocalFlink(work))
-            place = location(_TARGET, flink.gateway_url, flink.jobmanager_url)
-        yield Cluster(stack.enter_context(place.open()), place)
+    if place is None:
+        with local_cluster() as started:
+            yield started
+    else:
+        with place.open() as opened:
+            yield Cluster(opened, place)
 
 
 def _limit(savepoint: str) -> Mapping[str, str]:

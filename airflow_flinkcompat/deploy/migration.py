@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,11 +17,11 @@ from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, Deplo
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
-from airflow_flinkcompat.deploy.restore_test.place import Cluster, missing_slots, slots_of
+from airflow_flinkcompat.deploy.restore_test.place import Cluster, RestoreTestTarget, missing_slots, slots_of
 from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, RestoreRefused, Runner, Timeouts
 from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
-from airflow_flinkcompat.deploy.target import JobRef, Snapshot
+from airflow_flinkcompat.deploy.target import ClusterOptions, JobDescriptions, JobRef, SavepointStore, Snapshot
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.workers import Workers
@@ -31,8 +32,12 @@ from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExte
 _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
+# What a cluster's own options say of the plans and states of its jobs.
+_PLANNED = ("table.", "pipeline.max-parallelism", "parallelism.default")
+
+
 class SavepointMigration:
-    """Rewrites savepoints on the cluster of a job: plans and template are made there.
+    """Rewrites savepoints of a job: plans and template are made where it runs, or by a planner beside it.
 
     Args:
         old: The deployed script.
@@ -41,11 +46,13 @@ class SavepointMigration:
         live: The job that runs.
         at_least: What was decided on: a migration of a lower class (whole, partial, none) is refused. No more than the
             class is compared: one that is partial too is written, though other metrics begin or are gone.
-        plan_dir: Path or URI of a folder that the target writes plans to and this process sees too; None: both are on
-            one machine.
+        plan_dir: Path or URI of a folder that the target, or the planner, writes plans to and this process sees too;
+            None: both are on one machine.
         rehearsed: Whether the new job is restored beside everything before it is started.
         accepted: What is done on request alone.
         workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
+        planner: Opens a SQL Gateway and its JobManager, of the same version, for a target that cannot plan scripts and
+            try jobs out; it is asked at most once. None: there is none.
         log: Is told what happens, a line each.
     """
 
@@ -62,10 +69,11 @@ class SavepointMigration:
         log: Callable[[str], None],
         accepted: Collection[Accept] = (),
         workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
+        planner: Callable[[], Cluster] | None = None,
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
-        self._accepted, self._workers = accepted, workers
+        self._accepted, self._workers, self._planner = accepted, workers, planner
 
     def prepare(self) -> None:
         """See that enough is kept, and take the template where slots are free for it beside the live job.
@@ -74,14 +82,20 @@ class SavepointMigration:
             DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
             DeployError: Plans or template could not be made.
         """
-        target = self._cluster.restore_test_target
         for line in MigrationReport.of(self._migration).lines():
             self._log(line)
-        described = target.describe(self._live) if self._live else None
-        if missing := missing_slots(target, slots_of(described)):
+        if missing := self._missing_beside_live():
             self._log(f"the template is taken when the job has stopped: {missing}")
         else:
             self._template()
+
+    def _missing_beside_live(self) -> str:
+        """Why the template cannot be taken yet, in words: a planner of its own has the slots that it has."""
+        target = self._cluster.target
+        if self._trials is not self._cluster:
+            return ""
+        described = target.describe(self._live) if self._live and isinstance(target, JobDescriptions) else None
+        return missing_slots(self._cluster.restore_test_target, slots_of(described))
 
     def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
         """Write the new job's savepoint and read it back.
@@ -131,15 +145,17 @@ class SavepointMigration:
         if not self._rehearsed:
             return "not rehearsed"
         name = f"flinkcompat-migration-{uuid4().hex}"
-        target, timeouts = self._cluster.restore_test_target, Timeouts()
+        target, timeouts = self._trials.restore_test_target, Timeouts()
+        if isinstance(self._cluster.target, SavepointStore):
+            savepoint = target.savepoint_at(self._cluster.target.location(savepoint))
         runner = Runner(target, name, timeouts, Journal())
         try:
-            checked = runner.check(self._new)
+            checked = runner.check(self._sides[1])
         except CannotRehearse as error:
             self._log(f"not rehearsed: {error}")
             return f"not rehearsed: {error}"
         self._log(f"rehearsing {self._new.source} from {savepoint}, its sinks muted")
-        watcher, left = Watcher(self._cluster.location), ["?"]
+        watcher, left = Watcher(self._trials.location), ["?"]
         try:
             # The state of sinks stays aside: there are stand-ins for them.
             runner.restore(watcher, checked, name, savepoint, None)
@@ -159,14 +175,31 @@ class SavepointMigration:
         return found
 
     @cached_property
+    def _trials(self) -> Cluster:
+        """Where scripts are planned, and jobs run that belong to no deployment. Raises DeployError."""
+        if self._planner is None or isinstance(self._cluster.target, RestoreTestTarget):
+            return self._cluster
+        return self._planner()
+
+    @cached_property
+    def _sides(self) -> tuple[Side, Side]:
+        """Both scripts as they are planned: a planner elsewhere is told what the job's own cluster is set to."""
+        target = self._cluster.target
+        if self._trials is self._cluster or not isinstance(target, ClusterOptions):
+            return self._old, self._new
+        options = {key: value for key, value in target.cluster_options().items() if key.startswith(_PLANNED)}
+        old, new = (replace(side, settings={**options, **side.settings}) for side in (self._old, self._new))
+        return old, new
+
+    @cached_property
     def _migration(self) -> Migration:
         """Raises DeployRefused and DeployError."""
-        self._log("the target compiles both scripts, for what can be kept of the state")
-        plans = explain_plans(self._old, self._new, self._cluster.target, folder=self._plan_dir)
+        self._log(f"{self._trials.target} compiles both scripts, for what can be kept of the state")
+        plans = explain_plans(*self._sides, self._trials.target, folder=self._plan_dir)
         if [len(each) for each in plans] != [1, 1]:
             raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
         try:
-            (made,) = migrations(self._old, self._new, plans, accepted=self._accepted)
+            (made,) = migrations(*self._sides, plans, accepted=self._accepted)
         except InputError as error:
             raise DeployRefused(str(error)) from None
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is MigrationExtent.NONE:
@@ -185,5 +218,7 @@ class SavepointMigration:
 
     def _template(self) -> Path:
         """Raises DeployError."""
-        cluster = self._cluster
-        return kept_template(self._new, cluster.location, options_of(cluster), lambda: cluster, self._log)
+        cluster = self._trials
+        # One that was started for this alone is the same as the next one, but for its ports and folders.
+        where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
+        return kept_template(self._sides[1], where, options, lambda: cluster, self._log)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
     from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 
+T = TypeVar("T")
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
@@ -38,7 +39,8 @@ class FlinkHook(BaseHook):
     password alone is a bearer token. Extra: ``target`` (a name of ``deploy.targets``; default: the SQL Gateway),
     ``jobmanager_url`` (default: the Gateway's host, port 8081), ``ui_url`` (where people open Flink's UI; default:
     ``jobmanager_url``), ``ledger`` (URI), and how both are reached, the keys of ``deploy.access``: ``ca_file``,
-    ``client_cert``, ``proxy`` …, each with ``jobmanager_`` before it where the JobManager differs.
+    ``client_cert``, ``proxy`` …, each with ``jobmanager_`` before it where the JobManager differs;
+    ``planner_conn_id``: another connection, of a SQL Gateway of the same version, for a target that plans no scripts.
 
     Args:
         flink_conn_id: The id of the connection.
@@ -203,6 +205,43 @@ class FlinkHook(BaseHook):
         with self.get_conn() as target:
             yield Cluster(target, self.location())
 
+    @contextmanager
+    def planner(self) -> Iterator[Cluster]:
+        """A SQL Gateway and its cluster, for a target that cannot plan scripts and try jobs out.
+
+        That of the extra's ``planner_conn_id``; without one a Flink that is started here. Raises AirflowFailException:
+        neither is to be had.
+        """
+        from airflow_flinkcompat.local_flink import local_cluster
+
+        if self._planner is not None:
+            with self._planner.rehearsal_cluster() as found:
+                yield found
+        else:
+            with self._started(local_cluster(connection_lookup(self.get_connection))) as found:
+                yield found
+
+    @cached_property
+    def _planner(self) -> FlinkHook | None:
+        conn_id = str(self._extra.get("planner_conn_id") or "")
+        return FlinkHook(conn_id) if conn_id else None
+
+    @contextmanager
+    def _started(self, local: AbstractContextManager[T]) -> Iterator[T]:
+        """A Flink of this machine in the place of a planner. Raises AirflowFailException: it cannot be started."""
+        from airflow_flinkcompat.local_flink import LocalFlinkError
+
+        with ExitStack() as stack:
+            try:
+                found = stack.enter_context(local)
+            except LocalFlinkError as error:
+                raise AirflowFailException(
+                    f"connection {self.flink_conn_id!r}: the target {self.target_name!r} plans no scripts; name a "
+                    "connection of a SQL Gateway of the same version as planner_conn_id in the extra, or have one "
+                    f"started here: {error}"
+                ) from None
+            yield found
+
     def location(self) -> TargetLocation:
         """How another process opens the target, secrets included."""
         from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -242,11 +281,21 @@ class FlinkHook(BaseHook):
         return found.engine, found.version
 
     def explain_plans(self, old: Side, new: Side, folder: str | None = None) -> Plans:
-        """Both sides' plans as the target compiles them into ``folder``; nothing is started. Raises DeployError."""
-        from airflow_flinkcompat.deploy import explain_plans
+        """Both sides' plans as the target, or its planner, compiles them into ``folder``; no job is started.
 
-        with self.get_conn() as target:
-            return explain_plans(old, new, target, folder=folder)
+        Raises DeployError and AirflowFailException.
+        """
+        from airflow_flinkcompat.deploy import SqlGatewayPlanner, explain_plans
+        from airflow_flinkcompat.deploy.target import PlanCompiler, Target
+        from airflow_flinkcompat.local_flink import local_gateway
+
+        with ExitStack() as stack:
+            planner: PlanCompiler | Target = stack.enter_context(self.get_conn())
+            if not isinstance(planner, PlanCompiler) and self._planner is not None:
+                planner = stack.enter_context(self._planner.get_conn())
+            elif not isinstance(planner, PlanCompiler):
+                planner = stack.enter_context(SqlGatewayPlanner(stack.enter_context(self._started(local_gateway()))))
+            return explain_plans(old, new, planner, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:
         """The argument, else the connection's ``ledger``, else ``$FLINKCOMPAT_LEDGER``. Raises AirflowFailException."""

@@ -24,6 +24,8 @@ from types import TracebackType
 import httpx
 
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.restore_test.place import Cluster
+from airflow_flinkcompat.deploy.targets import DEFAULT, TargetLocation
 from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.local_flink.processes import (
     LOOPBACK,
@@ -34,6 +36,7 @@ from airflow_flinkcompat.local_flink.processes import (
     spawn,
     stop_all,
 )
+from airflow_flinkcompat.secrets import Lookup
 
 HOME_VARIABLE = "FLINKCOMPAT_FLINK_HOME"
 _DISTRIBUTION = "apache-flink-libraries"
@@ -355,6 +358,28 @@ def local_gateway() -> Iterator[str]:
         LocalFlink(folder, gateway_only=True) as client,
     ):
         yield client.gateway_url
+
+
+@contextlib.contextmanager
+def local_cluster(lookup: Lookup | None = None) -> Iterator[Cluster]:
+    """A whole Flink on this machine, to plan scripts and to run jobs that belong to no deployment.
+
+    Args:
+        lookup: Gives the value of a placeholder; None: no connections are known.
+
+    Yields:
+        The target and where it is, until the context ends.
+
+    Raises:
+        LocalFlinkError: It cannot be started.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="flinkcompat-cluster-") as folder,
+        LocalFlink(folder) as flink,
+    ):
+        where = TargetLocation(DEFAULT, {"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
+        with where.open(lookup) as target:
+            yield Cluster(target, where, temporary=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -75,6 +75,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
             retried as ``retries`` says.
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
+        settle_seconds: How long a job is watched without failure that came of a plan (``plan_only``), before it is
+            recorded as deployed.
     """
 
     role = TaskRole.CHECK
@@ -98,6 +100,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         accept: Sequence[AcceptName] = (),
         deferrable: bool = True,
         gateway_timeout: float = 86_400,
+        settle_seconds: float = 10,
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
@@ -122,6 +125,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.accept = tuple(accept)
         self.deferrable = deferrable
         self.gateway_timeout = gateway_timeout
+        self.settle_seconds = settle_seconds
         self.job_url = ""
 
     def execute(self, context: Context) -> Any:
@@ -162,12 +166,24 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _check_and_branch(self, context: Context) -> Any:
         ledger = self.open_ledger()
+        self._record_carried_out(context, ledger)
         new = self.proposed_side(*self._engine())
         summary = self._check(context, ledger, new)
         if summary.branch in ("unchanged", "reject"):
             self._record(context, ledger, new, summary)
         summaries.push(context, summary)
         return self.do_branch(context, self.branches.get(summary.branch) or None)
+
+    def _record_carried_out(self, context: Context, ledger: Ledger) -> None:
+        """Record what runs by now of what was planned: it is what the proposed script is held against then."""
+        from airflow_flinkcompat.deploy import Options
+        from airflow_flinkcompat.deploy.redeploy.planning import pending_plans, record_carried_out
+
+        if not pending_plans(ledger.entries()):
+            return
+        options = Options(settle_seconds=self.settle_seconds)
+        with self.hook.get_conn() as target:
+            record_carried_out(target, ledger, owner=run_name(context), options=options, log=self.log_lines)
 
     def _record(self, context: Context, ledger: Ledger, new: Side, summary: Summary) -> None:
         """Note in the ledger that nothing is deployed, by which the sensor knows."""
@@ -248,7 +264,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         """What the ledger and this DAG know of the change beside the script."""
         from airflow_flinkcompat.backfill import why_refused
         from airflow_flinkcompat.compat import ReportContext
-        from airflow_flinkcompat.deploy.target import PlanCompiler, SourceTables
+        from airflow_flinkcompat.deploy.target import SourceTables
 
         return ReportContext(
             deployment=self.deployment,
@@ -259,7 +275,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             backfill_refused=why_refused(new),
             migrates="migrate" in self.branches,
             takes_commands=self.hook.names_jobs_as_flink,
-            compiles_plans=self.hook.target_has(PlanCompiler),
             chooses_offsets=self.hook.target_has(SourceTables),
         )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
@@ -72,11 +73,16 @@ class FlinkSqlDeployOperator(ScriptOperator):
             ISO 8601 with its zone, or ``script`` (by the script's own options); one for all, or a mapping by table (or
             its JSON). With a savepoint or checkpoint they are always as stored, and anything else is refused. A
             stateless start is by default ``script``, or where a hand-over needs it, for sources that can. (templated)
+        plan_only: Touch nothing: have the target say what is to be written so that the script runs, for whoever writes
+            there (a pull request to the repository that Argo CD or Flux follows). The plan goes to the log, to XCom
+            (``plan``) and to ``plan_to``, and the ledger notes it; once it was carried out, the next check records what
+            runs. On the target ``kubernetes``.
+        plan_to: Path or URI of the file to write the plan to, replaced where it is there. (templated)
     """
 
     role = TaskRole.DEPLOY
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over", "source_offsets",
+        *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over", "source_offsets", "plan_to",
     )  # fmt: skip
     operator_extra_links = (FlinkJobLink(),)
     takes_programs = False
@@ -101,6 +107,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
         allow_ended: bool = False,
         hand_over: str | Mapping[str, Any] | None = None,
         source_offsets: str | Mapping[str, str] | None = None,
+        plan_only: bool = False,
+        plan_to: str | None = None,
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
@@ -108,6 +116,15 @@ class FlinkSqlDeployOperator(ScriptOperator):
             raise ValueError(f"start_mode {start_mode!r} is not one of {', '.join(self.start_modes)}")
         if "{{" not in f"{source_offsets} {start_mode}":
             _check_offsets(source_offsets, start_mode)
+        if plan_to and not plan_only:
+            raise ValueError("plan_to is given, and nothing is planned: add plan_only=True, or leave it out")
+        if plan_only and (hand_over or source_offsets):
+            raise ValueError(
+                "plan_only takes no hand_over and no source_offsets: by a plan the platform starts the job itself, "
+                "where its script says"
+            )
+        self.plan_only = plan_only
+        self.plan_to = plan_to
         self.source_offsets = source_offsets
         self.start_mode = start_mode
         self.check_task_id = check_task_id
@@ -127,8 +144,48 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._step = "nothing was touched yet"
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """The ledger entry of the deployment (without the script). Raises AirflowFailException: refused."""
-        return self._go_on(context, None)
+        """The ledger entry of the deployment (without the script), or of the plan. Raises AirflowFailException."""
+        return self._plan(context) if self.plan_only else self._go_on(context, None)
+
+    def _plan(self, context: Context) -> dict[str, Any]:
+        """The plan's entry of the ledger, and the plan. Raises AirflowFailException: it is refused."""
+        from airflow_flinkcompat.deploy import ScriptRefused, TargetError
+        from airflow_flinkcompat.deploy.ledger.entries import Review
+        from airflow_flinkcompat.deploy.redeploy.planning import plan_change
+
+        with readable_errors():
+            summary = summaries.pull(context, self, self.check_task_id)
+            side = summaries.checked_side(self, summary)
+            ledger = self.open_ledger()
+            review = Review(summary.outcome, summary.report, self._approver(context, summary))
+            try:
+                with self.hook.get_conn() as target:
+                    planned = plan_change(
+                        target,
+                        ledger,
+                        side,
+                        start_mode=self.start_mode,
+                        checked_old_sha256=summary.old_sha256,
+                        review=review,
+                        owner=run_name(context),
+                        log=self._note,
+                    )
+            except (ScriptRefused, TargetError) as error:  # the version's own fault
+                if not error.unanswered:
+                    record_failure(context, ledger, side, str(error))
+                raise
+        plan, entry = planned.plan, planned.entry
+        if self.plan_to:
+            _write(self.plan_to, plan.text)
+        self.log_lines(f"Nothing was touched. Plan of ledger entry {entry.number} for {plan.place}:")
+        self.log.info("::group::Plan")
+        self.log_lines(plan.text)
+        self.log.info("::endgroup::")
+        if self.plan_to:
+            self.log_lines(f"Written to {self.plan_to}: merge it there, and the next check records what runs")
+        result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
+        place = {"place": plan.place, "plan": plan.text, "patch": plan.patch, "plan_to": self.plan_to}
+        return {**result, **place, "deployment": self.deployment, "job_url": ""}
 
     def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
         """Taken up again after a wait in the triggerer.
@@ -215,7 +272,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             patience=self.patience if self.deferrable else None,
         )
         try:
-            with self.hook.get_conn() as target:
+            with self.hook.get_conn() as target, ExitStack() as opened:
                 return deploy(
                     target,
                     ledger,
@@ -228,7 +285,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     owner=run_name(context),
                     hand_over=hand_over,
                     offsets=self.source_offsets,
-                    migration=self._migration(target, ledger, side, summary),
+                    migration=self._migration(target, ledger, side, summary, opened),
                     options=options,
                     resumed=Wait.from_dict(wait) if wait else None,
                     # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.
@@ -241,8 +298,13 @@ class FlinkSqlDeployOperator(ScriptOperator):
             record_failure(context, ledger, side, str(error))
             raise
 
-    def _migration(self, target: Target, ledger: Ledger, side: Side, summary: Summary) -> StateMigration | None:
-        """What rewrites the savepoint before the start, for an operator that has it rewritten."""
+    def _migration(
+        self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
+    ) -> StateMigration | None:
+        """What rewrites the savepoint before the start, for an operator that has it rewritten.
+
+        ``opened`` closes what that opens.
+        """
         return None
 
     def on_kill(self) -> None:
@@ -286,6 +348,21 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def _approvals(self) -> list[str]:
         return [self.approval_task_id] if self.approval_task_id else summaries.upstream(self, TaskRole.APPROVAL)
+
+
+def _write(place: str, text: str) -> None:
+    """Write a plan. Raises AirflowException: that cannot be done."""
+    from upath import UPath
+
+    try:
+        file = UPath(place)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except (OSError, ValueError, ImportError) as error:
+        raise AirflowException(
+            f"the plan cannot be written to {place}: {error}. It is in the ledger, a retry plans it again, and "
+            "nothing was touched"
+        ) from None
 
 
 def _check_offsets(given: str | Mapping[str, str] | None, start_mode: str) -> None:

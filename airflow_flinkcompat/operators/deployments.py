@@ -14,9 +14,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema, ValidationError, with_config
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ValidationError,
+    model_validator,
+    with_config,
+)
 from typing_extensions import TypedDict
 
 from airflow_flinkcompat.operators import task_arguments
@@ -89,9 +98,11 @@ _TABLES = {
     # A policy says itself what is wrong with it.
     "check": _table(FlinkSqlCompatibilityOperator, policy=Any),
     "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL),
-    "deploy": _table(FlinkSqlDeployOperator, without=("hand_over",)),
+    "deploy": _table(FlinkSqlDeployOperator, without=("hand_over", "plan_only", "plan_to")),
     "backfill": _table(FlinkBackfillOperator),
-    "migrate": _table(FlinkStateMigrationOperator, without=("hand_over", "source_offsets", "allow_ended")),
+    "migrate": _table(
+        FlinkStateMigrationOperator, without=("hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to")
+    ),
     "rehearse": _table(FlinkRestoreRehearsalOperator),
 }
 
@@ -151,6 +162,9 @@ class Deployment(BaseModel):
     ``deploy`` says holds for that task, too.
     With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
     another finding of its ``fail_on``, does not.
+    With ``plan_only`` no task starts or stops anything: what is to be written is planned, into the file ``plan_to``
+    where one is given, and the check records it once it was carried out. There is nothing to recompute, rehearse or
+    migrate by a task then.
     Raises pydantic's ValidationError, a ValueError.
     """
 
@@ -165,6 +179,8 @@ class Deployment(BaseModel):
     flink_conn_id: str = "flink_default"
     target: str | None = None
     ledger: str | None = None
+    plan_only: bool = False
+    plan_to: str | None = None
     approvers: tuple[Annotated[Approver, BeforeValidator(_user)], ...] = ()
     owner: str = "airflow"
     tags: tuple[str, ...] = ()
@@ -191,6 +207,8 @@ class Deployment(BaseModel):
             flink_conn_id: str = ...,
             target: str | None = ...,
             ledger: str | None = ...,
+            plan_only: bool = ...,
+            plan_to: str | None = ...,
             approvers: Sequence[str | Mapping[str, str] | Approver] = ...,
             owner: str = ...,
             tags: Sequence[str] = ...,
@@ -203,6 +221,15 @@ class Deployment(BaseModel):
             rehearse: RehearseTable | bool | None = ...,
             backfill: BackfillTable | Literal[False] | None = ...,
         ) -> None: ...
+
+    @model_validator(mode="after")
+    def _plans_alone(self) -> Self:
+        beside = [name for name in ("migrate", "rehearse", "backfill") if getattr(self, name) not in (None, False)]
+        if self.plan_only and beside:
+            raise ValueError(f"plan_only takes no {beside[0]}: nothing is deployed by its tasks; leave one of them out")
+        if self.plan_to and not self.plan_only:
+            raise ValueError("plan_to is given, and nothing is planned: add plan_only, or leave it out")
+        return self
 
     @property
     def has_backfill(self) -> bool:
@@ -295,7 +322,8 @@ def _readable(error: ValidationError) -> Iterator[str]:
             case "literal_error" if place == ["backfill"]:
                 continue  # said of the table already
             case "value_error":
-                yield f"{key}: {row['msg'].removeprefix('Value error, ')}"
+                said = row["msg"].removeprefix("Value error, ")
+                yield f"{key}: {said}" if key else said
             case _ if place == ["name"]:
                 yield "a name has 1 to 128 letters, digits, '.', '_' or '-' and begins with a letter or digit"
             case _:

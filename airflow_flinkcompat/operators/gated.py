@@ -166,6 +166,8 @@ class _Tasks:
                 f"{deployment.script} is a program, and targets run SQL scripts only: give gated_redeploy a deploy "
                 "of your own, a function that makes the task which starts it (`flink run -py …`)"
             )
+        if deploy is not None and deployment.plan_only:
+            raise ValueError("plan_only is said to FlinkSqlDeployOperator, and deploy makes other tasks: leave one out")
         self.one = deployment
         self.deploy = deploy
         self.policy = Policy.of(deployment.check.get("policy"), backfill=deployment.has_backfill)
@@ -258,6 +260,8 @@ class _Tasks:
         if self.deploy is not None:
             return self.deploy(task_id=task_id, start_mode=start_mode, **more)
         table = dict(self.one.deploy)
+        if self.one.plan_only:
+            more = {**more, "plan_only": True, "plan_to": self.one.plan_to}
         offsets = table.get("source_offsets")
         # Stored with the state; and before the first start no job stood anywhere.
         if start_mode == "savepoint" or (task_id == "deploy_first" and "as-stored" in str(offsets)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     """Stops the running job with a savepoint, rewrites that for the checked script, and starts the script from it.
 
-    For incompatible changes on open-source Flink of which a migration keeps state. The target's planner compiles both
-    scripts, and a template of the new job is taken, before the running job is touched; a migration that keeps less than
-    the check, or whoever approved, was told is refused then. What the check was told to accept is accepted here too.
-    The rewritten savepoint is read back, and rehearsed with stand-ins for the sinks, before the job is started from it
-    and verified as any start is. When anything of that fails the former script goes on from its own savepoint. A retry
-    after a kill goes on where the ledger stops.
+    For incompatible changes on open-source Flink of which a migration keeps state. Flink compiles both scripts, and a
+    template of the new job is taken, before the running job is touched; a migration that keeps less than the check, or
+    whoever approved, was told is refused then. A target that can do neither has a planner do both: the SQL Gateway of
+    its connection's ``planner_conn_id``, else a Flink that is started here. What the check was told to accept is
+    accepted here too. The rewritten savepoint is read back, and rehearsed with stand-ins for the sinks, before the job
+    is started from it and verified as any start is. When anything of that fails the former script goes on from its own
+    savepoint. A retry after a kill goes on where the ledger stops.
 
     Args:
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
@@ -34,8 +36,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         rehearse: Whether the rewritten savepoint is rehearsed before the start.
         spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
         spark_master: Master of that Spark; None: all cores of this worker. (templated)
-        check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over`` and
-            ``source_offsets``, which a migration does not take.
+        check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
+            ``source_offsets`` and ``plan_only``, which a migration does not take.
     """
 
     template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master")
@@ -51,7 +53,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         spark_master: str | None = None,
         **kwargs: Any,
     ) -> None:
-        for name in ("start_mode", "hand_over", "source_offsets", "allow_ended"):
+        for name in ("start_mode", "hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to"):
             if name in kwargs:
                 raise ValueError(f"{name} cannot be chosen: a migrated job goes on from where the former one stopped")
         if spark_master and spark is False:
@@ -62,7 +64,9 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         self.spark = spark
         self.spark_master = spark_master
 
-    def _migration(self, target: Target, ledger: Ledger, side: Side, summary: Summary) -> StateMigration | None:
+    def _migration(
+        self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
+    ) -> StateMigration | None:
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.spark_migration import migration_workers
@@ -84,5 +88,6 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             rehearsed=self.rehearse,
             accepted=tuple(map(Accept, summary.accepted)),
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
+            planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )

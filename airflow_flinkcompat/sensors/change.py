@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from typing_extensions import Unpack
 
-    from airflow_flinkcompat.deploy import LedgerEntry
+    from airflow_flinkcompat.deploy import Ledger, LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry
     from airflow_flinkcompat.model import JobSpec
     from airflow_flinkcompat.tasks.arguments import SensorArguments
 
@@ -35,19 +36,24 @@ WAITING_FOR = "waiting_for"
 
 @dataclass(frozen=True)
 class Offer:
-    """Whether the proposed version is offered, and why (not). ``problem``: somebody has to mend something first."""
+    """Whether the proposed version is offered, and why (not). ``problem``: somebody has to mend something first.
+
+    ``plan``: what was planned of this version, by whose job it is offered: once that is there to be recorded.
+    """
 
     offered: bool
     reason: str
     problem: bool = False
+    plan: PlannedEntry | None = None
 
 
 class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
     """Waits until the proposed script, settings, functions or catalog differ from what the ledger says is deployed.
 
     A version that was rejected, that failed to deploy or that cannot be read is not offered again; one that was
-    approved after that is. While it waits in the triggerer only the script's files are hashed; the ledger is looked at
-    when they change, and every ``recheck`` besides.
+    approved after that is, and one that was planned (``plan_only``) once its plan was carried out. While it waits in
+    the triggerer only the script's files are hashed; the ledger is looked at when they change, and every ``recheck``
+    besides.
 
     What somebody has to mend (a script that is missing or cannot be read, an unknown connection, no ledger named, a
     ledger or a cluster that does not answer) fails no run: the sensor says it in its log and in the XCom
@@ -176,13 +182,27 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         if self._unrendered is not None:
             raise self._unrendered
         with readable_errors():
-            offer = offer_of(self.proposed_side("flink", None), self.open_ledger().entries())
+            ledger = self.open_ledger()
+            offer = offer_of(self.proposed_side("flink", None), ledger.entries())
+            if offer.plan is not None:
+                return self._offer_of_plan(ledger, offer, offer.plan)
             needed = not self._is_program if self.require_cluster is None else self.require_cluster
             if offer.offered and needed:
                 with self.hook.get_conn() as target:
                     target.engine()
                     target.running(self.deployment)
         return offer
+
+    def _offer_of_plan(self, ledger: Ledger, offer: Offer, plan: PlannedEntry) -> Offer:
+        from airflow_flinkcompat.deploy.redeploy.planning import carried_out, is_to_be_judged
+
+        with self.hook.get_conn() as target:
+            status = carried_out(target, ledger, plan)
+        if status is None:
+            return offer
+        said = f"what entry {plan.number} planned was carried out as job {status.job_id}, which is {status.state}"
+        ready = is_to_be_judged(status)
+        return Offer(ready, f"{said}: it is offered to be recorded" if ready else f"{said}: waiting until it is up")
 
 
 def _to_be_mended() -> tuple[type[Exception], ...]:
@@ -201,6 +221,8 @@ def _masked_words(error: Exception) -> str:
 
 def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
     """Whether ``side`` is to be offered, by the ledger's entries (oldest first). The side's engine does not count."""
+    from airflow_flinkcompat.deploy.redeploy.planning import pending_plans
+
     name = side.source
     head = next((entry for entry in reversed(entries) if entry.is_head), None)
     if head is not None and _is_about(head, side):
@@ -212,6 +234,12 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
             f"this version of {name} is not offered again ({last.kind} at {last.at}): {last.message.rstrip('.')}. "
             "Waiting until it changes",
         )
+    plan = next((each for each in pending_plans(entries) if _is_about(each, side)), None)
+    if plan is not None:
+        reason = (
+            f"this version of {name} is planned (entry {plan.number} at {plan.at}): waiting until it is carried out"
+        )
+        return Offer(False, reason, plan=plan)
     if head is None:
         return Offer(True, f"nothing is deployed yet: {name} is offered")
     return Offer(True, f"{name} differs from what entry {head.number} deployed at {head.at}")

@@ -159,6 +159,7 @@ class CheckTable(AnyTask, total=False):
     accept: Sequence[AcceptName]
     deferrable: bool
     gateway_timeout: float
+    settle_seconds: float
 
 
 class StartTable(AnyTask, total=False):

@@ -15,7 +15,6 @@ import pytest
 
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import Access, OpenTarget, target_class
-from airflow_flinkcompat.testing import target_contract
 from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
 
 
@@ -30,16 +29,11 @@ class ManagedFlinkContract(TargetContract):
     jar: ClassVar[str] = ""
     role: ClassVar[str] = ""
     settle_seconds = 30.0
-    step_seconds: ClassVar[float] = 1200.0
+    step_seconds = 1200.0
 
     def open_target(self) -> OpenTarget:
         """The target, as a connection opens it."""
         return target_class("aws").connect(Access(_no_address, self.settings, "the contract"))
-
-    @pytest.fixture(autouse=True)
-    def patience(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A step of the service takes minutes."""
-        monkeypatch.setattr(target_contract, "SECONDS", self.step_seconds)
 
     @pytest.fixture
     def client(self) -> Any:

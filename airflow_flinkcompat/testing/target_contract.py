@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, SavepointFailed, SnapshotGone
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StoppedEntry
@@ -56,9 +56,6 @@ CHANGED = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
 # One that cannot take the state of the others over.
 MISFIT = SCRIPT.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(DISTINCT n)")
 SETTINGS = {"execution.checkpointing.interval": "500 ms", "parallelism.default": "1"}
-SECONDS = 120.0
-"""How long a step may take."""
-
 Connect = Callable[[], Target]
 
 
@@ -71,10 +68,12 @@ class TargetContract:
     """Tests of one target.
 
     A subclass gives the fixture ``connect``: a function that opens the target anew, over the same place each time, as
-    another process would. Where jobs really run, ``settle_seconds`` says how long a start is watched.
+    another process would. Where jobs really run, ``settle_seconds`` says how long a start is watched, and
+    ``step_seconds`` how long a step may take.
     """
 
     settle_seconds = 0.0
+    step_seconds = 120.0
 
     @pytest.fixture
     def connect(self) -> Connect:
@@ -103,18 +102,18 @@ class TargetContract:
 
     def job_of(self, target: Target, start: Operation) -> JobRef:
         """The job of a start, once the target names it."""
-        found = poll(lambda: target.poll(start).job, lambda job: job is None, timeout=SECONDS)
+        found = poll(lambda: target.poll(start).job, lambda job: job is None, timeout=self.step_seconds)
         assert found is not None
         return found
 
     def is_up(self, target: Target, job: JobRef) -> None:
         """Wait until every task of a job runs."""
-        poll(lambda: target.status(job), lambda seen: seen is None or not seen.tasks_running, timeout=SECONDS)
+        poll(lambda: target.status(job), lambda seen: seen is None or not seen.tasks_running, timeout=self.step_seconds)
 
     def stopped(self, target: Target, job: JobRef) -> Snapshot:
         """Stop a job; its savepoint."""
         operation = target.stop(job, new_id(), None)
-        found = poll(lambda: target.poll(operation).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        found = poll(lambda: target.poll(operation).snapshot, lambda seen: seen is None, timeout=self.step_seconds)
         assert found is not None
         return found
 
@@ -177,7 +176,7 @@ class TargetContract:
         request = new_id()
         target.stop(job, request, None)
         stop = Operation(Verb.STOP, request, job)
-        savepoint = poll(lambda: target.poll(stop).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        savepoint = poll(lambda: target.poll(stop).snapshot, lambda seen: seen is None, timeout=self.step_seconds)
         assert connect().poll(stop).snapshot == savepoint
         connect().stop(job, request, None)
         assert connect().poll(stop).snapshot == savepoint
@@ -200,7 +199,7 @@ class TargetContract:
         job, request = self.started(target, name), new_id()
         stop, start = Operation(Verb.STOP, request, job), Operation(Verb.START, request)
         target.stop(job, request, None)
-        savepoint = poll(lambda: target.poll(stop).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        savepoint = poll(lambda: target.poll(stop).snapshot, lambda seen: seen is None, timeout=self.step_seconds)
         assert connect().poll(start).job is None, "only the stop was asked for"
         successor = self.job_of(target, target.start(_job(name), Start(savepoint), request))
         self.is_up(target, successor)
@@ -260,11 +259,22 @@ class TargetContract:
         if isinstance(target, JobHistories):
             assert isinstance(target.job_history(job), JobHistory)
             assert target.ever_ran(job) is not False
-        if isinstance(target, SavepointStore):
-            savepoint = self.stopped(target, job)
-            assert target.location(savepoint)
-            assert same_snapshot(target.final_savepoint(job), savepoint)
-            target.dispose(savepoint)
+
+    def test_a_savepoint_is_found_and_deleted(self, target: Target, connect: Connect, name: str) -> None:
+        """On a target of ``SavepointStore``: by whoever opens it, and while the job that began with it runs."""
+        if not isinstance(target, SavepointStore):
+            return
+        job = self.started(target, name)
+        assert target.final_savepoint(job) is None, "it has not ended"
+        savepoint = self.stopped(target, job)
+        assert same_snapshot(target.savepoint_at(target.location(savepoint)), savepoint)
+        again = connect()
+        assert isinstance(again, SavepointStore)
+        assert same_snapshot(again.final_savepoint(job), savepoint)
+        self.started(target, name, Start(savepoint))
+        again.dispose(savepoint)
+        with pytest.raises(SnapshotGone):
+            again.dispose(savepoint)
 
     def test_a_savepoint_asked_for_twice_is_one_and_the_job_goes_on(
         self, target: Target, connect: Connect, name: str
@@ -274,7 +284,7 @@ class TargetContract:
             return
         job = self.started(target, name)
         asked = target.savepoint(job, new_id(), None)
-        taken = poll(lambda: target.poll(asked).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        taken = poll(lambda: target.poll(asked).snapshot, lambda seen: seen is None, timeout=self.step_seconds)
         assert taken is not None
         again = connect()
         assert isinstance(again, LiveSavepoints)
@@ -292,7 +302,7 @@ class TargetContract:
             return
         job = self.started(target, name)
         asked = target.savepoint(job, new_id(), None)
-        taken = poll(lambda: target.poll(asked).snapshot, lambda seen: seen is None, timeout=SECONDS)
+        taken = poll(lambda: target.poll(asked).snapshot, lambda seen: seen is None, timeout=self.step_seconds)
         assert taken is not None
         test = target.restore_test(side(SCRIPT), f"private-{name}")
         beside = self.job_of(target, test.start(f"{name} beside", taken, new_id(), ignore_unclaimed=False))
@@ -320,7 +330,8 @@ class TargetContract:
     def deployed(self, target: Target, ledger: Ledger, script: str, **more: object) -> DeployedEntry:
         """Deploy a script, in whatever start mode is usual."""
         head = ledger.head()
-        options = Options(settle_seconds=self.settle_seconds, submit_timeout=SECONDS, start_timeout=SECONDS)
+        seconds = self.step_seconds
+        options = Options(settle_seconds=self.settle_seconds, submit_timeout=seconds, start_timeout=seconds)
         given = {"checked_old_sha256": head.sha256 if head else None, "options": options, "owner": new_id(), **more}
         return deploy(target, ledger, side(script), **given)  # type: ignore[arg-type]
 

@@ -14,40 +14,38 @@ read generated rows and write nowhere; the queue's resources are paid for. ``-k 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
-from airflow_flinkcompat.deploy.targets import Access
-from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget
+from airflow_flinkcompat.deploy.targets import Access, target_class
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
-from airflow_flinkcompat.testing import target_contract
-from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
+from airflow_flinkcompat.testing.installed_target import TestInstalledTarget
+from airflow_flinkcompat.testing.pytest_plugin import Opens
 
-# A start takes minutes there.
-target_contract.SECONDS = 900.0
+__all__ = ["TestInstalledTarget"]
+pytest_plugins = ["airflow_flinkcompat.testing.pytest_plugin"]
 _PREFIX = "contract-"
+_ACCESS = Access(lambda which: which)
 
 
-def _settings() -> WorkspaceSettings:
-    return WorkspaceSettings.of(Access(lambda which: which))
+@pytest.fixture(scope="session")
+def flinkcompat_open() -> Iterator[Opens]:
+    """One namespace of a workspace, as the environment names it; what was made there is deleted in the end."""
+    yield lambda: target_class("realtime-compute").connect(_ACCESS)
+    api = OpenApi(WorkspaceSettings.of(_ACCESS))
+    for deployment in api.deployments(name=_PREFIX):
+        if deployment.name.startswith(_PREFIX):
+            api.call("DeleteDeployment", deployment.deployment_id, repeat=False)
 
 
-class TestRealtimeCompute(TargetContract):
-    """One namespace of a workspace, as the environment names it."""
+@pytest.fixture(scope="session")
+def flinkcompat_settle_seconds() -> float:
+    """A start is watched for so long."""
+    return 30.0
 
-    settle_seconds = 30.0
 
-    @pytest.fixture
-    def connect(self) -> Iterator[Connect]:
-        with ExitStack() as opened:
-            yield lambda: opened.enter_context(RealtimeComputeTarget(OpenApi(_settings())))
-
-    @pytest.fixture(scope="class", autouse=True)
-    def _deployments_are_deleted(self) -> Iterator[None]:
-        yield
-        api = OpenApi(_settings())
-        for deployment in api.deployments(name=_PREFIX):
-            if deployment.name.startswith(_PREFIX):
-                api.call("DeleteDeployment", deployment.deployment_id, repeat=False)
+@pytest.fixture(scope="session")
+def flinkcompat_step_seconds() -> float:
+    """A start takes minutes there."""
+    return 900.0

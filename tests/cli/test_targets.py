@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.cli import cli
+from airflow_flinkcompat.cli.targets import planning
 from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
@@ -89,3 +90,11 @@ def test_a_target_belongs_to_explained_plans(run: Callable[..., str], monkeypatc
     assert run("check", "--target", "jobmanager") == (
         "--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it"
     )
+
+
+@pytest.mark.usefixtures("run")
+def test_who_plans_a_migration() -> None:
+    """A target that can; for any other one a SQL Gateway has to."""
+    assert [planning(name) for name in (None, "sql-gateway", "jobmanager")] == [None, "sql-gateway", None]
+    with pytest.raises(InputError, match="there is no target 'gatway'; installed targets: jobmanager, sql-gateway"):
+        planning("gatway")

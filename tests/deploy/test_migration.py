@@ -40,7 +40,9 @@ def of(
         for case, side in ((old, "old"), (ADDED, "new"))
     )
     target = SimpleNamespace(describe=lambda _: None, slots=lambda: SimpleNamespace(free=4, total=4))
-    cluster: Any = SimpleNamespace(target=target, restore_test_target=target, location=TargetLocation())
+    cluster: Any = SimpleNamespace(
+        target=target, restore_test_target=target, location=TargetLocation(), temporary=False
+    )
     said: list[str] = []
     made = SavepointMigration(*sides, cluster, None, at_least=at_least, plan_dir=None, rehearsed=False, log=said.append)
     return made, said
@@ -104,3 +106,31 @@ def test_a_plan_that_is_not_understood_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "migrations", unknown)
     with pytest.raises(DeployRefused, match="written in an unknown way"):
         made.prepare()
+
+
+def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is opened once; one that was started for this alone is the same each time, so its template is kept."""
+    made, said = of(monkeypatch)
+    made._cluster.target.cluster_options = lambda: {
+        "table.exec.state.ttl": "1 d",
+        "pipeline.max-parallelism": "64",
+        "pipeline.jars": "/opt/a.jar",
+        "rest.port": "1",
+    }
+    planner: Any = SimpleNamespace(target="the planner", location=TargetLocation("planner"), temporary=True)
+    opened: list[str] = []
+    made._planner = lambda: opened.append("opened") or planner
+    plan, asked = module.explain_plans, []
+    monkeypatch.setattr(module, "explain_plans", lambda *given, **more: asked.append(given) or plan(*given, **more))
+    monkeypatch.setattr(module, "kept_template", lambda *given: asked.append(given) or ADDED / "template")
+    made.prepare()
+    made.write(str(ADDED / "old"), f"{tmp_path}/new")
+    (old, new, planned_by), (side, where, options, *_), *_ = asked
+    assert (planned_by, opened) == ("the planner", ["opened"])
+    assert old.settings == new.settings == side.settings == {
+        "table.exec.state.ttl": "1 d", "pipeline.max-parallelism": "64",
+    }  # fmt: skip
+    assert (where, options) == (None, {})
+    assert said[0] == "the planner compiles both scripts, for what can be kept of the state"

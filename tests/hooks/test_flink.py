@@ -18,6 +18,7 @@ from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, Pla
 from airflow_flinkcompat.deploy.target import JobRef, PlanCompiler
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook, connection_lookup
+from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE
 from airflow_flinkcompat.secrets import placeholders
 from tests.deploy.servers import basic, proxy_server, rest_server
 
@@ -211,9 +212,6 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         with found.rehearsal_cluster() as cluster, pytest.raises(DeployRefused, match=f"JobManager at {server.url}:"):
             _ = cluster.restore_test_target
         assert cluster.location.addresses == {"jobmanager": server.url}
-        sides = (Side("INSERT INTO t SELECT 1", engine="flink"),) * 2
-        with pytest.raises(PlansUnavailable, match=f"the JobManager at {server.url} compiles no plans"):
-            found.explain_plans(*sides)
     with pytest.raises(
         AirflowFailException, match=r"connection 'f': there is no target 'k8s'; installed targets: .*jobm"
     ):
@@ -248,6 +246,45 @@ def test_a_connection_of_another_target_is_refused(
     with pytest.raises(AirflowFailException, match=wrong):
         found.get_conn()
     assert found.test_connection()[1].startswith(wrong)
+
+
+@pytest.mark.parametrize("what", ["plans", "cluster"])
+def test_a_target_without_a_planner_says_where_to_name_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    """A Flink of this machine stands in for it; where there is none, both remedies are told."""
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
+    found = hook(monkeypatch, extra=json.dumps({"target": "jobmanager", "jobmanager_url": "http://jobs.test:8081"}))
+    with (
+        pytest.raises(
+            AirflowFailException,
+            match=r"connection 'f': the target 'jobmanager' plans no scripts; name .* as planner_conn_id in the extra, "
+            r"or have one started here: .*/lib holds no flink-dist",
+        ),
+        found.planner() if what == "cluster" else nullcontext(),
+    ):
+        found.explain_plans(*[Side("INSERT INTO t SELECT 1", engine="flink")] * 2)
+
+
+def test_a_target_without_a_planner_has_that_of_another_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the version that is judged, or it is refused; the cluster behind it is where jobs are tried out."""
+    with rest_server() as server:
+        extra = {"target": "jobmanager", "jobmanager_url": server.url, "planner_conn_id": "planner"}
+        connections = {
+            "f": Connection(conn_id="f", conn_type="flink", extra=json.dumps(extra)),
+            "planner": Connection(
+                conn_id="planner", conn_type="flink", host="127.0.0.1", port=server.port,
+                extra=json.dumps({"jobmanager_url": server.url}),
+            ),
+        }  # fmt: skip
+        monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(connections.__getitem__))
+        found = FlinkHook("f")
+        sides = (Side("INSERT INTO t SELECT 1", engine="flink", engine_version="1.20"),) * 2
+        with pytest.raises(PlansUnavailable, match=r"is to run on Flink 1\.20, the planner is of Flink 2\.3\.0"):
+            found.explain_plans(*sides)
+        with found.planner() as cluster:
+            assert str(cluster.restore_test_target) == f"the SQL Gateway at http://127.0.0.1:{server.port}"
+            assert (cluster.location.target, cluster.temporary) == ("sql-gateway", False)
 
 
 def test_a_target_is_reached_by_what_it_alone_knows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,26 @@ def test_what_a_migration_keeps_whole_is_migrated(running: Site) -> None:
     assert Migration.given["at_least"] is MigrationExtent.WHOLE
     assert (Migration.given["old"].script, Migration.given["new"].script) == (BOTH.strip(), SWAPPED.strip())
     assert Migration.given["live"] == "job-1"
+
+
+def test_a_planner_is_open_as_long_as_the_task_needs_it(running: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is opened when a migration asks for it, and closed with the task."""
+    seen: list[str] = []
+
+    @contextmanager
+    def planner(_hook: FlinkHook) -> Iterator[str]:
+        seen.append("opened")
+        yield "the planner"
+        seen.append("closed")
+
+    monkeypatch.setattr(FlinkHook, "planner", planner)
+    monkeypatch.setattr(Migration, "prepare", lambda _self: seen.append(Migration.given["planner"]()))
+    running.propose(SWAPPED)
+    dag, run = gate(running), Run()
+    run.execute(dag.get_task("check"))
+    assert seen == []
+    run.execute(dag.get_task("migrate"))
+    assert seen == ["opened", "the planner", "closed"]
 
 
 @pytest.mark.parametrize("spark", [None, False])

@@ -456,6 +456,19 @@ class AdoptedEntry(HeadEntry):
     effective_settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannedEntry(StartEntry):
+    """What is to be written to a platform was handed to whoever writes there; nothing was touched.
+
+    ``start`` is how the job would start, and the request by which it is known once that is done; ``evidence`` what was
+    said of it, a line each.
+    """
+
+    KIND = "planned"
+
+    evidence: tuple[str, ...] = ()
+
+
 # ------------------------------------------------------------------------------------------- notes beside the sequence
 @dataclass(frozen=True, kw_only=True)
 class VersionEntry(LedgerEntry):
@@ -575,8 +588,8 @@ class OtherEntry(LedgerEntry):
 
 ENTRY_TYPES: tuple[type[LedgerEntry], ...] = (
     DeployingEntry, StoppingEntry, StoppedEntry, MigratingEntry, MigratedEntry, StartingEntry, StartedEntry,
-    DeployedEntry, FailedEntry, RollingBackEntry, RolledBackEntry, AdoptedEntry, ApprovedEntry, RejectedEntry,
-    UnchangedEntry, FailedVersionEntry, InterruptedEntry, DisposedEntry,
+    DeployedEntry, FailedEntry, RollingBackEntry, RolledBackEntry, AdoptedEntry, PlannedEntry, ApprovedEntry,
+    RejectedEntry, UnchangedEntry, FailedVersionEntry, InterruptedEntry, DisposedEntry,
 )  # fmt: skip
 """The types of all kinds that this version knows."""
 

@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, ScriptRefused,
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
 from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.steps import Progress
-from airflow_flinkcompat.deploy.redeploy.read_back import difference
+from airflow_flinkcompat.deploy.redeploy.read_back import difference, shown
 from airflow_flinkcompat.deploy.target import (
     CANNOT_TELL,
     JobDescriptions,
@@ -124,7 +124,7 @@ def _verified(target: Target, job: JobStatus, side: Side) -> bool:
     if differs := difference(found, side):
         raise DeployRefused(
             f"{target} says that job {job.job_id} runs {differs} than {side.source} and what was given beside it: "
-            "adopt it with what it runs"
+            f"adopt it with what it runs{shown(found, side, side.source)}"
         )
     return True
 

@@ -23,6 +23,15 @@ class MigrationFailed(DeployError):
     """There is no savepoint that the new job could start from; the message says why."""
 
 
+def prepare(run: Run, migration: StateMigration) -> None:
+    """See that a migration can be done, before anything is touched. Raises DeployRefused and DeployError."""
+    if not isinstance(run.target, SavepointStore):
+        raise DeployRefused(
+            f"no state of {run.ledger.deployment} can be migrated: where a savepoint lies {CANNOT_TELL} ({run.target})"
+        )
+    migration.prepare()
+
+
 def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapshot:
     """The savepoint of the new job: written, or as an earlier call of this run wrote it.
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
-from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, StartEntry
+from airflow_flinkcompat.deploy.ledger.differences import part_diff
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry, PlannedEntry, StartEntry
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.recovery import check_overtaken, job_name
 from airflow_flinkcompat.deploy.redeploy.run import Run
-from airflow_flinkcompat.deploy.target import Deployed, ReadsBack
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, Deployed, ReadsBack
 from airflow_flinkcompat.model import JobSpec
+
+# How many lines of a difference a message shows.
+_MOST_LINES = 60
 
 
 def check_read_back(run: Run, progress: Progress) -> None:
@@ -25,15 +29,23 @@ def check_read_back(run: Run, progress: Progress) -> None:
     found = run.target.deployed(name)
     if found is None:
         return
+    plans = tuple(step for step in progress.steps if isinstance(step, PlannedEntry))
+    steps = tuple(step for step in progress.steps if step not in plans)
     # A stop speaks of the head's job and holds the proposed script: the head goes last, and wins.
-    known = {job: entry for entry in (*progress.steps, head) if entry and (job := run.job_of(entry))}
+    known = {job: entry for entry in (*steps, head) if entry and (job := run.job_of(entry))}
     if found.job:
         entries = [known[found.job]] if found.job in known else []
     else:  # it may keep what a run that died asked for before it names the job of that
-        entries = [entry for entry in (head, *progress.steps) if isinstance(entry, HeadEntry | StartEntry)]
+        entries = [entry for entry in (head, *steps) if isinstance(entry, HeadEntry | StartEntry)]
     differing = [difference(found, entry.job) if entry.job.language == "sql" else "" for entry in entries]
     if "" in differing:
         return
+    if plan := next((each for each in reversed(plans) if carries_out(run, head, each, found)), None):
+        raise DeployRefused(
+            f"job {found.job} runs what entry {plan.number} of the ledger of {run.ledger.deployment} planned: that was "
+            "carried out, and is not recorded yet. Check the change again, which records it once it is proved, or do "
+            f"so yourself (`flinkcompat ledger adopt {run.ledger.deployment} --job-id {found.job} --script FILE`)"
+        )
     if entries:
         what = f"job {found.job} runs" if found.job else f"{name!r} is deployed with"
         differs = f"{what} {differing[-1]} than entry {entries[-1].number} holds"
@@ -42,11 +54,30 @@ def check_read_back(run: Run, progress: Progress) -> None:
     check_overtaken(run)
     ledger = run.ledger.deployment
     says = f"entry {head.number} of the ledger of {ledger} says job {head.job_id}" if head else "nothing is deployed"
+    held = entries[-1] if entries else head
+    back = f", or put back there what entry {held.number} holds" if held else ""
     raise DeployRefused(
         f"{run.target} says that {differs}, and by the ledger {says}: somebody else deployed. Nothing was touched. "
-        f"Record what runs (`flinkcompat ledger adopt {ledger} --job-id {found.job or 'ID'} --script FILE`), then "
-        "check the change again"
+        f"Record what runs (`flinkcompat ledger adopt {ledger} --job-id {found.job or 'ID'} --script FILE`){back}; "
+        f"then check the change again{shown(found, held.job, f'entry {held.number}') if held else ''}"
     )
+
+
+def carries_out(run: Run, head: HeadEntry | None, plan: PlannedEntry, found: Deployed) -> bool:
+    """Whether what a platform keeps is what was planned: by the request of the plan, or by its script and settings.
+
+    Args:
+        run: Who asks.
+        head: What is in force.
+        plan: The plan.
+        found: What the platform keeps.
+
+    Returns:
+        False also where it is still the job of ``head``.
+    """
+    if found.job is None or (head is not None and found.job == head.job_id):
+        return False
+    return found.job == run.job_of(plan) or (found.script is not None and not difference(found, plan.job))
 
 
 def difference(found: Deployed, job: JobSpec) -> str:
@@ -67,3 +98,31 @@ def difference(found: Deployed, job: JobSpec) -> str:
     keys = {*found.settings, *settings} - {JOB_NAME}
     others = sorted(key for key in keys if found.settings.get(key) != settings.get(key))
     return f"with other settings ({', '.join(others)})" if others else ""
+
+
+def shown(found: Deployed, job: JobSpec, name: str) -> str:
+    """What differs between what a platform keeps and a job, to be put after a message: secrets masked, and not all.
+
+    Args:
+        found: What the platform keeps.
+        job: The job.
+        name: What the job is called.
+
+    Returns:
+        Lines, each after a line break; a word in their place where nothing that is kept shows the difference.
+    """
+    if job.language != "sql" or (found.script is None and found.settings is None):
+        return ""
+    rows = job.to_dict(), job.to_dict()
+    for row, kept in zip(rows, (job.settings, found.settings or job.settings), strict=True):
+        row["settings"] = {key: value for key, value in kept.items() if key != JOB_NAME}
+    rows[1]["script"] = job.script if found.script is None else found.script
+    lines = [line for part in ("script", "settings") for line in part_diff(part, *rows, (name, "what runs"))]
+    if not lines:
+        told = [rows[0][part] == rows[1][part] for part in ("script", "settings")]
+        untold = [part for part, value in (("script", found.script), ("settings", found.settings)) if value is None]
+        but = f"; its {untold[0]} {CANNOT_TELL}" if untold else ""
+        same = "script and settings are the same" if all(told) else "they differ in a secret alone, which is not shown"
+        return f"\n(beside {name}: {same}{but})"
+    more = len(lines) - _MOST_LINES
+    return "\n".join(["", *lines[:_MOST_LINES], *([f"… and {more} more lines"] if more > 0 else [])])

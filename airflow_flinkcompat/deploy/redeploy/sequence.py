@@ -17,7 +17,7 @@ from datetime import datetime
 
 from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
-from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS, ScriptRefused
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.handover import check_hand_over
 from airflow_flinkcompat.deploy.ledger.entries import (
     DeployedEntry,
@@ -30,6 +30,14 @@ from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.ledger.store import this_process
 from airflow_flinkcompat.deploy.redeploy import retention
+from airflow_flinkcompat.deploy.redeploy.migrating import prepare
+from airflow_flinkcompat.deploy.redeploy.preconditions import (
+    check_claim,
+    check_engine,
+    check_head,
+    check_languages,
+    check_mode,
+)
 from airflow_flinkcompat.deploy.redeploy.read_back import check_read_back
 from airflow_flinkcompat.deploy.redeploy.recovery import (
     anything_runs,
@@ -44,14 +52,12 @@ from airflow_flinkcompat.deploy.redeploy.run import (
     Run,
     StateMigration,
     Wait,
-    age_of,
-    short,
 )
 from airflow_flinkcompat.deploy.redeploy.sourcing import planned, require_savepoint
 from airflow_flinkcompat.deploy.redeploy.starting import roll_back, rollback_hint, start
 from airflow_flinkcompat.deploy.redeploy.stopping import Ended, Stopped, stop
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
-from airflow_flinkcompat.deploy.target import EngineInfo, MasksSecrets, Start, Target
+from airflow_flinkcompat.deploy.target import MasksSecrets, Start, Target
 from airflow_flinkcompat.model import JobSpec, StartMode
 
 _log = logging.getLogger(__name__)
@@ -133,7 +139,7 @@ def deploy(
     )
     entries = ledger.entries()
     progress = Progress.of(entries)
-    _check_languages(run, progress.head)
+    check_languages(run, progress.head)
     run.last = progress.last
     # A run that takes up another one's start resolves nothing, and is told of that job's failure all the same.
     if isinstance(target, MasksSecrets):
@@ -144,9 +150,9 @@ def deploy(
         return finished
     if hand_over is not None:
         _require_hand_over(run, progress.head, hand_over)
-    _check_mode(run, progress.head, outcome)
-    _check_head(run, progress.head, checked_old_sha256)
-    _check_claim(run, progress)
+    check_mode(run, progress.head, outcome)
+    check_head(run, progress.head, checked_old_sha256)
+    check_claim(run, progress)
     check_read_back(run, progress)
     try:
         entry = _deploy(run, progress)
@@ -165,7 +171,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
         run.append(claim)
         raise roll_back(run, head, failed, reached if isinstance(reached, RollingBackEntry) else None)
     engine = run.target.engine()
-    _check_engine(run, engine)
+    check_engine(run, engine)
     settings = run.job_settings(run.side.settings)
     taken_up = unfinished_start(run, progress)
     begins = taken_up is None and (head is None or run.mode is StartMode.STATELESS)
@@ -178,7 +184,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     require_savepoint(startup_offsets, head, stopped)
     check_strangers(run, progress, taken_up)
     if run.migration is not None and stopped is None and run.resumed is None:
-        run.migration.prepare()
+        prepare(run, run.migration)
     if run.resumed is None:  # whoever else holds this run's name goes no further
         run.append(claim)
     if head is not None and stopped is None:
@@ -189,77 +195,9 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     return start(run, head, stopped or Stopped(), taken_up, startup_offsets)
 
 
-# ---------------------------------------------------------------------- what must hold before anything is touched
-def _check_languages(run: Run, head: HeadEntry | None) -> None:
-    """Targets run SQL: neither a program, nor the way back to one."""
-    name = run.ledger.deployment
-    if run.side.language != "sql":
-        raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
-    if head is not None and head.job.language != "sql" and run.options.roll_back:
-        raise DeployRefused(
-            f"entry {head.number} of the ledger of {name} deployed a program, which {run.target} could not start again "
-            "if the new script does not run: say roll_back=False, and be ready to start it yourself"
-        )
-
-
-def _check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
-    if (run.mode is StartMode.MIGRATED) != (run.migration is not None):
-        raise DeployRefused(f"start mode {StartMode.MIGRATED} takes a migration, and no other start mode does")
-    if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT, StartMode.MIGRATED):
-        raise DeployRefused(
-            f"{run.ledger.deployment} was never deployed: there is no savepoint to start from; use start mode "
-            f"{StartMode.AUTO_FIRST}"
-        )
-    if head is not None and run.mode is not StartMode.STATELESS:
-        run.offsets.require_stored()
-    if run.mode is StartMode.CHECKPOINT and outcome != "compatible":
-        raise DeployRefused(
-            f"start mode {run.mode} is for compatible changes only (a checkpoint is no way back), and the outcome of "
-            f"this one is {outcome or 'not known'}: use start mode {StartMode.SAVEPOINT}"
-        )
-
-
 def _require_hand_over(run: Run, head: HeadEntry | None, hand_over: Cutover) -> None:
     first = run.mode is StartMode.AUTO_FIRST and head is None
     resumes = run.mode is not StartMode.STATELESS and not first
     check_hand_over(hand_over, run.side, resumes)
     for line in hand_over.lines():
         run.log(line)
-
-
-def _check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
-    name = run.ledger.deployment
-    if head is None and checked is not None:
-        raise DeployRefused(
-            f"the change was checked against a deployed side ({short(checked)}), but the ledger of {name} "
-            "holds no deployment: is it the right ledger? Check again"
-        )
-    if head is not None and head.sha256 != checked:
-        seen = f"against {short(checked)}" if checked else "while nothing was deployed"
-        raise DeployRefused(
-            f"the change was checked {seen}, but entry {head.number} of the ledger of {name} deployed "
-            f"{short(head.sha256)} at {head.at}: check the change again, against what is deployed now"
-        )
-
-
-def _check_claim(run: Run, progress: Progress) -> None:
-    last = progress.unfinished
-    if last is None or last.owner == run.owner:
-        return
-    age, claimed = age_of(last), run.options.claimed(last)
-    if age < claimed:
-        raise DeployRefused(
-            f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, "
-            f"{age:.0f} s ago): wait for it; should it have died, its run can be taken over in "
-            f"{claimed - age:.0f} s"
-        )
-    run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
-
-
-def _check_engine(run: Run, engine: EngineInfo) -> None:
-    wanted = (run.side.engine_version or "").split(".")[:2]
-    if run.side.engine == engine.engine and wanted != [""] and wanted != engine.version.split(".")[: len(wanted)]:
-        raise DeployRefused(
-            f"the change was checked for {run.side.engine} {run.side.engine_version}, the target is "
-            f"{engine.engine} {engine.version}: check it again for that version"
-        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from airflow_flinkcompat.deploy.errors import DeployError, StateFault
 from airflow_flinkcompat.deploy.flink.statements import set_options
@@ -91,18 +92,13 @@ def start(
         proof = proved(run, begun, stopped, head, earlier)
     except StartRefused as error:
         raise _failed(run, begun, str(error), head) from None
-    settings = {
-        "cluster": run.target.cluster_options() if isinstance(run.target, ClusterOptions) else {},
-        "session": run.job_settings(run.side.settings),
-        "script": set_options(run.side.script, run.side.source),
-    }
     entry = run.append(
         DeployedEntry(
             **run.attempt,
             start=begun,
             message=f"{proof.status.state}, verified",
             evidence=proof.lines,
-            effective_settings=settings,
+            effective_settings=effective_settings(run),
         )
     )
     run.log(f"deployed: job {entry.job_id} is {proof.status.state}, verified; ledger entry {entry.number}")
@@ -114,6 +110,15 @@ def start(
             "again, then go on from its last checkpoint (start mode checkpoint, where checkpoints are retained)"
         )
     return entry
+
+
+def effective_settings(run: Run) -> Mapping[str, Any]:
+    """The settings that hold for the proposed job: those of the cluster, the session and the script."""
+    return {
+        "cluster": run.target.cluster_options() if isinstance(run.target, ClusterOptions) else {},
+        "session": run.job_settings(run.side.settings),
+        "script": set_options(run.side.script, run.side.source),
+    }
 
 
 def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBackEntry | None) -> StartFailed:

@@ -49,10 +49,15 @@ _LACKS: Mapping[type, str] = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the live job runs. ``location``: how the watcher, a process of its own, opens the same target."""
+    """Where the live job runs, or others are tried out.
+
+    ``location``: how the watcher, a process of its own, opens the same target. ``temporary``: it was started for its
+    caller alone, and holds nothing that is not Flink's own default.
+    """
 
     target: Target
     location: TargetLocation = field(default_factory=TargetLocation)
+    temporary: bool = False
 
     @property
     def restore_test_target(self) -> RestoreTestTarget:

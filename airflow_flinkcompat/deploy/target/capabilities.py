@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from airflow_flinkcompat.deploy.target.values import (
+    ChangePlan,
     Deployed,
     EngineInfo,
     JobDescription,
@@ -18,7 +19,7 @@ from airflow_flinkcompat.deploy.target.values import (
     SnapshotStats,
     Sources,
 )
-from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model import JobSpec, StartMode
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
@@ -64,6 +65,39 @@ class ReadsBack(Protocol):
 
         Returns:
             What the platform says it runs; None: nothing.
+        """
+
+
+@runtime_checkable
+class PlansChanges(Protocol):
+    """A target whose resources may be somebody else's to write: it says what is to be written, and writes nothing.
+
+    Whoever writes it has the platform replace one job by another by itself, in one step.
+    """
+
+    def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
+        """What is to be written so that a job runs, as far as the platform can validate that beforehand.
+
+        Args:
+            job: What is to run.
+            mode: ``savepoint``: from the savepoint by which the platform ends the job that runs; or ``stateless``.
+            request_id: 32 hexadecimal digits; :meth:`Target.poll` of a start finds the job by it once it is written.
+
+        Returns:
+            The documents and what is to be known of them, without a secret.
+
+        Raises:
+            DeployRefused, TargetError, ScriptRefused: It cannot be written so; the message says why.
+        """
+
+    def carried_over(self, job: JobRef) -> Snapshot | None:
+        """The savepoint by which the platform says that it ended the former job.
+
+        Args:
+            job: The job that followed it.
+
+        Returns:
+            The savepoint; None where it names none.
         """
 
 

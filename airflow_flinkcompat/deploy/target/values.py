@@ -154,6 +154,26 @@ class Deployed:
 
 
 @dataclass(frozen=True)
+class ChangePlan:
+    """What whoever owns a platform's resources is to write there, so that a job runs.
+
+    ``place``: what is changed, in words. ``documents``: YAML, of that only what a deployment sets. ``patch``: the same
+    as a merge patch (RFC 7386) of what is there now; None: nothing is. ``notes``: what comes of it, and what has to be
+    done beside, a line each.
+    """
+
+    place: str
+    documents: str
+    patch: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The documents under their notes, as comments."""
+        return "\n".join([*(f"# {note}" for note in self.notes), self.documents])
+
+
+@dataclass(frozen=True)
 class JobVertex:
     """One vertex of a running job, whose ``name`` is made of those of its operators."""
 

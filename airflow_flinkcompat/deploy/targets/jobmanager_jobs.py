@@ -38,7 +38,19 @@ _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _SAVEPOINT_DIRECTORY = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 
 
-class JobManagerJobs(Closing):
+class SavepointPaths:
+    """Savepoints that are named by where they lie, as Flink does."""
+
+    def location(self, snapshot: Snapshot) -> str:
+        """A savepoint's name is its path."""
+        return snapshot
+
+    def savepoint_at(self, location: str) -> Snapshot:
+        """A savepoint's path is its name."""
+        return Snapshot(location)
+
+
+class JobManagerJobs(SavepointPaths, Closing):
     """What a target does through a JobManager that takes job ids and trigger ids from its caller.
 
     A subclass brings ``engine``, ``validate`` and ``start``, and starts the job of a request under the request's id.
@@ -208,22 +220,13 @@ class JobManagerJobs(Closing):
 
     def savepoint_root(self) -> str | None:
         """The cluster's own folder for savepoints."""
-        options = self.cluster_options()
-        return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
+        return savepoint_directory(self.cluster_options())
 
     def final_savepoint(self, job: JobRef) -> Snapshot | None:
         """The savepoint by which a job ended, by its own history."""
         self._await_statistics()
         found = self._jobmanager.final_savepoint(job)
         return Snapshot(found) if found else None
-
-    def location(self, snapshot: Snapshot) -> str:
-        """A savepoint's name is its path."""
-        return snapshot
-
-    def savepoint_at(self, location: str) -> Snapshot:
-        """A savepoint's path is its name."""
-        return Snapshot(location)
 
     def dispose(self, snapshot: Snapshot) -> None:
         """Delete a savepoint."""
@@ -234,6 +237,11 @@ class JobManagerJobs(Closing):
         called = time.monotonic()
         age = state_stats.statistics_age(self._jobmanager)
         poll(lambda: time.monotonic() - called, lambda seconds: seconds < age, timeout=age + 1)
+
+
+def savepoint_directory(options: Mapping[str, str]) -> str | None:
+    """Where Flink's options say that savepoints go, by the present name of that option or its former one."""
+    return next((options[key] for key in _SAVEPOINT_DIRECTORY if options.get(key)), None)
 
 
 def endpoint_of(access: Access, which: str) -> Endpoint:

@@ -28,6 +28,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     MigratedEntry,
     MigratingEntry,
     OtherEntry,
+    PlannedEntry,
     Review,
     RolledBackEntry,
     RollingBackEntry,
@@ -111,7 +112,7 @@ def test_any_entry_of_any_kind_comes_back_from_json(entry: LedgerEntry) -> None:
 
 def test_each_kind_has_one_type() -> None:
     kinds = [each.KIND for each in ENTRY_TYPES if each is not FailedVersionEntry]
-    assert len(set(kinds)) == len(kinds) == 17
+    assert len(set(kinds)) == len(kinds) == 18
     assert set(kinds) == {row["kind"] for row in ROWS.values()} | {each.KIND for each in TYPES_SINCE}
 
 
@@ -138,7 +139,7 @@ UNUSED = {
 """Fields that no stored entry of that kind happens to use: what was deployed there was approved by nobody."""
 
 
-TYPES_SINCE = {MigratingEntry, MigratedEntry}
+TYPES_SINCE = {MigratingEntry, MigratedEntry, PlannedEntry}
 """Types that were added since the stored ledger was written."""
 
 

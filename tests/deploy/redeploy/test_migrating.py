@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployRefused, Ledger, RolledBack, StartFailed
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBack, StartFailed, deploy
 from airflow_flinkcompat.deploy.errors import DeployError, SubmissionUnknown
 from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry, MigratingEntry, StoppedEntry
 from airflow_flinkcompat.deploy.redeploy import migrating
 from airflow_flinkcompat.deploy.redeploy.retention import surplus
 from airflow_flinkcompat.deploy.target import Snapshot, SnapshotStats, VertexState
+from airflow_flinkcompat.testing.fake_target import FakeTarget
 from tests.deploy.fake_cluster import FakeCluster
 from tests.deploy.redeploy.test_redeploy import V1, V2, kinds, no_pauses, run  # noqa: F401
 
@@ -100,6 +101,22 @@ def test_what_cannot_be_kept_is_said_before_anything_is_touched(target: FakeClus
         migrated(target, ledger, migration)
     assert target.now == {"job-1": "RUNNING"}
     assert kinds(ledger)[4:] == []
+
+
+def test_savepoints_that_lie_nowhere_are_said_before_anything_is_touched(ledger: Ledger) -> None:
+    """A platform that names them by numbers keeps them to itself."""
+    target, migration = FakeTarget(), Rewriting()
+    given: Any = {"owner": "me", "options": Options(settle_seconds=0)}
+    first = deploy(target, ledger, V1, checked_old_sha256=None, **given)
+    with pytest.raises(
+        DeployRefused,
+        match=r"no state of orders can be migrated: where a savepoint lies cannot be told on this target \(the fake",
+    ):
+        deploy(
+            target, ledger, V2, start_mode="migrated", checked_old_sha256=first.sha256, migration=migration,
+            outcome="incompatible", **given,
+        )  # fmt: skip
+    assert (target.running("orders"), ledger.head(), migration.done) == ((first.job_id,), first, [])
 
 
 @pytest.mark.parametrize("step", ["write", "rehearse"])

@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEnt
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.deploy.jobs import SETTINGS, Files, wait_for
@@ -48,7 +49,9 @@ def after_minute_1(files: Files) -> list[str]:
     return files.rows()
 
 
-def migrated(flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, new: Script, **changes: Any) -> DeployedEntry:
+def migrated(
+    flink: LocalFlink, target: SqlGatewayTarget | JobManagerTarget, ledger: Ledger, new: Script, **changes: Any
+) -> DeployedEntry:
     head = ledger.head()
     assert head is not None
     cluster = Cluster(
@@ -72,6 +75,19 @@ def migrated(flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, new: S
         options=OPTIONS,
         log=print,
     )
+
+
+def damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off the end of every savepoint that is rewritten from now on."""
+    write = SavepointMigration.write
+
+    def damaged(self: SavepointMigration, savepoint: str, folder: str) -> Any:
+        found = write(self, savepoint, folder)
+        metadata = Path(folder.removeprefix("file:")) / "_metadata"
+        metadata.write_bytes(metadata.read_bytes()[:-40])
+        return found
+
+    monkeypatch.setattr(SavepointMigration, "write", damaged)
 
 
 def test_metrics_change_places_and_the_open_window_keeps_both(
@@ -101,20 +117,29 @@ def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",7']
 
 
+@pytest.mark.nightly
+def test_a_jobmanager_alone_has_a_planner_beside_it(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    """Its SQL driver runs the scripts; the Gateway plans them, takes the template and rehearses."""
+    files.arrive("1.csv", FIRST)
+    with JobManagerTarget(local_flink.jobmanager_url) as alone:
+        deploy(alone, ledger, script(files, **OLD), checked_old_sha256=None, options=OPTIONS, log=print)
+        wait_for(lambda: files.rows() == [MINUTE_0], "minute 0 is written")
+        where = TargetLocation(
+            "sql-gateway", {"gateway": local_flink.gateway_url, "jobmanager": local_flink.jobmanager_url}
+        )
+        entry = migrated(local_flink, alone, ledger, script(files, **NEW), planner=lambda: Cluster(target, where))
+        assert alone.running(ledger.deployment) == (entry.job_id,)
+    assert after_minute_1(files) == [MINUTE_0, MINUTE_1_NEW]
+
+
 def test_a_savepoint_that_was_damaged_brings_the_former_job_back(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rewritten savepoint loses a file before the rehearsal: Flink refuses it, and nothing is lost."""
     first(target, ledger, files)
-    write = SavepointMigration.write
-
-    def damaged(self: SavepointMigration, savepoint: str, folder: str) -> Any:
-        found = write(self, savepoint, folder)
-        metadata = Path(folder.removeprefix("file:")) / "_metadata"
-        metadata.write_bytes(metadata.read_bytes()[:-40])
-        return found
-
-    monkeypatch.setattr(SavepointMigration, "write", damaged)
+    damage(monkeypatch)
     with pytest.raises(RolledBack, match="Rolled back: the script of entry 4 runs again"):
         migrated(local_flink, target, ledger, script(files, **NEW))
     assert after_minute_1(files) == [MINUTE_1_OLD, MINUTE_0]

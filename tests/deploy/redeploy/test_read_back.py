@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import DeployRefused, Ledger, LedgerEntry, Options, Start, deploy
+from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, Start, deploy
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import Deployed, JobRef, Operation
@@ -30,7 +31,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path, "orders")
 
 
-def deployed(target: FakeTarget, ledger: Ledger, script: str = SCRIPT) -> LedgerEntry:
+def deployed(target: FakeTarget, ledger: Ledger, script: str = SCRIPT) -> DeployedEntry:
     head = ledger.head()
     return deploy(target, ledger, side(script), checked_old_sha256=head.sha256 if head else None, options=OPTIONS)
 
@@ -50,23 +51,72 @@ def test_another_script_is_refused_and_nothing_touched(target: FakeTarget, ledge
     first = deployed(target, ledger)
     changed_by_somebody(target, first.start.job_ref, script=CHANGED)
     entries = ledger.entries()
-    with pytest.raises(
-        DeployRefused,
-        match=r"^the fake target says that job job-1 runs another script than entry (\d) holds, and by the ledger "
-        r"entry \1 of the ledger of orders says job job-1: somebody else deployed\. Nothing was touched\. Record what "
-        r"runs \(`flinkcompat ledger adopt orders --job-id job-1 --script FILE`\), then check the change again$",
-    ):
+    with pytest.raises(DeployRefused) as refused:
         deployed(target, ledger, CHANGED)
+    number = first.number
+    assert str(refused.value).splitlines() == [
+        f"the fake target says that job job-1 runs another script than entry {number} holds, and by the ledger entry "
+        f"{number} of the ledger of orders says job job-1: somebody else deployed. Nothing was touched. Record what "
+        "runs (`flinkcompat ledger adopt orders --job-id job-1 --script FILE`), or put back there what entry "
+        f"{number} holds; then check the change again",
+        f"--- script of entry {number}",
+        "+++ script of what runs",
+        "@@ -3,4 +3,4 @@",
+        "     'connector' = 'datagen', 'rows-per-second' = '20', 'fields.n.min' = '0', 'fields.n.max' = '9'",
+        " );",
+        " CREATE TEMPORARY TABLE counts (n BIGINT, c BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = "
+        "'blackhole');",
+        "-INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;",
+        "+INSERT INTO counts SELECT n, COUNT(*) + 1 FROM numbers GROUP BY n;",
+    ]
     assert ledger.entries() == entries
     assert target.running("orders") == ("job-1",)
 
 
-def test_other_settings_are_named_without_their_values(target: FakeTarget, ledger: Ledger) -> None:
+def test_other_settings_are_shown_and_what_is_secret_of_them_is_not(target: FakeTarget, ledger: Ledger) -> None:
     first = deployed(target, ledger)
-    changed_by_somebody(target, first.start.job_ref, settings={**BY_HAND.settings, "parallelism.default": "planted-8"})
-    with pytest.raises(DeployRefused, match=r"runs with other settings \(parallelism\.default\) than entry") as refused:
+    others = {"parallelism.default": "8", "s3.secret-key": "planted-in-the-console"}
+    changed_by_somebody(target, first.start.job_ref, settings={**BY_HAND.settings, **others})
+    with pytest.raises(DeployRefused, match=r"with other settings \(parallelism\.default, s3\.secret-key\)") as refused:
         deployed(target, ledger, CHANGED)
-    assert "planted-8" not in str(refused.value)
+    assert str(refused.value).splitlines()[1:] == [
+        f"--- settings of entry {first.number}",
+        "+++ settings of what runs",
+        "@@ -1,2 +1,3 @@",
+        " execution.checkpointing.interval = 500 ms",
+        "-parallelism.default = 1",
+        "+parallelism.default = 8",
+        "+s3.secret-key = ***",
+    ]
+
+
+def test_a_secret_that_alone_differs_is_not_shown(target: FakeTarget, ledger: Ledger) -> None:
+    first = deployed(target, ledger, SCRIPT.replace("'blackhole'", "'blackhole', 'password' = '${conn.shop.password}'"))
+    typed = first.job.script.replace("${conn.shop.password}", "typed-by-hand")
+    changed_by_somebody(target, first.start.job_ref, script=typed)
+    with pytest.raises(DeployRefused, match="another script") as refused:
+        deployed(target, ledger, CHANGED)
+    assert "'password' = '***'" in str(refused.value)
+    assert "typed-by-hand" not in str(refused.value)
+
+
+def test_a_long_difference_is_cut_short(target: FakeTarget, ledger: Ledger) -> None:
+    first = deployed(target, ledger)
+    comments = "".join(f"-- line {number}\n" for number in range(100))
+    changed_by_somebody(target, first.start.job_ref, script=comments + SCRIPT)
+    with pytest.raises(DeployRefused) as refused:
+        deployed(target, ledger, CHANGED)
+    shown = str(refused.value).splitlines()
+    assert len(shown) == 62
+    assert shown[-1] == "… and 46 more lines"
+
+
+def test_the_same_script_started_by_somebody_else_is_said_to_be_the_same(target: FakeTarget, ledger: Ledger) -> None:
+    first = deployed(target, ledger)
+    target.cancel(first.start.job_ref)
+    target.start(BY_HAND, Start(), new_id())
+    with pytest.raises(DeployRefused, match=rf"\n\(beside entry {first.number}: script and settings are the same\)$"):
+        deployed(target, ledger, CHANGED)
 
 
 def test_a_job_that_the_ledger_does_not_know_is_refused(target: FakeTarget, ledger: Ledger) -> None:

@@ -1,13 +1,17 @@
-"""Applications of the stand-in for AWS, and redeploys of them."""
+"""Applications of the stand-in for AWS, and session jobs of the one for Kubernetes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.testing.target_contract import SCRIPT
 from tests.deploy.targets.aws_account import Account
 from tests.deploy.targets.aws_stand_in import MemoryJobs, StandIn
+from tests.deploy.targets.kubernetes_deployments import Deployments, operator
+from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn
 
 
 @pytest.fixture
@@ -25,3 +29,19 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         found.create("orders")
         yield found
         found.close()
+
+
+@pytest.fixture(params=["1.7", "1.10"])
+def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
+    """The API server with an operator of either line."""
+    with operator(request.param) as stand_in:
+        yield stand_in
+
+
+@pytest.fixture
+def orders(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
+    """A session job that runs the first script."""
+    found = Deployments(stand_in, tmp_path, {"session_cluster": "session"})
+    found.deploy(SCRIPT)
+    stand_in.calls.clear()
+    return found

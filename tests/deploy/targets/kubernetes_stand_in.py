@@ -97,9 +97,11 @@ class Flink:
 
     jobs: dict[str, FlinkJob] = field(default_factory=dict)
     savepoints: list[str] = field(default_factory=list)
+    numbered: int = 0
     misfits: set[str] = field(default_factory=set)
     refuses: dict[str, str] = field(default_factory=dict)
     no_savepoints: str = ""
+    operations: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
     def submit(self, spec: Mapping[str, Any], savepoint: str | None) -> FlinkJob:
@@ -132,13 +134,33 @@ class Flink:
         """Take a savepoint and end the job. Raises DeployError."""
         if self.no_savepoints:
             raise DeployError(self.no_savepoints)
-        self.savepoints.append(f"file:/savepoints/savepoint-{len(self.savepoints) + 1}")
+        self.numbered = max(self.numbered, len(self.savepoints)) + 1  # none has the name of one that was deleted
+        self.savepoints.append(f"file:/savepoints/savepoint-{self.numbered}")
         job.state = "FINISHED"
         job.savepoint = {"id": 2, "external_path": self.savepoints[-1], "checkpoint_type": "SYNC_SAVEPOINT"}
         return self.savepoints[-1]
 
+    def asked(self, path: str, body: Mapping[str, Any]) -> str:
+        """Take a savepoint of a job that goes on, or delete one, once for each trigger id; that id."""
+        trigger = str(body["triggerId"])
+        if trigger in self.operations:
+            return trigger
+        if path == "/savepoint-disposal":
+            gone = body["savepoint-path"] not in self.savepoints
+            failure = {"class": "FlinkException", "stack-trace": "Caused by: java.io.FileNotFoundException: no such"}
+            self.operations[trigger] = {"failure-cause": failure} if gone else {}
+            if not gone:
+                self.savepoints.remove(body["savepoint-path"])
+        elif path.endswith("/savepoints"):
+            self.savepoints.append(f"{body.get('target-directory', 'file:/savepoints')}/savepoint-{trigger[:6]}")
+            self.operations[trigger] = {"location": self.savepoints[-1]}
+        return trigger
+
     def page(self, path: str) -> Any:
         """A page of the JobManager's REST API; None: it has none such."""
+        if operation := re.fullmatch(r"/(?:savepoint-disposal|jobs/\w{32}/savepoints)/(\w+)", path):
+            known = self.operations.get(operation[1])
+            return None if known is None else {"status": {"id": "COMPLETED"}, "operation": known}
         if path == "/config":
             return {"flink-version": "2.3.0", "refresh-interval": 0}
         if path == "/jobmanager/config":
@@ -314,7 +336,7 @@ class KubernetesStandIn:
         if request.method == "PATCH":  # a JobManager cancels its jobs so
             return _json({}, 202)
         if request.method == "POST":
-            return _json({"request-id": "1"}, 202)
+            return _json({"request-id": self.flink.asked(at["path"], request.get_json())}, 202)
         page = self.flink.page(at["path"])
         unknown = "org.apache.flink.runtime.messages.FlinkJobNotFoundException: Could not find Flink job"
         return _json({"errors": [unknown]}, 404) if page is None else _json(page)

@@ -370,8 +370,9 @@ def test_a_restore_that_nobody_here_asked_for_is_rolled_back(account: Account, t
 def test_a_script_that_was_changed_on_the_platform_stops_the_redeploy(account: Account, tmp_path: Path) -> None:
     first = account.deploy(tmp_path, SCRIPT)
     groups(account)["flinkcompat"]["script.1"] = MISFIT
-    with pytest.raises(DeployRefused, match=f"says that job {first.job_id} runs another script than entry"):
+    with pytest.raises(DeployRefused, match=f"says that job {first.job_id} runs another script than entry") as refused:
         account.deploy(tmp_path, CHANGED)
+    assert "\n+INSERT INTO counts SELECT n, COUNT(DISTINCT n) FROM numbers GROUP BY n;" in str(refused.value)
     assert account.target().running("orders") == (first.job_id,)
 
 

@@ -68,22 +68,6 @@ class TestApplications(KubernetesContract):
     settings: ClassVar = {"manifest": APPLICATION}
 
 
-@pytest.fixture(params=["1.7", "1.10"])
-def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
-    """The API server with an operator of either line."""
-    with operator(request.param) as stand_in:
-        yield stand_in
-
-
-@pytest.fixture
-def orders(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
-    """A session job that runs the first script."""
-    found = Deployments(stand_in, tmp_path, {"session_cluster": "session"})
-    found.deploy(SCRIPT)
-    stand_in.calls.clear()
-    return found
-
-
 def test_a_redeploy_is_two_patches(orders: Deployments) -> None:
     """Suspended with a savepoint, without falling back to less; then started from that very savepoint."""
     entry = orders.deploy(CHANGED, owner="second")
@@ -395,3 +379,19 @@ def test_a_script_is_read_back_as_it_was_written(placeholder: str) -> None:
 
 def _session() -> Manifest:
     return Manifest.of({"session_cluster": "session"}, "the test")
+
+
+def test_what_somebody_edited_is_shown(orders: Deployments) -> None:
+    """Script and settings, as the last start set them; of what else was changed that it is beside them."""
+    with orders.target() as target:
+        args = ["--script", CHANGED]
+        settings = {"parallelism.default": "3"}
+        target._api.patch(
+            "FlinkSessionJob", "orders", {"spec": {"job": {"args": args}, "flinkConfiguration": settings}}
+        )
+    with pytest.raises(DeployRefused, match="somebody else deployed") as refused:
+        orders.deploy(CHANGED, owner="second")
+    shown = str(refused.value).splitlines()
+    assert "-INSERT INTO counts SELECT n, COUNT(*) FROM numbers GROUP BY n;" in shown
+    assert "+INSERT INTO counts SELECT n, COUNT(*) + 1 FROM numbers GROUP BY n;" in shown
+    assert shown[-2:] == ["-parallelism.default = 1", "+parallelism.default = 3"]

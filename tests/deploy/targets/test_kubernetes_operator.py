@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,26 +21,13 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi, con
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, FlinkResource
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments
 from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn, Lost
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "kubernetes" / "operator-1.7.0"
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
 NEXT = ("configmaps", "orders-flinkcompat-next")
 JOB = JobSpec(SCRIPT, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")
-
-
-@pytest.fixture(params=["1.7", "1.10"])
-def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
-    """The API server with an operator of either line."""
-    with operator(request.param) as stand_in:
-        yield stand_in
-
-
-@pytest.fixture
-def orders(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
-    """A session job that runs the first script."""
-    return _running(stand_in, tmp_path, {"session_cluster": "session"})
 
 
 @pytest.fixture(params=[{"session_cluster": "session"}, {"manifest": APPLICATION}], ids=["session job", "application"])

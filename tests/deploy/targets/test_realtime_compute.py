@@ -337,8 +337,11 @@ def test_what_was_edited_and_restarted_in_the_console_stops_a_redeploy(
     service.stop_job({"stopStrategy": "NONE"}, first.job_id)
     deployment["artifact"]["sqlArtifact"]["sqlScript"] = CHANGED
     by_hand = service.start_job({"deploymentId": deployment["deploymentId"], "restoreStrategy": {"kind": "NONE"}})
-    with pytest.raises(DeployRefused, match=f"says that job {by_hand['jobId']} runs under the name 'orders'.*somebody"):
+    with pytest.raises(
+        DeployRefused, match=f"says that job {by_hand['jobId']} runs under the name 'orders'.*somebody"
+    ) as no:
         deployed(target, ledger, CHANGED)
+    assert "\n+INSERT INTO counts SELECT n, COUNT(*) + 1 FROM numbers GROUP BY n;" in str(no.value)
     assert active(service) == [by_hand["jobId"]]
 
 

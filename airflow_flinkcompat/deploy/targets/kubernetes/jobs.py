@@ -23,12 +23,13 @@ from airflow_flinkcompat.deploy.target import (
     JobRef,
     JobStatus,
     Proof,
+    Snapshot,
     SnapshotStats,
 )
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest, mounted_file
-from airflow_flinkcompat.deploy.targets.kubernetes.resource import REFUSED, STOPPED, FlinkResource
+from airflow_flinkcompat.deploy.targets.kubernetes.resource import REFUSED, STARTED, STOPPED, FlinkResource
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup
 
@@ -170,10 +171,18 @@ class KubernetesJobs(Closing):
             file = mounted_file(each.spec)
             if script is None and file is not None:
                 script = self._api.kept(file, SCRIPT_FILE)
-            keys = each.started.get("settings")
-            settings = None if keys is None else {key: each.configuration.get(key, "") for key in keys}
+            # By the note of the last start, also where somebody edited the resource since: that is to be shown.
+            keys = each.note(STARTED).get("settings")
+            settings = (
+                None if keys is None else {key: each.configuration[key] for key in keys if key in each.configuration}
+            )
             return Deployed(each.ref, script, settings)
         return None
+
+    def carried_over(self, job: JobRef) -> Snapshot | None:
+        """The savepoint that the operator recorded when it upgraded the resource."""
+        current = self._of(job)
+        return None if current is None else current.upgrade_savepoint
 
     def describe(self, job: JobRef) -> JobDescription | None:
         """The job's page at its JobManager."""
@@ -259,7 +268,10 @@ class KubernetesJobs(Closing):
         return JobManager(self._endpoint(cluster))
 
     def _jobs_of(self, resource: FlinkResource) -> JobManagerJobs:
-        cluster = _cluster_of(resource)
+        return self._jobs_at(_cluster_of(resource))
+
+    def _jobs_at(self, cluster: str) -> JobManagerJobs:
+        """The jobs of a cluster, by the name of its ``FlinkDeployment``."""
         if cluster not in self._jobmanagers:
             client = self._jobmanager(cluster)
             self._runner.add_client(client)

@@ -185,8 +185,8 @@ class FlinkResource:
         kept = {key: self.document[key] for key in ("apiVersion", "kind") if key in self.document}
         return {**kept, "metadata": {"name": self.name, **metadata}, "spec": dict(self.spec)}
 
-    def require_ours(self) -> None:
-        """Raises DeployRefused: a GitOps controller, or the resource it is made of, would undo what is written here."""
+    def require_its_own(self) -> None:
+        """Raises DeployRefused: the resource it is made of would undo any change of it, whoever makes that."""
         kind = self.document.get("kind")
         for each in self.metadata.get("ownerReferences") or ():
             if each.get("controller"):
@@ -194,6 +194,11 @@ class FlinkResource:
                     f"{kind} {self.name} is made and changed by {each.get('kind')} {each.get('name')}, which would "
                     "undo any change made here. Nothing was touched: deploy by a resource of its own"
                 )
+
+    def require_ours(self) -> None:
+        """Raises DeployRefused: a GitOps controller, or the resource it is made of, would undo what is written here."""
+        self.require_its_own()
+        kind = self.document.get("kind")
         marks = {**(self.metadata.get("labels") or {}), **(self.metadata.get("annotations") or {})}
         owner = next((owner for mark, owner in _GITOPS.items() if mark in marks), None)
         managers = [each.get("manager") for each in self.metadata.get("managedFields") or ()]
@@ -211,7 +216,8 @@ class FlinkResource:
             f"{kind} {self.name} belongs to {owner}, which would undo any change made here. "
             f"Nothing was touched. Take it out of {owner} (Argo CD: ignoreDifferences does not do, remove it from "
             "the application; Flux: annotate it with kustomize.toolkit.fluxcd.io/reconcile: disabled and remove "
-            f"its labels){clear}, or deploy by a pull request"
+            f"its labels){clear}, or leave it there and have the change written for a pull request to its repository "
+            "(plan_only=True of the deployment)"
         )
 
     # ------------------------------------------------------------------------------------------------ what became of it

@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused, prepare_job
 from airflow_flinkcompat.deploy.target import (
     TERMINAL,
+    ChangePlan,
     JobRef,
     Operation,
     Snapshot,
@@ -46,8 +47,9 @@ from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     patch_of,
     starting,
 )
-from airflow_flinkcompat.deploy.targets.kubernetes.jobs import KubernetesJobs, located, resource_of
+from airflow_flinkcompat.deploy.targets.kubernetes.jobs import located, resource_of
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, require_name
+from airflow_flinkcompat.deploy.targets.kubernetes.planning import plan_of, require_plannable, upgrading
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FILES,
     KEPT,
@@ -59,7 +61,8 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     SUSPENDED,
     FlinkResource,
 )
-from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.deploy.targets.kubernetes.savepoints import KubernetesSavepoints
+from airflow_flinkcompat.model import JobSpec, StartMode
 from airflow_flinkcompat.secrets import placeholders
 
 _log = logging.getLogger(__name__)
@@ -75,7 +78,7 @@ _NOT_PLANNED = (
 )
 
 
-class KubernetesTarget(KubernetesJobs):
+class KubernetesTarget(KubernetesSavepoints):
     """Custom resources of one kind in one namespace, as a target."""
 
     @classmethod
@@ -113,6 +116,29 @@ class KubernetesTarget(KubernetesJobs):
     # ------------------------------------------------------------------------------------------------- validate, start
     def validate(self, job: JobSpec, start: Start) -> str:
         """Read the script for what stands in the way, and have the API server validate the resource (a dry run)."""
+        current, base = self._checked(job)
+        if current is not None:
+            current.require_ours()
+        self._dry_run(current, self._body(job, base, "0" * 32, start.savepoint))
+        return _NOT_PLANNED
+
+    def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
+        """The resource as its repository should have it, validated by the API server (a dry run)."""
+        current, base = self._checked(job)
+        name = name_of(job)
+        if current is None and base is not None:
+            raise DeployRefused(f"{self._manifest.kind} {name} is being made anew by a redeploy: run that again first")
+        if current is not None:
+            current.require_its_own()
+            if current.deleting:
+                raise DeployRefused(f"{self._manifest.kind} {name} is being deleted: plan once it is gone")
+        require_plannable(self._manifest, job)
+        body = upgrading(self._manifest, job, current, mode, request_id)
+        note_digest(body, self._dry_run(current, body))
+        return plan_of(self._manifest, job, current, mode, body, self._api.namespace)
+
+    def _checked(self, job: JobSpec) -> tuple[FlinkResource | None, FlinkResource | None]:
+        """The resource of a job, and what the next one is made of. Raises ScriptRefused, TargetError: it cannot run."""
         self._check(job)
         self._check_driver()
         name = name_of(job)
@@ -124,10 +150,7 @@ class KubernetesTarget(KubernetesJobs):
                 f"{where} is what the deployment goes on from, and it is not as the manifest says: {differing}. Its "
                 "engine is told by the manifest: edit the one or the other, so that they agree"
             )
-        if current is not None:
-            current.require_ours()
-        self._dry_run(current, self._body(job, base, "0" * 32, start.savepoint))
-        return _NOT_PLANNED
+        return current, base
 
     def start(self, job: JobSpec, start: Start, request_id: str) -> Operation:
         """Have the operator start the script from exactly this state, in a resource of the deployment's name."""
@@ -208,6 +231,8 @@ class KubernetesTarget(KubernetesJobs):
             found = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
             return replace(operation, job=JobRef(f"{_name(found[0])}/{operation.request_id}") if found else None)
         assert operation.job is not None
+        if operation.verb is Verb.SAVEPOINT:
+            return self._taken(operation)
         return replace(operation, snapshot=self._left(operation.job, operation.request_id))
 
     def _left(self, job: JobRef, request_id: str) -> Snapshot | None:

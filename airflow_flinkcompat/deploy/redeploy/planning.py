@@ -1,0 +1,305 @@
+"""Deploying where somebody else writes what runs: the change is planned, and recognised once it was carried out.
+
+Planning touches nothing: the plan is handed to whoever writes there (a pull request to a repository that Argo CD or
+Flux follows, say), and the ledger notes its request. What comes of that is the platform's own upgrade in one step, so
+it is judged afterwards: a job that runs the plan is recorded as deployed where it proves that it was restored from the
+savepoint by which the platform ended the former one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.ledger.entries import (
+    DeployedEntry,
+    FailedVersionEntry,
+    HeadEntry,
+    JobStart,
+    JobVersion,
+    LedgerEntry,
+    PlannedEntry,
+    Review,
+)
+from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.redeploy.preconditions import (
+    check_engine,
+    check_head,
+    check_languages,
+    check_mode,
+)
+from airflow_flinkcompat.deploy.redeploy.read_back import carries_out, check_read_back
+from airflow_flinkcompat.deploy.redeploy.recovery import job_name
+from airflow_flinkcompat.deploy.redeploy.run import Options, Run, new_id
+from airflow_flinkcompat.deploy.redeploy.starting import effective_settings
+from airflow_flinkcompat.deploy.redeploy.verify import Unproven, VerificationFailed, verify_start
+from airflow_flinkcompat.deploy.target import (
+    ChangePlan,
+    JobRef,
+    JobStatus,
+    PlansChanges,
+    ReadsBack,
+    Snapshot,
+    Start,
+    Target,
+    checkpoint_number,
+)
+from airflow_flinkcompat.model import JobSpec, StartMode
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and the ledger's entry of it."""
+
+    entry: PlannedEntry
+    plan: ChangePlan
+
+
+def plan_change(
+    target: Target,
+    ledger: Ledger,
+    side: JobSpec,
+    *,
+    start_mode: StartMode | str = StartMode.AUTO_FIRST,
+    checked_old_sha256: str | None,
+    review: Review | None = None,
+    owner: str,
+    log: Callable[[str], None] = _log.info,
+) -> Planned:
+    """Say what is to be written so that ``side`` runs, and touch nothing.
+
+    The same version planned again, as long as nothing else was deployed, is the same plan under the same entry.
+
+    Args:
+        target: Where the job is to run.
+        ledger: The ledger of the deployment.
+        side: The job.
+        start_mode: ``savepoint``, ``stateless``, or ``auto-first``: with state where anything is deployed.
+        checked_old_sha256: The digest of the old side that the change was checked against; None: nothing was deployed.
+        review: What let the version run.
+        owner: The name of this run.
+        log: Is told what happens, a line each.
+
+    Returns:
+        The plan and its entry.
+
+    Raises:
+        DeployRefused: It cannot be planned, or what runs is not what was checked.
+        DeployError: The target refused the script or what is to be written, or cannot be asked.
+    """
+    run = _run(target, ledger, side, StartMode(start_mode), review or Review(), owner, log)
+    entries = ledger.entries()
+    progress = Progress.of(entries)
+    run.last = progress.last
+    if not isinstance(target, PlansChanges):
+        raise DeployRefused(
+            f"plan_only is not for {target}: nothing of it is written by a repository. Leave it out, and it is deployed"
+        )
+    check_languages(run, progress.head)
+    if run.mode not in (StartMode.SAVEPOINT, StartMode.STATELESS, StartMode.AUTO_FIRST):
+        raise DeployRefused(f"start mode {run.mode} cannot be planned: the platform itself goes on from a savepoint")
+    check_mode(run, progress.head, None)
+    check_head(run, progress.head, checked_old_sha256)
+    if (last := progress.unfinished) is not None:
+        raise DeployRefused(
+            f"the redeploy of {last.owner} is not at its end (entry {last.number}, {last.kind}): run that again first"
+        )
+    check_engine(run, target.engine())
+    check_read_back(run, progress)
+    stateless = run.mode is StartMode.STATELESS or progress.head is None
+    _check_runs(run, progress.head, stateless)
+    mode = StartMode.STATELESS if stateless else StartMode.SAVEPOINT
+    same = (plan for plan in pending_plans(entries) if plan.sha256 == side.digest())
+    earlier = next((plan for plan in same if plan.start.start_mode == mode), None)
+    request = earlier.start.asked_under if earlier is not None else new_id()
+    plan = target.plan(replace(side, settings=run.job_settings(side.settings)), mode, request)
+    if earlier is not None:
+        log(f"planned before, by entry {earlier.number}, and not carried out yet")
+        return Planned(earlier, plan)
+    entry = PlannedEntry(
+        owner=owner,
+        job=side,
+        review=run.review,
+        start=JobStart(str(mode), request_id=request),
+        message=f"planned for {plan.place}; nothing was touched",
+        evidence=plan.notes,
+    )
+    return Planned(run.append(entry), plan)
+
+
+def pending_plans(entries: Sequence[LedgerEntry]) -> tuple[PlannedEntry, ...]:
+    """The plans that nobody is known to have carried out, the latest first.
+
+    Args:
+        entries: The ledger's entries, oldest first.
+
+    Returns:
+        Those since the last deployment whose version was not found to be at fault after it.
+    """
+    steps = Progress.of(entries).steps
+    failed = [entry for entry in entries if isinstance(entry, FailedVersionEntry)]
+    return tuple(
+        plan
+        for plan in reversed(steps)
+        if isinstance(plan, PlannedEntry)
+        and not any(each.number > plan.number and each.version.sha256 == plan.sha256 for each in failed)
+    )
+
+
+def carried_out(target: Target, ledger: Ledger, plan: PlannedEntry) -> JobStatus | None:
+    """What became of a plan.
+
+    Args:
+        target: Where the job is to run.
+        ledger: The ledger of the deployment.
+        plan: The plan.
+
+    Returns:
+        The job that runs it; None while there is none.
+
+    Raises:
+        DeployError: The target cannot be asked.
+    """
+    run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, "", _log.info)
+    job = _job_of(run, ledger.head(), plan)
+    return None if job is None else target.status(job)
+
+
+def record_carried_out(
+    target: Target,
+    ledger: Ledger,
+    *,
+    owner: str,
+    options: Options | None = None,
+    log: Callable[[str], None] = _log.info,
+) -> DeployedEntry | None:
+    """Record the plan that runs by now, if any does and proves itself.
+
+    Args:
+        target: Where the job runs.
+        ledger: The ledger of the deployment.
+        owner: The name of this run.
+        options: Time-outs; the defaults where None.
+        log: Is told what happens, a line each.
+
+    Returns:
+        The ``deployed`` entry; None where no plan was carried out, or the target plans none.
+
+    Raises:
+        DeployRefused: A plan was carried out, and its job does not run from the state that it had to. The version is
+            noted as failed.
+        DeployError: It has not proved itself yet, or the target cannot be asked.
+    """
+    entries = ledger.entries()
+    progress = Progress.of(entries)
+    if progress.unfinished is not None or not isinstance(target, PlansChanges):
+        return None
+    for plan in pending_plans(entries):
+        run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, owner, log)
+        run.last, run.options = progress.last, options or Options()
+        job = _job_of(run, progress.head, plan)
+        if job is not None:
+            log(f"job {job} runs what entry {plan.number} planned")
+            return _recorded(run, target, progress.head, plan, job)
+    return None
+
+
+def _run(
+    target: Target,
+    ledger: Ledger,
+    side: JobSpec,
+    mode: StartMode,
+    review: Review,
+    owner: str,
+    log: Callable[[str], None],
+) -> Run:
+    # Nothing is started again by a plan, so there is no way back to judge.
+    return Run(target, ledger, side, mode, review, None, owner, Options(roll_back=False), log)
+
+
+def _check_runs(run: Run, head: HeadEntry | None, stateless: bool) -> None:
+    """Raises DeployRefused: there is no job from which the platform could take a savepoint."""
+    if head is None or stateless or run.runs(head.job_id):
+        return
+    raise DeployRefused(
+        f"job {head.job_id} of {run.ledger.deployment} (ledger entry {head.number}) does not run, so the platform can "
+        "take no savepoint of it: find out why it ended, then plan a stateless start"
+    )
+
+
+def _job_of(run: Run, head: HeadEntry | None, plan: PlannedEntry) -> JobRef | None:
+    """The job by which a plan was carried out; also one that has ended, where it is known by the plan's request."""
+    found = run.target.deployed(job_name(run)) if isinstance(run.target, ReadsBack) else None
+    if found is None:
+        return run.job_of(plan)
+    return found.job if carries_out(run, head, plan, found) else None
+
+
+def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> DeployedEntry:
+    options, stateless = run.options, plan.start.start_mode == StartMode.STATELESS
+    what = f"entry {plan.number} planned was carried out as job {job}"
+    try:
+        _await_up(run, job)
+        savepoint = None if stateless else _carried_over(target, job)
+        verified = verify_start(
+            run.target,
+            job,
+            Start(savepoint),
+            settle_seconds=options.settle_seconds,
+            timeout=options.start_timeout,
+            log=run.log,
+        )
+    except Unproven as error:
+        raise DeployError(f"what {what}, and is not proved yet: {error}") from None
+    except VerificationFailed as error:
+        reason = f"what {what}, which is not as it has to be: {str(error).rstrip('.')}"
+        run.ledger.append(FailedVersionEntry(version=JobVersion.of(plan.job), message=reason, owner=run.owner))
+        former = f" (the script of entry {head.number})" if head is not None else ""
+        raise DeployRefused(
+            f"{reason}. Nothing was touched: revert the merge{former}, or, where the job is right all the same, record "
+            f"it (`flinkcompat ledger adopt {run.ledger.deployment} --job-id {job} --script FILE`)"
+        ) from None
+    entry = run.append(
+        DeployedEntry(
+            **run.attempt,
+            start=replace(plan.start, savepoint=savepoint, job_id=job),
+            message=f"{verified.status.state}, verified; carried out by somebody else, as entry {plan.number} planned",
+            evidence=verified.lines,
+            effective_settings=effective_settings(run),
+        )
+    )
+    run.log(f"deployed: job {job} is {verified.status.state}, verified; ledger entry {entry.number}")
+    return entry
+
+
+def is_to_be_judged(seen: JobStatus | None) -> bool:
+    """Whether a job has come up, or will not: until then there is nothing to record of it."""
+    return seen is not None and (seen.tasks_running or seen.terminal or bool(seen.failure))
+
+
+def _await_up(run: Run, job: JobRef) -> None:
+    """Wait until the platform has brought the job up, or says why not. Raises DeployError, VerificationFailed."""
+    try:
+        poll(lambda: run.target.status(job), lambda seen: not is_to_be_judged(seen), timeout=run.options.start_timeout)
+    except Overdue:
+        raise DeployError(
+            f"job {job} has not come up after {run.options.start_timeout:.0f} s: what was planned is not proved yet"
+        ) from None
+
+
+def _carried_over(target: PlansChanges, job: JobRef) -> Snapshot:
+    """The savepoint by which the former job was ended. Raises VerificationFailed: there is none, or a checkpoint."""
+    found = target.carried_over(job)
+    if found is None:
+        raise VerificationFailed(f"the platform names no savepoint by which it ended the former job of job {job}")
+    if checkpoint_number(found) is not None:
+        raise VerificationFailed(
+            f"the platform ended the former job of job {job} with its checkpoint {found} in place of a savepoint"
+        )
+    return found

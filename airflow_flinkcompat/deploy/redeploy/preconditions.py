@@ -1,0 +1,82 @@
+"""What must hold before anything is touched: that the change was checked for what is in force, and can be made so."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS, ScriptRefused
+from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+from airflow_flinkcompat.deploy.ledger.steps import Progress
+from airflow_flinkcompat.deploy.redeploy.run import Run, age_of, short
+from airflow_flinkcompat.deploy.target import EngineInfo
+from airflow_flinkcompat.model import StartMode
+
+
+def check_languages(run: Run, head: HeadEntry | None) -> None:
+    """Targets run SQL: neither a program, nor the way back to one. Raises ScriptRefused, DeployRefused."""
+    name = run.ledger.deployment
+    if run.side.language != "sql":
+        raise ScriptRefused(NO_PROGRAMS.format(source=run.side.source, deployment=name, target=run.target))
+    if head is not None and head.job.language != "sql" and run.options.roll_back:
+        raise DeployRefused(
+            f"entry {head.number} of the ledger of {name} deployed a program, which {run.target} could not start again "
+            "if the new script does not run: say roll_back=False, and be ready to start it yourself"
+        )
+
+
+def check_mode(run: Run, head: HeadEntry | None, outcome: str | None) -> None:
+    """The start mode is one that can be made of what is in force. Raises DeployRefused."""
+    if (run.mode is StartMode.MIGRATED) != (run.migration is not None):
+        raise DeployRefused(f"start mode {StartMode.MIGRATED} takes a migration, and no other start mode does")
+    if head is None and run.mode in (StartMode.SAVEPOINT, StartMode.CHECKPOINT, StartMode.MIGRATED):
+        raise DeployRefused(
+            f"{run.ledger.deployment} was never deployed: there is no savepoint to start from; use start mode "
+            f"{StartMode.AUTO_FIRST}"
+        )
+    if head is not None and run.mode is not StartMode.STATELESS:
+        run.offsets.require_stored()
+    if run.mode is StartMode.CHECKPOINT and outcome != "compatible":
+        raise DeployRefused(
+            f"start mode {run.mode} is for compatible changes only (a checkpoint is no way back), and the outcome of "
+            f"this one is {outcome or 'not known'}: use start mode {StartMode.SAVEPOINT}"
+        )
+
+
+def check_head(run: Run, head: HeadEntry | None, checked: str | None) -> None:
+    """What is in force is what the change was checked against. Raises DeployRefused."""
+    name = run.ledger.deployment
+    if head is None and checked is not None:
+        raise DeployRefused(
+            f"the change was checked against a deployed side ({short(checked)}), but the ledger of {name} "
+            "holds no deployment: is it the right ledger? Check again"
+        )
+    if head is not None and head.sha256 != checked:
+        seen = f"against {short(checked)}" if checked else "while nothing was deployed"
+        raise DeployRefused(
+            f"the change was checked {seen}, but entry {head.number} of the ledger of {name} deployed "
+            f"{short(head.sha256)} at {head.at}: check the change again, against what is deployed now"
+        )
+
+
+def check_claim(run: Run, progress: Progress) -> None:
+    """No other run is at work, as far as the ledger tells. Raises DeployRefused."""
+    last = progress.unfinished
+    if last is None or last.owner == run.owner:
+        return
+    age, claimed = age_of(last), run.options.claimed(last)
+    if age < claimed:
+        raise DeployRefused(
+            f"{last.owner} is deploying {run.ledger.deployment} (entry {last.number}, {last.kind}, "
+            f"{age:.0f} s ago): wait for it; should it have died, its run can be taken over in "
+            f"{claimed - age:.0f} s"
+        )
+    run.log(f"taking over the unfinished run of {last.owner} (entry {last.number}, {last.kind})")
+
+
+def check_engine(run: Run, engine: EngineInfo) -> None:
+    """The target runs what the change was checked for. Raises DeployRefused."""
+    wanted = (run.side.engine_version or "").split(".")[:2]
+    if run.side.engine == engine.engine and wanted != [""] and wanted != engine.version.split(".")[: len(wanted)]:
+        raise DeployRefused(
+            f"the change was checked for {run.side.engine} {run.side.engine_version}, the target is "
+            f"{engine.engine} {engine.version}: check it again for that version"
+        )

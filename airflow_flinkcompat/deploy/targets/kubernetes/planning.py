@@ -1,0 +1,178 @@
+"""What a repository is to hold of a resource that Argo CD or Flux writes, so that the operator upgrades its job.
+
+One merge is the operator's own upgrade in one step. So its modes and options are written such that it takes a savepoint
+or does nothing, and what came of it is judged afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.deploy.target import ChangePlan
+from airflow_flinkcompat.deploy.targets.kubernetes.documents import DEPLOYMENT, file_of, name_of, patch_of, starting
+from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest
+from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, REQUEST, STARTED, FlinkResource
+from airflow_flinkcompat.model import JobSpec, StartMode
+from airflow_flinkcompat.secrets import placeholders
+
+# What a deployment sets of a job; `parallelism` only where its settings name one.
+_JOB_KEYS = ("jarURI", "entryClass", "args", "state", "upgradeMode", "allowNonRestoredState")
+_PARALLELISM = "parallelism.default"
+
+
+def require_plannable(manifest: Manifest, job: JobSpec) -> None:
+    """Raises ScriptRefused: what nobody but the runner of this package can read would have to be made a Secret of."""
+    found = next(iter(placeholders(job.script)), None)
+    if found is not None and not any("{script_uri}" in arg for arg in manifest.args):
+        raise ScriptRefused(
+            f"{job.source}: {found} would have to be filled in before the repository gets the script, and stand there "
+            "for everybody to read: let the script travel by {script_uri}, as a Secret that you make"
+        )
+
+
+def upgrading(
+    manifest: Manifest, job: JobSpec, base: FlinkResource | None, mode: StartMode, request_id: str
+) -> dict[str, Any]:
+    """The whole resource as it is once the plan is carried out.
+
+    Args:
+        manifest: What it is made of where there is none.
+        job: The job.
+        base: The resource that is there.
+        mode: With which state the job begins.
+        request_id: The request of the plan.
+
+    Returns:
+        The resource.
+
+    Raises:
+        ScriptRefused: The script is too large to travel so.
+    """
+    body = starting(manifest, job, job.script, base, request_id, None, ())
+    if base is not None and "initialSavepointPath" in base.job:  # it is read at the first start alone
+        body["spec"]["job"]["initialSavepointPath"] = base.job["initialSavepointPath"]
+    if base is not None and mode is StartMode.STATELESS:
+        body["spec"]["job"]["upgradeMode"] = "stateless"
+    ours = {"labels": (REQUEST, DEPLOYMENT), "annotations": (STARTED,)}
+    if base is not None:
+        metadata = body["metadata"]
+        body["metadata"] = {
+            "name": base.name,
+            **{part: {key: metadata[part][key] for key in keys} for part, keys in ours.items()},
+        }
+    return body
+
+
+def plan_of(
+    manifest: Manifest,
+    job: JobSpec,
+    base: FlinkResource | None,
+    mode: StartMode,
+    body: Mapping[str, Any],
+    namespace: str,
+) -> ChangePlan:
+    """The plan of a resource that the API server would take.
+
+    Args:
+        manifest: What a resource is made of.
+        job: The job.
+        base: The resource that is there.
+        mode: With which state the job begins.
+        body: The resource as it is once the plan is carried out.
+        namespace: Where it lies.
+
+    Returns:
+        The documents, the merge patch and what is to be known.
+    """
+    name, kind = name_of(job), manifest.kind
+    place = f"{kind} {name} of namespace {namespace}"
+    secret = bool(placeholders(job.script))
+    file = file_of(name, body["metadata"]["labels"][REQUEST])
+    resource = {
+        "apiVersion": body["apiVersion"],
+        "kind": kind,
+        "metadata": {**body["metadata"], "namespace": namespace},
+        "spec": body["spec"] if base is None else _ours(manifest, job, body["spec"]),
+    }
+    documents = [resource]
+    if manifest.mounts and not secret:
+        kept = {"name": file, "namespace": namespace, "labels": {DEPLOYMENT: name}}
+        files = manifest.files(job.script)
+        documents.insert(
+            0, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, "immutable": True, "data": files}
+        )
+    before = base.note(STARTED).get("settings") or () if base is not None else ()
+    gone = sorted(({*before} - {*job.settings}).intersection(base.configuration if base is not None else ()))
+    notes = [
+        f"Plan of flinkcompat for {place}: merge it into what its repository holds of that.",
+        *_upgrade(base, mode),
+    ]
+    if gone:
+        notes.append(f"Take out of spec.flinkConfiguration: {', '.join(gone)}.")
+    if secret:
+        filled = ", ".join(sorted({str(each) for each in placeholders(job.script)}))
+        notes.append(
+            f"Before the merge make the Secret {file} in namespace {namespace} with the key {SCRIPT_FILE}: the script "
+            f"with {filled} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
+        )
+    return ChangePlan(
+        place,
+        yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120),
+        None if base is None else patch_of(base.document, body),
+        tuple(notes),
+    )
+
+
+def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a deployment sets of a spec."""
+    keys = [*_JOB_KEYS, *(["parallelism"] if _PARALLELISM in job.settings else [])]
+    configuration = spec["flinkConfiguration"]
+    ours = {
+        "flinkConfiguration": {key: configuration[key] for key in (*job.settings, *KEPT)},
+        "job": {key: spec["job"][key] for key in keys if key in spec["job"]},
+    }
+    return {**ours, "podTemplate": spec["podTemplate"]} if manifest.mounts else ours
+
+
+def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
+    """What the operator makes of the merge, and what is not seen to until it is done."""
+    after = "The next run of the deployment records it once the job runs and Flink says"
+    if base is None:
+        return [
+            "The operator starts the job, without state.",
+            f"{after} that it began empty (latest.restored).",
+        ]
+    if mode is StartMode.STATELESS:
+        return [
+            "One merge, one step: the operator cancels the job WITHOUT a savepoint and starts the script empty. There "
+            "is no way back to the state of now but a savepoint that you have taken before.",
+            f"{after} that it began empty (latest.restored).",
+            "upgradeMode: stateless stays in the repository: set it to savepoint with a second merge, or the next "
+            "change of anybody starts the job empty, too. The next plan of flinkcompat sets it.",
+        ]
+    return [
+        "One merge, one step: the operator stops the job with a savepoint and starts the script from it. Nobody "
+        "compares that savepoint before the start, and nobody brings the former script back: if the job does not run, "
+        "revert the merge, and hold what Flink says of its restore against the savepoint.",
+        "The last-state fallback is off: where the savepoint fails the job goes on, and the operator tries again.",
+        f"{after} that it was restored from the savepoint that the operator recorded (latest.restored).",
+    ]
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as such."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Nothing is written as a reference to what stands elsewhere."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,102 @@
+"""Savepoints of jobs that are custom resources: taken of jobs that go on, found, and deleted.
+
+They are asked of the JobManager, under the caller's own trigger id, so that asking again is the same savepoint. Both
+ways of the operator are left alone: ``savepointTriggerNonce`` is a patch of the spec whose answer names no request, and
+``FlinkStateSnapshot`` (1.10 and later) needs another definition and another right. The operator takes no notice of such
+a savepoint, and a later suspension takes and records its own (run on 1.7.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from airflow_flinkcompat.deploy.errors import SavepointFailed, TargetError
+from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Verb
+from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, SavepointPaths, savepoint_directory
+from airflow_flinkcompat.deploy.targets.kubernetes.documents import left_by
+from airflow_flinkcompat.deploy.targets.kubernetes.jobs import KubernetesJobs, resource_of
+from airflow_flinkcompat.deploy.targets.kubernetes.resource import STOPPED, FlinkResource
+from airflow_flinkcompat.secrets import is_secret_key
+
+_MASKED = "******"
+
+
+class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
+    """What a target does with the savepoints of its resources."""
+
+    def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
+        """Ask the JobManager, by default into the ``state.savepoints.dir`` of the resource or its cluster."""
+        jobs, id_ = self._in_flink(job)
+        current = self._of(job)
+        own = savepoint_directory(current.configuration) if current is not None else None
+        jobs.savepoint(id_, request_id, directory or own)
+        return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
+
+    def _taken(self, asked: Operation) -> Operation:
+        """A savepoint of a job that goes on, by its JobManager's word; also of one that has ended since."""
+        assert asked.job is not None
+        current = self._find(resource_of(asked.job))
+        flink_job = self._flink_job(asked.job, current)
+        if current is None or flink_job is None:
+            raise SavepointFailed(f"{self} knows no job {asked.job}, of which a savepoint was asked for")
+        return replace(self._jobs_of(current).poll(replace(asked, job=flink_job)), job=asked.job)
+
+    def _flink_job(self, job: JobRef, current: FlinkResource | None) -> JobRef | None:
+        """The id in Flink of a job, also of one that was stopped or followed by another; None: it is not known."""
+        if current is not None and job in (current.ref, current.name) and current.flink_job is not None:
+            return JobRef(current.flink_job)
+        stopped = current.note(STOPPED) if current is not None else {}
+        found = self._seen.get(job) or (stopped.get("flink_job") if stopped.get("job") == job else None)
+        return None if found is None else JobRef(found)
+
+    def savepoint_root(self) -> str | None:
+        """None: the operator puts the savepoint of a stop where the resource says, and nowhere else."""
+        return None
+
+    def final_savepoint(self, job: JobRef) -> Snapshot | None:
+        """What the stop wrote down of it; of a stop by others, what the JobManager of a session cluster remembers."""
+        current = self._find(resource_of(job))
+        if current is None:
+            return None
+        if (note := current.note(STOPPED)).get("job") == job:
+            found = note.get("savepoint") or left_by(current)
+            if found is not None:
+                return Snapshot(str(found))
+        flink_job = self._flink_job(job, current)
+        return self._jobs_of(current).final_savepoint(flink_job) if flink_job and current.session_job else None
+
+    def dispose(self, snapshot: Snapshot) -> None:
+        """Have a JobManager delete it: that of the session cluster, or of an application that keeps its own there."""
+        self._keeper(snapshot).dispose(snapshot)
+
+    def _keeper(self, snapshot: Snapshot) -> JobManagerJobs:
+        """Who can reach a savepoint. Raises TargetError: no JobManager runs now."""
+        cluster = self._manifest.spec.get("deploymentName")
+        if cluster is not None:
+            return self._jobs_at(str(cluster))
+        ready = [each for each in self._resources() if each.status.get("jobManagerDeploymentStatus") == "READY"]
+        if not ready:
+            raise TargetError(
+                f"{snapshot} cannot be deleted: a JobManager does that, and none of {self} is ready; delete it by hand"
+            )
+
+        def shared(resource: FlinkResource) -> int:
+            folder = (savepoint_directory(resource.configuration) or "").rstrip("/")
+            return len(folder) if folder and snapshot.startswith(f"{folder}/") else 0
+
+        return self._jobs_of(max(ready, key=shared))
+
+    def cluster_options(self) -> Mapping[str, str]:
+        """Flink's options in the manifest, over those of the session cluster's ``FlinkDeployment``.
+
+        The parallelism of a resource wins over an option.
+        """
+        cluster = self._manifest.spec.get("deploymentName")
+        found = self._api.find("FlinkDeployment", str(cluster)) if cluster is not None else None
+        options = {
+            **((found or {}).get("spec", {}).get("flinkConfiguration") or {}),
+            **(self._manifest.spec.get("flinkConfiguration") or {}),
+            "parallelism.default": (self._manifest.spec.get("job") or {}).get("parallelism") or 1,
+        }
+        return {key: _MASKED if is_secret_key(key) else str(value) for key, value in options.items()}

@@ -1,0 +1,384 @@
+"""Plans for a resource that Argo CD writes, carried out by it on the small API server and its operator."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, PlannedEntry
+from airflow_flinkcompat.deploy.redeploy.planning import (
+    Planned,
+    carried_out,
+    pending_plans,
+    plan_change,
+    record_carried_out,
+)
+from airflow_flinkcompat.model import JobSpec, StartMode
+from airflow_flinkcompat.testing.fake_target import FakeTarget
+from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
+from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, KubernetesStandIn
+from tests.nightly import mostly_nightly
+
+MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
+WITH_SECRET = CHANGED.replace("'connector' = 'blackhole'", f"'connector' = 'blackhole', 'password' = '{PLACEHOLDER}'")
+PLURALS = {"FlinkSessionJob": "flinksessionjobs", "FlinkDeployment": "flinkdeployments"}
+
+
+@pytest.fixture(params=mostly_nightly(["1.10", "1.7"]))
+def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
+    with operator(request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def orders(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
+    """A session job that Argo CD has taken over."""
+    return owned(Deployments(stand_in, tmp_path, {"session_cluster": "session"}))
+
+
+def owned(found: Deployments) -> Deployments:
+    found.deploy(SCRIPT)
+    found.resource["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] = "shop:flink.apache.org/orders"
+    found.stand_in.calls.clear()
+    return found
+
+
+def plan(orders: Deployments, script: str, mode: str = "auto-first", **settings: str) -> Planned:
+    head = orders.ledger.head()
+    job = JobSpec(script, {**SETTINGS, **settings}, engine="flink", source="orders.sql")
+    checked = head.sha256 if head else None
+    with orders.target() as target:
+        return plan_change(target, orders.ledger, job, start_mode=mode, checked_old_sha256=checked, owner="run")
+
+
+def merge(stand_in: KubernetesStandIn, documents: str) -> None:
+    """As Argo CD applies what was merged: an object that is there keeps whatever its repository does not name."""
+    for each in yaml.safe_load_all(documents):
+        name, owner = each["metadata"]["name"], {"fieldManager": "argocd-controller"}
+        if each["kind"] in PLURALS:
+            place = f"{stand_in.url}/apis/flink.apache.org/v1beta1/namespaces/default/{PLURALS[each['kind']]}"
+            there = (PLURALS[each["kind"]], name) in stand_in.objects
+        else:
+            place = f"{stand_in.url}/api/v1/namespaces/default/{each['kind'].lower()}s"
+            there = False
+        headers = {"Content-Type": "application/merge-patch+json" if there else "application/json"}
+        verb, url = ("PATCH", f"{place}/{name}") if there else ("POST", place)
+        httpx.request(verb, url, params=owner, headers=headers, content=json.dumps(each)).raise_for_status()
+
+
+def recorded(orders: Deployments) -> DeployedEntry | None:
+    with orders.target() as target:
+        return record_carried_out(
+            target, orders.ledger, owner="gate", options=Options(settle_seconds=0.0, start_timeout=3.0)
+        )
+
+
+def test_a_redeploy_of_what_gitops_owns_is_refused_with_both_ways_out(orders: Deployments) -> None:
+    with pytest.raises(DeployRefused, match=r"Take it out of Argo CD .*, or leave it there and .* \(plan_only=True of"):
+        orders.deploy(CHANGED, owner="second")
+    assert orders.stand_in.calls == []
+
+
+def test_a_plan_touches_nothing(orders: Deployments) -> None:
+    before = json.dumps(orders.resource, sort_keys=True)
+    planned = plan(orders, CHANGED)
+    assert orders.stand_in.calls == []
+    assert json.dumps(orders.resource, sort_keys=True) == before
+    assert [job.restored for job in orders.runs] == [None]
+    assert [each.kind for each in orders.ledger.entries()][-1] == "planned"
+    assert orders.ledger.entries()[-1] == planned.entry
+    assert planned.entry.message == "planned for FlinkSessionJob orders of namespace default; nothing was touched"
+
+
+def test_a_plan_is_what_the_repository_should_hold_and_nothing_else(orders: Deployments) -> None:
+    """Neither status nor what others set; whoever reads it sees the script as such."""
+    orders.resource["spec"]["flinkConfiguration"]["kubernetes.operator.theirs"] = "1"
+    planned = plan(orders, CHANGED)
+    (document,) = yaml.safe_load_all(planned.plan.text)
+    request = planned.entry.start.request_id
+    assert document["metadata"]["name"] == "orders"
+    assert document["metadata"]["namespace"] == "default"
+    assert document["metadata"]["labels"] == {"flinkcompat/request": request, "flinkcompat/deployment": "orders"}
+    assert set(document["metadata"]["annotations"]) == {"flinkcompat/started"}
+    assert document["spec"] == {
+        "flinkConfiguration": {
+            **SETTINGS,
+            "pipeline.name": "orders",
+            "kubernetes.operator.job.upgrade.last-state-fallback.enabled": "false",
+            "kubernetes.operator.savepoint.cleanup.enabled": "false",
+            "kubernetes.operator.savepoint.dispose-on-delete": "false",
+        },
+        "job": {
+            "entryClass": "org.apache.flink.table.runtime.application.SqlDriver",
+            "args": ["--script", CHANGED],
+            "state": "running",
+            "upgradeMode": "savepoint",
+            "allowNonRestoredState": False,
+            "parallelism": 1,
+        },
+    }
+    assert "      INSERT INTO counts SELECT n, COUNT(*) + 1 FROM numbers GROUP BY n;\n" in planned.plan.documents
+    patch = planned.plan.patch
+    assert patch is not None
+    assert patch["spec"] == {"job": {"args": ["--script", CHANGED]}}
+    assert [line for line in planned.plan.text.splitlines() if line.startswith("#")] == [
+        "# Plan of flinkcompat for FlinkSessionJob orders of namespace default: merge it into what its repository "
+        "holds of that.",
+        "# One merge, one step: the operator stops the job with a savepoint and starts the script from it. Nobody "
+        "compares that savepoint before the start, and nobody brings the former script back: if the job does not run, "
+        "revert the merge, and hold what Flink says of its restore against the savepoint.",
+        "# The last-state fallback is off: where the savepoint fails the job goes on, and the operator tries again.",
+        "# The next run of the deployment records it once the job runs and Flink says that it was restored from the "
+        "savepoint that the operator recorded (latest.restored).",
+    ]
+
+
+def test_what_was_merged_is_recognised_and_proved(orders: Deployments) -> None:
+    """By the request of the plan, from the savepoint of the operator's own upgrade; a redeploy then knows it."""
+    planned = plan(orders, CHANGED)
+    assert recorded(orders) is None, "nobody has merged it yet"
+    merge(orders.stand_in, planned.plan.documents)
+    with orders.target() as target:
+        status = carried_out(target, orders.ledger, planned.entry)
+    assert status is not None
+    assert status.tasks_running
+    entry = recorded(orders)
+    assert entry is not None
+    (job,) = orders.runs
+    assert (job.restored, entry.start.savepoint) == ("file:/savepoints/savepoint-1",) * 2
+    assert entry.job_id == f"orders/{planned.entry.start.request_id}"
+    assert entry.evidence[0] == "restored from file:/savepoints/savepoint-1"
+    assert entry.message == (
+        f"RUNNING, verified; carried out by somebody else, as entry {planned.entry.number} planned"
+    )
+    head = orders.ledger.head()
+    assert head is not None
+    assert (head, head.job.script) == (entry, CHANGED)
+    assert recorded(orders) is None
+    assert pending_plans(orders.ledger.entries()) == ()
+    again = plan(orders, SCRIPT)
+    merge(orders.stand_in, again.plan.documents)
+    assert recorded(orders) is not None
+    assert [job.restored for job in orders.runs] == ["file:/savepoints/savepoint-2"]
+
+
+def test_the_patch_says_the_same_as_the_documents(orders: Deployments) -> None:
+    planned = plan(orders, CHANGED)
+    assert planned.plan.patch is not None
+    document = {"kind": "FlinkSessionJob", **planned.plan.patch}
+    document["metadata"] = {**document["metadata"], "name": "orders"}
+    merge(orders.stand_in, yaml.safe_dump(document))
+    entry = recorded(orders)
+    assert entry is not None
+    assert entry.job_id == f"orders/{planned.entry.start.request_id}"
+
+
+def test_what_was_copied_without_its_annotations_is_known_by_script_and_settings(orders: Deployments) -> None:
+    planned = plan(orders, CHANGED)
+    (document,) = yaml.safe_load_all(planned.plan.documents)
+    document["metadata"] = {"name": "orders"}
+    document["spec"]["job"]["parallelism"] = 2
+    merge(orders.stand_in, yaml.safe_dump(document))
+    entry = recorded(orders)
+    assert entry is not None
+    assert entry.job_id != f"orders/{planned.entry.start.request_id}"
+    with orders.target() as target:
+        assert target.running("orders") == (entry.job_id,)
+
+
+def test_another_script_than_was_planned_is_not_recorded(orders: Deployments) -> None:
+    planned = plan(orders, CHANGED)
+    merge(orders.stand_in, planned.plan.documents.replace("COUNT(*) + 1", "COUNT(*) + 2"))
+    assert recorded(orders) is None
+    with pytest.raises(DeployRefused, match="somebody else deployed") as refused:
+        plan(orders, CHANGED)
+    assert "+INSERT INTO counts SELECT n, COUNT(*) + 2 FROM numbers GROUP BY n;" in str(refused.value)
+
+
+def test_a_redeploy_before_it_is_recorded_says_so(orders: Deployments) -> None:
+    planned = plan(orders, CHANGED)
+    merge(orders.stand_in, planned.plan.documents)
+    words = rf"runs what entry {planned.entry.number} of the ledger of orders planned: that was carried out, and is not"
+    with pytest.raises(DeployRefused, match=words):
+        orders.deploy(MISFIT, owner="second")
+    with pytest.raises(DeployRefused, match=words):
+        plan(orders, MISFIT)
+
+
+def test_the_same_version_is_the_same_plan(orders: Deployments) -> None:
+    """So a retry makes no second pull request of it."""
+    first, second = plan(orders, CHANGED), plan(orders, CHANGED)
+    assert (second.entry, second.plan) == (first.entry, first.plan)
+    third = plan(orders, MISFIT)
+    assert third.entry.number == first.entry.number + 1
+    merge(orders.stand_in, first.plan.documents)
+    entry = recorded(orders)
+    assert entry is not None
+    assert entry.job.script == CHANGED, "the older one was merged"
+
+
+def test_a_stateless_plan_says_what_it_leaves_behind(orders: Deployments) -> None:
+    planned = plan(orders, MISFIT, "stateless")
+    (document,) = yaml.safe_load_all(planned.plan.documents)
+    assert document["spec"]["job"]["upgradeMode"] == "stateless"
+    assert any("cancels the job WITHOUT a savepoint" in note for note in planned.plan.notes)
+    assert any("upgradeMode: stateless stays in the repository" in note for note in planned.plan.notes)
+    merge(orders.stand_in, planned.plan.documents)
+    with orders.target() as target:  # operator 1.10 cancels in the background, and goes on at its next look
+        target.status(planned.entry.job_id or target.running("orders")[0])
+    entry = recorded(orders)
+    assert entry is not None
+    assert entry.evidence[0] == "started from an empty state"
+    (job,) = orders.runs
+    assert job.restored is None
+    (document,) = yaml.safe_load_all(plan(orders, SCRIPT, "savepoint").plan.documents)
+    assert document["spec"]["job"]["upgradeMode"] == "savepoint"
+
+
+def test_a_merged_plan_whose_state_does_not_fit_is_a_failure(orders: Deployments) -> None:
+    """Nobody brings the former script back: it is said how to, and the version is not taken for planned any more."""
+    orders.stand_in.flink.misfits.add("orders")
+    planned = plan(orders, MISFIT)
+    merge(orders.stand_in, planned.plan.documents)
+    with pytest.raises(
+        DeployRefused, match=r"Failed to rollback to checkpoint.*revert the merge \(the script of entry"
+    ):
+        recorded(orders)
+    assert [each.kind for each in orders.ledger.entries()][-1] == "failed"
+    assert pending_plans(orders.ledger.entries()) == ()
+    head = orders.ledger.head()
+    assert head is not None
+    assert head.job.script == SCRIPT
+
+
+def test_a_merge_that_ended_the_job_with_a_checkpoint_is_not_taken_for_a_success(orders: Deployments) -> None:
+    planned = plan(orders, CHANGED)
+    merge(orders.stand_in, planned.plan.documents)
+    with orders.target() as target:
+        target.running("orders")
+    (job,) = orders.runs
+    said = orders.resource["status"]["jobStatus"]
+    job.restored = said["savepointInfo"]["lastSavepoint"]["location"] = "file:/checkpoints/chk-20"
+    said.pop("upgradeSavepointPath", None)
+    with pytest.raises(DeployRefused, match="with its checkpoint file:/checkpoints/chk-20 in place of a savepoint"):
+        recorded(orders)
+
+
+def test_an_operator_that_is_not_there_leaves_the_plan_pending(orders: Deployments) -> None:
+    orders.stand_in.stopped = True
+    planned = plan(orders, CHANGED)
+    merge(orders.stand_in, planned.plan.documents)
+    with pytest.raises(DeployError, match=r"has not come up after 3 s: what was planned is not proved yet"):
+        recorded(orders)
+    assert pending_plans(orders.ledger.entries()) == (planned.entry,)
+
+
+def test_a_setting_that_is_gone_is_named(orders: Deployments) -> None:
+    head = orders.ledger.head()
+    assert head is not None
+    job = JobSpec(CHANGED, {"parallelism.default": "1"}, engine="flink", source="orders.sql")
+    with orders.target() as target:
+        planned = plan_change(target, orders.ledger, job, checked_old_sha256=head.sha256, owner="run")
+    assert "Take out of spec.flinkConfiguration: execution.checkpointing.interval." in planned.plan.notes
+    assert planned.plan.patch is not None
+    assert planned.plan.patch["spec"]["flinkConfiguration"] == {"execution.checkpointing.interval": None}
+
+
+def test_the_first_deployment_is_a_whole_resource(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    orders = Deployments(stand_in, tmp_path, {"manifest": APPLICATION})
+    planned = plan(orders, SCRIPT)
+    assert ("flinkdeployments", "orders") not in stand_in.objects
+    assert planned.plan.patch is None
+    merge(stand_in, planned.plan.documents)
+    entry = recorded(orders)
+    assert entry is not None
+    assert entry.start.start_mode == StartMode.STATELESS
+    assert len(orders.runs) == 1
+
+
+def test_a_script_that_travels_as_a_file_is_a_document_of_its_own(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    stand_in.flink.files = stand_in.objects
+    orders = owned(Deployments(stand_in, tmp_path, {"manifest": MOUNTED}))
+    planned = plan(orders, CHANGED)
+    file, resource = yaml.safe_load_all(planned.plan.documents)
+    assert (file["kind"], file["data"]["script.sql"]) == ("ConfigMap", CHANGED)
+    (volume,) = resource["spec"]["podTemplate"]["spec"]["volumes"]
+    assert volume["configMap"]["name"] == file["metadata"]["name"]
+    merge(stand_in, planned.plan.documents)
+    entry = recorded(orders)
+    assert entry is not None
+    assert [job.restored for job in orders.runs] == ["file:/savepoints/savepoint-1"]
+
+
+def test_a_secret_is_named_and_never_in_a_plan(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    stand_in.flink.files = stand_in.objects
+    orders = owned(Deployments(stand_in, tmp_path, {"manifest": MOUNTED}))
+    planned = plan(orders, WITH_SECRET)
+    (resource,) = yaml.safe_load_all(planned.plan.documents)
+    (volume,) = resource["spec"]["podTemplate"]["spec"]["volumes"]
+    name = volume["secret"]["secretName"]
+    assert SECRET not in f"{planned}{orders.ledger.entries()}"
+    assert (
+        f"Before the merge make the Secret {name} in namespace default with the key script.sql: the script with "
+        f"{PLACEHOLDER} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
+    ) in planned.plan.notes
+    kept = {"kind": "Secret", "metadata": {"name": name}, "data": {"script.sql": _base64(WITH_SECRET)}}
+    merge(stand_in, yaml.safe_dump(kept) + "---\n" + planned.plan.documents)
+    entry = recorded(orders)
+    assert entry is not None
+    assert entry.job_id == f"orders/{planned.entry.start.request_id}"
+
+
+def _base64(script: str) -> str:
+    return base64.b64encode(script.replace(PLACEHOLDER, SECRET).encode()).decode()
+
+
+def test_a_secret_among_statements_is_refused(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    manifest = MOUNTED.replace("{script_uri}", "{statements_uri}")
+    orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
+    with pytest.raises(ScriptRefused, match=r"let the script travel by \{script_uri\}, as a Secret that you make"):
+        plan(orders, WITH_SECRET)
+
+
+def test_what_the_api_server_would_not_take_is_no_plan(orders: Deployments) -> None:
+    orders.stand_in.refuses = 'admission webhook "policy.example.com" denied the request: no changes on Fridays'
+    with pytest.raises(DeployError, match="no changes on Fridays"):
+        plan(orders, CHANGED)
+    assert [each for each in orders.ledger.entries() if isinstance(each, PlannedEntry)] == []
+
+
+def test_what_another_resource_makes_cannot_be_planned(orders: Deployments) -> None:
+    orders.resource["metadata"]["ownerReferences"] = [
+        {"kind": "FlinkBlueGreenDeployment", "name": "orders", "controller": True}
+    ]
+    with pytest.raises(DeployRefused, match="made and changed by FlinkBlueGreenDeployment orders"):
+        plan(orders, CHANGED)
+
+
+def test_a_job_that_ended_cannot_be_gone_on_from(orders: Deployments) -> None:
+    (job,) = orders.runs
+    job.state = "FAILED"
+    with pytest.raises(DeployRefused, match="does not run, so the platform can take no savepoint of it"):
+        plan(orders, CHANGED)
+    assert plan(orders, CHANGED, "stateless").entry.start.start_mode == StartMode.STATELESS
+
+
+def test_a_redeploy_that_is_not_at_its_end_comes_first(orders: Deployments) -> None:
+    orders.ledger.append(DeployingEntry(job=JobSpec(CHANGED, SETTINGS), owner="somebody"))
+    with pytest.raises(DeployRefused, match="the redeploy of somebody is not at its end"):
+        plan(orders, CHANGED)
+
+
+def test_a_target_that_no_repository_writes_plans_nothing(orders: Deployments) -> None:
+    job = JobSpec(SCRIPT, SETTINGS, engine="flink", source="orders.sql")
+    with pytest.raises(DeployRefused, match="plan_only is not for the fake target"):
+        plan_change(FakeTarget(), orders.ledger, job, checked_old_sha256=None, owner="run")
