@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # The last word about a version that keeps it from being offered again.
 _TURNED_DOWN = ("rejected", "failed", "unchanged")
+_CLAIM = "deploying"
 # Long enough to never fail a job that nobody edits; databases and JSON still hold a date that far away.
 _NO_TIMEOUT = timedelta(days=3650)
 # Airflow can take a task that goes on within a moment for one that its executor has lost.
@@ -227,7 +228,8 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
     head = next((entry for entry in reversed(entries) if entry.is_head), None)
     if head is not None and _is_about(head, side):
         return Offer(False, f"{name} is what entry {head.number} deployed at {head.at}")
-    last = next((entry for entry in reversed(entries) if _is_about(entry, side)), None)
+    # A claim says nothing of the version: a run that goes on with a way back claims the deployment once more.
+    last = next((entry for entry in reversed(entries) if entry.kind != _CLAIM and _is_about(entry, side)), None)
     if last is not None and last.kind in _TURNED_DOWN:
         return Offer(
             False,

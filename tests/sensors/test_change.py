@@ -18,8 +18,11 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     AdoptedEntry,
     ApprovedEntry,
     DeployedEntry,
+    DeployingEntry,
+    FailedEntry,
     HeadEntry,
     RolledBackEntry,
+    RollingBackEntry,
 )
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook
 from airflow_flinkcompat.operators.approval import REJECT
@@ -111,6 +114,25 @@ def test_a_failed_version_is_not_offered_again_until_somebody_approves_it(deploy
     failed = deployed.ledger.entries()[-1]
     deployed.ledger.append(ApprovedEntry(version=failed.version))
     assert offered(deployed)
+
+
+def test_a_version_whose_way_back_was_waited_for_is_not_offered_again(deployed: Site) -> None:
+    """Its run claimed the deployment once more when it was taken up again."""
+    head = deployed.ledger.head()
+    assert head is not None
+    refused = replace(head.job, script=script(size=5))
+    deployed.propose(refused.script)
+    back = {"job": head.job, "start": head.start}
+    for entry in (
+        FailedEntry(job=refused, start=head.start, rolls_back_to=head.number, message="no such connector"),
+        RollingBackEntry(**back),
+        DeployingEntry(job=refused),
+        RolledBackEntry(**back),
+    ):
+        deployed.ledger.append(entry)
+    trigger = look(deployed)
+    assert isinstance(trigger, FileChangeTrigger)
+    assert "is not offered again (failed at" in trigger.reason
 
 
 def test_a_script_that_cannot_be_read_is_not_offered_for_ever(deployed: Site) -> None:
