@@ -304,7 +304,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         """What the ledger and this DAG know of the change beside the script."""
         from airflow_flinkcompat.backfill import why_refused
         from airflow_flinkcompat.compat import ReportContext
-        from airflow_flinkcompat.deploy.target import PlanCompiler, SourceTables
+        from airflow_flinkcompat.deploy.target import SourceTables
 
         return ReportContext(
             deployment=self.deployment,
@@ -315,7 +315,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             backfill_refused=why_refused(new),
             migrates="migrate" in self.branches,
             takes_commands=self.hook.names_jobs_as_flink,
-            compiles_plans=self.hook.target_has(PlanCompiler),
             chooses_offsets=self.hook.target_has(SourceTables),
         )
 

@@ -246,10 +246,14 @@ def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
 
 
 def _is_word(entry: LedgerEntry) -> bool:
-    """Whether an entry may say what became of a version; that it was looked at says nothing."""
-    from airflow_flinkcompat.deploy.ledger.entries import FindingEntry
+    """Whether an entry may say what became of a version.
 
-    return not isinstance(entry, FindingEntry)
+    That it was looked at says nothing, nor does a claim: a run that goes on with a way back claims the deployment once
+    more.
+    """
+    from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, FindingEntry
+
+    return not isinstance(entry, FindingEntry | DeployingEntry)
 
 
 def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:

@@ -19,9 +19,12 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     ApprovedEntry,
     BackfilledEntry,
     DeployedEntry,
+    DeployingEntry,
+    FailedEntry,
     HeadEntry,
     RehearsedEntry,
     RolledBackEntry,
+    RollingBackEntry,
 )
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook
 from airflow_flinkcompat.operators.approval import REJECT
@@ -123,6 +126,25 @@ def test_that_a_rejected_version_was_looked_at_again_does_not_offer_it(deployed:
     deployed.ledger.append(RehearsedEntry(version=version))
     deployed.ledger.append(BackfilledEntry(version=version))
     assert not offered(deployed)
+
+
+def test_a_version_whose_way_back_was_waited_for_is_not_offered_again(deployed: Site) -> None:
+    """Its run claimed the deployment once more when it was taken up again."""
+    head = deployed.ledger.head()
+    assert head is not None
+    refused = replace(head.job, script=script(size=5))
+    deployed.propose(refused.script)
+    back = {"job": head.job, "start": head.start}
+    for entry in (
+        FailedEntry(job=refused, start=head.start, rolls_back_to=head.number, message="no such connector"),
+        RollingBackEntry(**back),
+        DeployingEntry(job=refused),
+        RolledBackEntry(**back),
+    ):
+        deployed.ledger.append(entry)
+    trigger = look(deployed)
+    assert isinstance(trigger, FileChangeTrigger)
+    assert "is not offered again (failed at" in trigger.reason
 
 
 def test_a_script_that_cannot_be_read_is_not_offered_for_ever(deployed: Site) -> None:

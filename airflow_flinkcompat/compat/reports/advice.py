@@ -66,9 +66,8 @@ class ReportContext:
     the person who decides. ``backfill``: whether a restart is followed by a backfill there; None where nobody knows.
     ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
     ``migrates``: whether there is a task that starts the job from a rewritten savepoint. ``takes_commands``: whether
-    the job goes by its id in Flink, so that Flink's own commands stop it; ``compiles_plans`` and ``chooses_offsets``:
-    whether what runs it can be asked for plans, and told where sources begin. ``project``: what the check took of the
-    project file, in a sentence.
+    the job goes by its id in Flink, so that Flink's own commands stop it; ``chooses_offsets``: whether what runs it
+    can be told where sources begin. ``project``: what the check took of the project file, in a sentence.
     """
 
     deployment: str = ""
@@ -79,7 +78,6 @@ class ReportContext:
     backfill_refused: str = ""
     migrates: bool = False
     takes_commands: bool = True
-    compiles_plans: bool = True
     chooses_offsets: bool = True
     project: str = ""
 
@@ -246,7 +244,6 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
         )
     elif (
         ENGINE_FACTS[report.engine].compiles_plans
-        and known.compiles_plans
         and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
         and all(map(_plans_may_settle, unknown))
         and not any(finding.rule.startswith("plan-") for finding in report.findings)

@@ -41,12 +41,11 @@ def test_ids_are_those_of_the_ledger(report: object) -> None:
 @pytest.mark.parametrize("report", [INCOMPATIBLE, UNKNOWN, COMPATIBLE])
 def test_a_job_of_a_platform_is_stopped_by_none_of_flinks_own_commands(report: object) -> None:
     """Nor is that advised which its target cannot do."""
-    known = replace(KNOWN, job_id="orders/1", takes_commands=False, compiles_plans=False, chooses_offsets=False)
+    known = replace(KNOWN, job_id="orders/1", takes_commands=False, chooses_offsets=False)
     words = told(report, known)
     assert "savepoint" in words
-    for command in ("STOP JOB", "RESET", "GET /jobs", "explain_plan", "source_offsets", "orders/1"):
+    for command in ("STOP JOB", "RESET", "GET /jobs", "source_offsets", "orders/1"):
         assert command not in words
-    assert "explain_plan=True" in told(UNKNOWN, KNOWN)
 
 
 def test_a_backfill_is_advised_as_it_is_there_and_not_where_it_is_refused() -> None:
