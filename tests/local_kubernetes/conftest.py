@@ -12,6 +12,7 @@ from airflow_flinkcompat.deploy.targets.runner import runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from measure.flink_versions import home
 from tests.local_kubernetes.binary import KubernetesUnavailable, control_plane
+from tests.local_kubernetes.rigs import Rig, application_rig, session_rig
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +43,25 @@ def session_flink(
     """The Flink of the session cluster."""
     with LocalFlink(tmp_path_factory.mktemp("flink"), home=flink_1_20) as flink:
         yield flink
+
+
+@pytest.fixture(scope="class")
+def places(
+    kubernetes_binary: Path, flink_1_20: Path, runner_jar_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path, Path]:
+    """A folder for a rig, the Flink and the runner."""
+    return tmp_path_factory.mktemp("rig"), flink_1_20, runner_jar_path
+
+
+@pytest.fixture(scope="class")
+def session_jobs(places: tuple[Path, Path, Path]) -> Iterator[Rig]:
+    """A session cluster, and the operator."""
+    with session_rig(*places) as rig:
+        yield rig
+
+
+@pytest.fixture(scope="class")
+def applications(places: tuple[Path, Path, Path]) -> Iterator[Rig]:
+    """A Kubernetes whose pods are processes, and the operator."""
+    with application_rig(*places) as rig:
+        yield rig

@@ -55,7 +55,8 @@ class Stage:
     def target(self) -> KubernetesTarget:
         """The target, which counts how often what became of a request or a job was looked at."""
         target = self.rig.place.target()
-        target.poll, target.status = map(self._counted, (target.poll, target.status))  # type: ignore[method-assign]
+        target.poll = self._counted(target.poll)  # type: ignore[method-assign]
+        target.status = self._counted(target.status)  # type: ignore[method-assign]
         return target
 
     def _counted(self, look: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from demo.orders import read_rows
 from tests.deploy.faults import RESULTS, Result, write
 from tests.deploy.jobs import SETTINGS, wait_for
 from tests.deploy.scenarios import FILES, TOTALS
-from tests.local_kubernetes.rigs import INLINE, Rig, application_rig, session_rig
+from tests.local_kubernetes.rigs import INLINE, Rig
 from tests.local_kubernetes.stages import PATIENCE, Point, Stage, scenario
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.kubernetes, pytest.mark.timeout(3600)]
@@ -107,6 +107,8 @@ def state_refused(stage: Stage) -> str:
     """State refused as it is submitted."""
     stage.created()
     said = stage.fails(stage.proposed(scenario("refused at submit")), RolledBack)
+    if stage.rig.kubelet is None:  # what Flink knew of the job goes with the JobManager of an application
+        assert "No task of the new job ever ran" in said, said
     stage.check()
     return said
 
@@ -236,23 +238,14 @@ def _with(result: Result) -> list[Result]:
     return [*(by_case | {(result.scenario, result.fault): result}).values()]
 
 
-@pytest.fixture(scope="class")
-def places(
-    kubernetes_binary: Path, flink_1_20: Path, runner_jar_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Path, Path]:
-    """A folder for a rig, the Flink and the runner."""
-    return tmp_path_factory.mktemp("rig"), flink_1_20, runner_jar_path
-
-
 class TestSessionJobs(Redeploys):
     """Of ``FlinkSessionJob``s."""
 
     what = "session job"
 
-    @pytest.fixture(scope="class")
-    def rig(self, places: tuple[Path, Path, Path]) -> Iterator[Rig]:
-        with session_rig(*places) as rig:
-            yield rig
+    @pytest.fixture
+    def rig(self, session_jobs: Rig) -> Rig:
+        return session_jobs
 
     @pytest.mark.parametrize("case", SESSION, ids=lambda case: case.__name__)
     def test_it_comes_to_one_job_with_the_right_rows(self, rig: Rig, case: Case, tmp_path: Path) -> None:
@@ -314,10 +307,9 @@ class TestApplications(Redeploys):
 
     what = "application"
 
-    @pytest.fixture(scope="class")
-    def rig(self, places: tuple[Path, Path, Path]) -> Iterator[Rig]:
-        with application_rig(*places) as rig:
-            yield rig
+    @pytest.fixture
+    def rig(self, applications: Rig) -> Rig:
+        return applications
 
     @pytest.mark.parametrize("case", APPLICATION, ids=lambda case: case.__name__)
     def test_it_comes_to_one_job_with_the_right_rows(self, rig: Rig, case: Case, tmp_path: Path) -> None:

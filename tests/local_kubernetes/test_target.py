@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
-from tests.local_kubernetes.rigs import Rig, application_rig, session_rig
+from tests.local_kubernetes.rigs import Rig
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.kubernetes, pytest.mark.timeout(3600)]
 
@@ -35,30 +34,16 @@ class OnTheOperator(TargetContract):
 class TestSessionJobs(OnTheOperator):
     """``FlinkSessionJob``, whose script stands in its arguments."""
 
-    @pytest.fixture(scope="class")
-    def rig(
-        self,
-        kubernetes_binary: Path,
-        flink_1_20: Path,
-        runner_jar_path: Path,
-        tmp_path_factory: pytest.TempPathFactory,
-    ) -> Iterator[Rig]:
+    @pytest.fixture
+    def rig(self, session_jobs: Rig) -> Rig:
         """A session cluster."""
-        with session_rig(tmp_path_factory.mktemp("session"), flink_1_20, runner_jar_path) as rig:
-            yield rig
+        return session_jobs
 
 
 class TestApplications(OnTheOperator):
     """``FlinkDeployment`` in application mode, whose script is mounted from a ConfigMap."""
 
-    @pytest.fixture(scope="class")
-    def rig(
-        self,
-        kubernetes_binary: Path,
-        flink_1_20: Path,
-        runner_jar_path: Path,
-        tmp_path_factory: pytest.TempPathFactory,
-    ) -> Iterator[Rig]:
+    @pytest.fixture
+    def rig(self, applications: Rig) -> Rig:
         """A Kubernetes whose pods are processes."""
-        with application_rig(tmp_path_factory.mktemp("applications"), flink_1_20, runner_jar_path) as rig:
-            yield rig
+        return applications
