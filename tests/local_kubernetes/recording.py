@@ -1,8 +1,8 @@
 """Takes jobs through what happens to them under Flink's operator, and records what it says of each step.
 
 ``python -m tests.local_kubernetes.recording [session|application]`` writes every step's resource into
-``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``benchmarks/results/``. It
-takes ten minutes beside the build.
+``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``benchmarks/results/``; what
+a session job went through in between is ``session-moments.jsonl``. It takes ten minutes beside the build.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.resources import as_file
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from measure.flink_versions import home
 from tests.deploy.jobs import Files
 from tests.local_kubernetes import flink_operator
 from tests.local_kubernetes.cluster import NAMESPACE, LocalKube
+from tests.local_kubernetes.following import followed, without
 from tests.local_kubernetes.kubelet import ProcessKubelet
 from tests.local_kubernetes.resources import (
     Resource,
@@ -52,6 +55,8 @@ from tests.local_kubernetes.session import create_session
 RECORDED = Path(__file__).parent / "recorded"
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 _FACT_LENGTH = 400
+# A script for the runner: long, and with paths of this machine in it.
+_STATEMENTS = re.compile(r"[A-Za-z0-9+/=,]{200,}")
 ROWS = [("ann", 1, "00:10"), ("ann", 2, "01:10")]
 
 
@@ -83,14 +88,22 @@ class Recorder:
 
     def write(self, name: str, resource: Resource) -> None:
         """Record a resource under a name."""
-        resource = {key: value for key, value in resource.items() if key != "metadata"} | {
-            "metadata": {key: value for key, value in resource["metadata"].items() if key != "managedFields"}
-        }
-        text = json.dumps(resource, indent=1, sort_keys=True)
+        told = json.dumps(without(resource, {"managedFields"}), indent=1, sort_keys=True)
+        self._keep(f"{name}.json", self._shown(told))
+
+    def write_moments(self, name: str, resources: Sequence[Resource]) -> None:
+        """Record states of resources in their order, a line each, without the spec that was stable last."""
+        lines = (json.dumps(without(each, {"managedFields", "lastStableSpec"}), sort_keys=True) for each in resources)
+        self._keep(f"{name}.jsonl", self._shown("\n".join(lines)))
+
+    def _keep(self, name: str, text: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text + "\n", encoding="utf-8")
+
+    def _shown(self, text: str) -> str:
         for hidden, shown in self.hidden.items():
             text = text.replace(hidden, shown)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        return _STATEMENTS.sub(lambda found: f"statements-{sha256(found[0].encode()).hexdigest()[:8]}", text)
 
     def fact(self, name: str, value: object) -> None:
         """Note what a step showed beside its resource."""
@@ -369,7 +382,7 @@ def write_results(recorder: Recorder, kind: str, version: str) -> Path:
     today = datetime.now(UTC).date().isoformat()
     rows = "".join(f"| {name} | {seconds:.1f} |\n" for name, seconds in recorder.seconds.items())
     facts = "".join(f"* {name}: {value}\n" for name, value in recorder.facts.items())
-    page = RESULTS / f"kubernetes-{kind}-{today}.md"
+    page = RESULTS / f"kubernetes-operator-{version}-{kind}-{today}.md"
     page.write_text(
         f"# Flink Kubernetes Operator {version}, {kind}, {today}\n\n"
         f"On the local Kubernetes of the tests, with Flink 1.20.3 and Python {platform.python_version()}. A step ends "
@@ -402,7 +415,9 @@ def session(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None
     """Session jobs, on a Kubernetes and a Flink of their own."""
     with LocalFlink(work / "flink", home=flink_home) as flink, LocalKube(work / "kube") as kube:
         kube.start_operator()
-        record_session(recorder, kube, flink, jar, Files(work / "session"))
+        with followed(kube, "flinksessionjobs") as moments:
+            record_session(recorder, kube, flink, jar, Files(work / "session"))
+    recorder.write_moments("session-moments", moments)
 
 
 def applications(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None:

@@ -11,8 +11,8 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements
 from tests.deploy.jobs import Files, wait_for
+from tests.local_kubernetes import flink_operator
 from tests.local_kubernetes.cluster import GROUP, GROUP_VERSION, NAMESPACE
-from tests.local_kubernetes.session import FLINK_VERSION
 
 Resource = dict[str, Any]
 
@@ -77,7 +77,7 @@ def application(
     }
     spec = {
         "image": "flink:1.20",
-        "flinkVersion": FLINK_VERSION,
+        "flinkVersion": flink_operator.flink_version(),
         "mode": "native",
         "serviceAccount": "default",
         "flinkConfiguration": options,
