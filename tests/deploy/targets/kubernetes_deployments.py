@@ -41,9 +41,11 @@ spec:
 
 
 def connected(stand_in: KubernetesStandIn, manifest: Manifest, lookup: Lookup = no_connections) -> KubernetesTarget:
-    """A target of the stand-in."""
+    """A target of the stand-in, whose operator writes a status once."""
     api_client = client.ApiClient(client.Configuration(host=stand_in.url))
-    return KubernetesTarget(KubernetesApi(api_client, "default"), manifest, lookup=lookup)
+    target = KubernetesTarget(KubernetesApi(api_client, "default"), manifest, lookup=lookup)
+    target.settle_seconds = 0.0
+    return target
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -77,6 +77,9 @@ _NOT_PLANNED = (
 
 class KubernetesTarget(KubernetesJobs):
     """Custom resources of one kind in one namespace, as a target."""
+
+    settle_seconds = 1.0
+    """How long the status of a suspended resource has to stay as it is before the resource is written to."""
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -155,6 +158,8 @@ class KubernetesTarget(KubernetesJobs):
         files = self._keep_script(job, name, request_id)
         body = self._body(job, base, request_id, start.savepoint, [*dict.fromkeys([*files, *older])])
         note_digest(body, self._dry_run(current, body))
+        if current is not None:
+            self._settle(current)
         if current is not None and start.savepoint is not None and self._goes_on(current, start.savepoint, body):
             return
         if current is not None:
@@ -162,6 +167,24 @@ class KubernetesTarget(KubernetesJobs):
         self._create(body, request_id)
         if base is not None:
             self._drop(f"configmaps/{next_of(name)}")
+
+    def _settle(self, current: FlinkResource) -> None:
+        """Wait until the operator has written down what it did: it writes each status three times in a row.
+
+        Where a resource is written to in between, the operator takes its own status for somebody else's, forgets the
+        stop and starts the job from the last checkpoint that it saw, or not at all (1.7 and 1.15).
+        """
+        seen = [(current.status, time.monotonic())]
+
+        def changes(found: FlinkResource | None) -> bool:
+            status = found.status if found is not None else {}
+            if status != seen[-1][0]:
+                seen.append((status, time.monotonic()))
+            return time.monotonic() - seen[-1][1] < self.settle_seconds
+
+        # One whose status never rests is started, too: from what it began, its proof tells.
+        with suppress(Overdue):
+            poll(lambda: self._find(current.name), changes, timeout=_END_SECONDS)
 
     def _goes_on(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> bool:
         """Have the resource go on as it is; False: the operator would go on from something else."""
