@@ -44,8 +44,8 @@ _CRDS = _FOLDER / "crds.toml"
 _DOWNLOADS = 8
 _STANDALONE = "flink-kubernetes-standalone"
 _POM_NAMESPACE = "{http://maven.apache.org/POM/4.0.0}"
-# Checks of the source, one of which fetches older CRDs, and the making of the CRDs that the release has already.
-_UNNEEDED = ("skipTests", "checkstyle.skip", "spotless.check.skip", "rat.skip", "maven.antrun.skip", "exec.skip")
+# Checks of the source, the last of which fetches older CRDs.
+_UNNEEDED = ("skipTests", "checkstyle.skip", "spotless.check.skip", "rat.skip", "maven.antrun.skip")
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -122,32 +122,31 @@ def _builds() -> Path:
 
 
 def build(source: Path) -> Path:
-    """Build an operator of the source of its release, with no more than its own image has, into the cache.
+    """Build an operator of the source of its release, as its own image has it, into the cache.
 
     Args:
-        source: The folder with the release's ``pom.xml``, in which Maven writes ``target`` folders.
+        source: The folder with the release's ``pom.xml``; nothing is written there.
 
     Returns:
         The folder of the cache: jars, and ``crds``.
 
     Raises:
-        FileNotFoundError: It is no source of the operator.
+        OSError: It is no source of the operator.
         CalledProcessError: Maven cannot build it; what it says went to the output.
     """
     version = ElementTree.parse(source / "pom.xml").getroot().findtext(f"{_POM_NAMESPACE}version")
-    goal = [*(f"-D{each}" for each in _UNNEEDED), "-pl", "flink-kubernetes-operator", "-am", "package"]
-    subprocess.run(["mvn", "--batch-mode", "--quiet", *goal], cwd=source, check=True)
-    operator, standalone = (source / module / "target" for module in ("flink-kubernetes-operator", _STANDALONE))
-    jars = [
-        standalone / f"{_STANDALONE}-{version}.jar",
-        operator / f"flink-kubernetes-operator-{version}-shaded.jar",
-        *(operator / "log4j").glob("*.jar"),  # later releases let their image choose how they log
-    ]
     _builds().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=_builds()) as temporary:
-        made = Path(temporary, str(version))
+        tree, made = Path(temporary, "source"), Path(temporary, str(version))
+        # A build puts CRDs of its own making into the place of the release's.
+        shutil.copytree(source, tree, ignore=shutil.ignore_patterns("target", ".git"))
         shutil.copytree(source / "helm" / "flink-kubernetes-operator" / "crds", made / "crds")
-        for jar in jars:
+        goal = [*(f"-D{each}" for each in _UNNEEDED), "-pl", "flink-kubernetes-operator", "-am", "package"]
+        subprocess.run(["mvn", "--batch-mode", "--quiet", *goal], cwd=tree, check=True)
+        operator, standalone = (tree / module / "target" for module in ("flink-kubernetes-operator", _STANDALONE))
+        shutil.copy2(standalone / f"{_STANDALONE}-{version}.jar", made)
+        shutil.copy2(operator / f"flink-kubernetes-operator-{version}-shaded.jar", made)
+        for jar in (operator / "log4j").glob("*.jar"):  # later releases let their image choose how they log
             shutil.copy2(jar, made)
         shutil.rmtree(_builds() / made.name, ignore_errors=True)
         return made.rename(_builds() / made.name)
