@@ -6,8 +6,9 @@ still is of the spec before, a stop whose savepoint is not there yet.
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,7 +17,7 @@ from kubernetes import client, watch
 from tests.local_kubernetes.cluster import GROUP, GROUP_VERSION, NAMESPACE, LocalKube
 
 # Of what changes without anything having happened: each look of the operator writes its time, and counts checkpoints.
-_PASSING = frozenset({"resourceVersion", "updateTime", "checkpointInfo", "managedFields"})
+_PASSING = frozenset({"resourceVersion", "updateTime", "reconciliationTimestamp", "checkpointInfo", "managedFields"})
 _WATCH_SECONDS = 1
 
 
@@ -29,7 +30,7 @@ def followed(kube: LocalKube, plural: str) -> Iterator[list[dict[str, Any]]]:
         plural: The kind.
 
     Yields:
-        The list to which each state is added in its order, without the changes that say nothing.
+        The list to which each state is added in its order, :func:`new_states` of them alone.
     """
     found: list[dict[str, Any]] = []
     over = threading.Event()
@@ -50,8 +51,15 @@ def _follow(kube: LocalKube, plural: str, found: list[dict[str, Any]], over: thr
         for event in watch.Watch().stream(listing, GROUP, GROUP_VERSION, NAMESPACE, plural, **given):
             seen: dict[str, Any] = event["object"]
             version = seen["metadata"]["resourceVersion"]
-            if not found or without(found[-1], _PASSING) != without(seen, _PASSING):
-                found.append(seen)
+            found[:] = new_states([*found, seen])
+
+
+def new_states(states: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of states in their order those that a resource was not in before: each try of the operator ends as the first."""
+    found: dict[str, dict[str, Any]] = {}
+    for state in states:
+        found.setdefault(json.dumps(without(state, _PASSING), sort_keys=True), state)
+    return list(found.values())
 
 
 def without(value: Any, keys: Collection[str]) -> Any:

@@ -132,6 +132,14 @@ def suspended(resource: Mapping[str, Any]) -> bool:
     return reconciled(resource) and str(resource["status"]["lifecycleState"]) == "SUSPENDED"
 
 
+def cancelled(resource: Mapping[str, Any]) -> bool:
+    """Whether it was suspended without a savepoint: from 1.10 on it is UPGRADING for ever, and never carried out."""
+    status = resource.get("status", {})
+    last = json.loads(status.get("reconciliationStatus", {}).get("lastReconciledSpec") or "{}")
+    state = status.get("jobStatus", {}).get("state")
+    return last["spec"]["job"]["state"] == "suspended" and state in ("CANCELED", "FINISHED")
+
+
 def stopped(resource: Mapping[str, Any]) -> bool:
     """Whether an application was suspended and its JobManager is gone, too, so that nothing else is seen of its job."""
     return suspended(resource) and str(resource["status"]["jobManagerDeploymentStatus"]) == "MISSING"
