@@ -44,8 +44,10 @@ _CRDS = _FOLDER / "crds.toml"
 _DOWNLOADS = 8
 _STANDALONE = "flink-kubernetes-standalone"
 _POM_NAMESPACE = "{http://maven.apache.org/POM/4.0.0}"
-# Checks of the source, the last of which fetches older CRDs.
-_UNNEEDED = ("skipTests", "checkstyle.skip", "spotless.check.skip", "rat.skip", "maven.antrun.skip")
+# Of the checks that are left out, the last one fetches older CRDs.
+_LEFT_OUT = ("skipTests", "checkstyle.skip", "spotless.check.skip", "rat.skip", "maven.antrun.skip")
+# Without it, an operator as old as 1.10.0 has no HTTP client; the release's own image is built with it, too.
+_HTTP_CLIENT = "-Dfabric8.httpclient.impl=okhttp"
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -141,8 +143,9 @@ def build(source: Path) -> Path:
         # A build puts CRDs of its own making into the place of the release's.
         shutil.copytree(source, tree, ignore=shutil.ignore_patterns("target", ".git"))
         shutil.copytree(source / "helm" / "flink-kubernetes-operator" / "crds", made / "crds")
-        goal = [*(f"-D{each}" for each in _UNNEEDED), "-pl", "flink-kubernetes-operator", "-am", "package"]
-        subprocess.run(["mvn", "--batch-mode", "--quiet", *goal], cwd=tree, check=True)
+        options = [*(f"-D{each}" for each in _LEFT_OUT), _HTTP_CLIENT]
+        goal = ["-pl", "flink-kubernetes-operator", "-am", "package"]
+        subprocess.run(["mvn", "--batch-mode", "--quiet", *options, *goal], cwd=tree, check=True)
         operator, standalone = (tree / module / "target" for module in ("flink-kubernetes-operator", _STANDALONE))
         shutil.copy2(standalone / f"{_STANDALONE}-{version}.jar", made)
         shutil.copy2(operator / f"flink-kubernetes-operator-{version}-shaded.jar", made)

@@ -1,6 +1,6 @@
 """Takes jobs through what happens to them under Flink's operator, and records what it says of each step.
 
-``python -m tests.local_kubernetes.recording [session|application]`` writes every step's resource into
+``python -m tests.local_kubernetes.recording [session|interrupted|application]`` writes every step's resource into
 ``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``benchmarks/results/``; what
 a session job went through in between is ``session-moments.jsonl``. It takes ten minutes beside the build.
 """
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from importlib.resources import as_file
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 from kubernetes import client
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.processes import choose_ports
@@ -249,6 +251,23 @@ class SessionSteps:
             keep(self.wait(failed, "told an error"))
         self.kube.delete("FlinkSessionJob", self.name)
 
+    def interrupted(self) -> None:
+        """Patched as soon as its stop is told, while the operator writes that down for the second and third time."""
+        self.files.arrive("1.csv", ROWS)
+        self.create()
+        stopped_job = job_id(self.wait(runs, "RUNNING"))
+        with self.recorder.step("session-stop-interrupted") as keep:
+            self.patch(state="suspended", upgradeMode="savepoint")
+            look = partial(self.kube.get, "FlinkSessionJob", self.name)
+            poll(look, lambda seen: not suspended(seen), timeout=120, every=0.02)
+            self.patch(state="running")
+            resource = keep(self.wait(anything, "settled", settle=20))
+        self.recorder.fact("session-stop-interrupted: runs", runs(resource))
+        said = resource["status"].get("jobStatus", {}).get("jobId")
+        self.recorder.fact(
+            "session-stop-interrupted: the job that was stopped is taken for its own", said == stopped_job
+        )
+
     def refusals(self) -> None:
         """What the API server itself says to a patch."""
         resource = self.create()
@@ -409,9 +428,7 @@ def write_results(recorder: Recorder, kind: str, version: str) -> Path:
 def main(options: Sequence[str] | None = None) -> int:
     """Record every step."""
     parser = argparse.ArgumentParser(prog="python -m tests.local_kubernetes.recording", description=main.__doc__)
-    parser.add_argument(
-        "kinds", nargs="*", choices=(*KINDS, []), default=list(KINDS), help="one kind of resource alone"
-    )
+    parser.add_argument("kinds", nargs="*", choices=(*KINDS, []), default=list(KINDS), help="a part alone")
     kinds = parser.parse_args(options).kinds
     flink_home = home("1.20")
     with as_file(runner_jar()) as jar:
@@ -433,6 +450,15 @@ def session(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None
     recorder.write_moments("session-moments", moments)
 
 
+def interrupted(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None:
+    """A session job whose stop is interrupted, on a Kubernetes and a Flink of its own."""
+    with LocalFlink(work / "flink", home=flink_home) as flink, LocalKube(work / "kube") as kube:
+        kube.start_operator()
+        create_session(kube, flink)
+        with JobManager(flink.jobmanager_url) as jobmanager:
+            SessionSteps(kube, recorder, jobmanager, jar.as_uri(), Files(work / "session")).interrupted()
+
+
 def applications(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None:
     """Application clusters, on a Kubernetes of their own."""
     images = {"/opt/flink/usrlib/runner.jar": jar}
@@ -441,7 +467,11 @@ def applications(recorder: Recorder, work: Path, flink_home: Path, jar: Path) ->
         record_application(recorder, kube, kubelet, work / "application", Files(work / "files"))
 
 
-KINDS: Mapping[str, Callable[[Recorder, Path, Path, Path], None]] = {"session": session, "application": applications}
+KINDS: Mapping[str, Callable[[Recorder, Path, Path, Path], None]] = {
+    "session": session,
+    "interrupted": interrupted,
+    "application": applications,
+}
 
 
 if __name__ == "__main__":

@@ -171,8 +171,8 @@ class KubernetesTarget(KubernetesJobs):
     def _settle(self, current: FlinkResource) -> None:
         """Wait until the operator has written down what it did: it writes each status three times in a row.
 
-        Where a resource is written to in between, the operator takes its own status for somebody else's, forgets the
-        stop and starts the job from the last checkpoint that it saw, or not at all (1.7 and 1.15).
+        Where a resource is written to in between, the operator takes its own status for somebody else's and forgets the
+        stop; it then takes the job that ended for the one it is to start, and starts none (measured on 1.7.0, 1.15.0).
         """
         seen = [(current.status, time.monotonic())]
 
