@@ -123,6 +123,18 @@ def test_what_became_of_a_session_job(release: str, part: str, says: str | dict[
     assert verdict(steps(release)[f"session-{part}"]) == expected
 
 
+def test_a_stop_that_the_operator_forgot_is_no_start() -> None:
+    """STABLE, reconciled and without an error: the job that it takes for its own ended by that very stop."""
+    forgot = steps("1.15.0")["session-stop-interrupted"]
+    assert forgot.status["lifecycleState"] == "STABLE"
+    assert (forgot.reconciled, forgot.error, forgot.wants_suspended) == (True, None, False)
+    assert forgot.ended
+    assert verdict(forgot) != RUNS
+    savepoint = forgot.upgrade_savepoint
+    assert savepoint is not None
+    assert not forgot.goes_on_from(savepoint)
+
+
 @pytest.mark.parametrize("release", FOLLOWED)
 def test_what_is_said_of_the_spec_before_is_never_taken_for_this_one(release: str) -> None:
     """The first state of a spec has the status of the one before: neither STABLE nor SUSPENDED says anything of it."""
