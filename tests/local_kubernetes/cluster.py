@@ -43,6 +43,8 @@ _OPERATOR_OPTIONS = {
     # By default the sixth look at a resource within 15 s waits until these are over.
     "kubernetes.operator.rate-limiter.limit": "1000",
     "kubernetes.operator.health.probe.enabled": "false",
+    # From 1.15 on the operator fetches jars by https alone, unless it is told otherwise.
+    "kubernetes.operator.user.artifacts.allowed-schemes": "file;http;https",
 }
 # Who wrote what into a resource, and when: two writers of one status are told by nothing else.
 _AUDIT_POLICY = """\
@@ -187,10 +189,10 @@ class LocalKube:
 
         Args:
             options: The operator's options by key, and defaults of Flink's; they are added to those of the tests.
-            version: The release, which has to have a lock.
+            version: The release, which has to have a lock, or to be built.
 
         Raises:
-            JarError: A jar of it cannot be fetched.
+            JarError: A jar of it cannot be fetched, or it was not built.
             LocalKubernetesError: It runs already, or does not come up.
         """
         if self._operator and self._operator.running:

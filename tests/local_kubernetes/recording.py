@@ -1,8 +1,8 @@
 """Takes jobs through what happens to them under Flink's operator, and records what it says of each step.
 
-``python -m tests.local_kubernetes.recording [session|application]`` writes every step's resource into
-``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``benchmarks/results/``. It
-takes ten minutes beside the build.
+``python -m tests.local_kubernetes.recording [session|interrupted|application]`` writes every step's resource into
+``recorded/operator-<version>/``, for tests of who reads them, and how long each took into ``benchmarks/results/``; what
+a session job went through in between is ``session-moments.jsonl``. It takes ten minutes beside the build.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
 from importlib.resources import as_file
 from pathlib import Path
 from typing import Any
@@ -23,18 +26,21 @@ from typing import Any
 from kubernetes import client
 
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
+from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.targets.runner import encode_statements, runner_jar
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.processes import choose_ports
 from measure.flink_versions import home
 from tests.deploy.jobs import Files
 from tests.local_kubernetes import flink_operator
-from tests.local_kubernetes.cluster import NAMESPACE, LocalKube
+from tests.local_kubernetes.cluster import NAMESPACE, LocalKube, LocalKubernetesError
+from tests.local_kubernetes.following import followed, without
 from tests.local_kubernetes.kubelet import ProcessKubelet
 from tests.local_kubernetes.resources import (
     Resource,
     application,
     arguments,
+    cancelled,
     job_id,
     job_spec,
     mounted_script,
@@ -52,6 +58,8 @@ from tests.local_kubernetes.session import create_session
 RECORDED = Path(__file__).parent / "recorded"
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 _FACT_LENGTH = 400
+# A script for the runner: long, and with paths of this machine in it.
+_STATEMENTS = re.compile(r"[A-Za-z0-9+/=,]{200,}")
 ROWS = [("ann", 1, "00:10"), ("ann", 2, "01:10")]
 
 
@@ -83,14 +91,22 @@ class Recorder:
 
     def write(self, name: str, resource: Resource) -> None:
         """Record a resource under a name."""
-        resource = {key: value for key, value in resource.items() if key != "metadata"} | {
-            "metadata": {key: value for key, value in resource["metadata"].items() if key != "managedFields"}
-        }
-        text = json.dumps(resource, indent=1, sort_keys=True)
+        told = json.dumps(without(resource, {"managedFields"}), indent=1, sort_keys=True)
+        self._keep(f"{name}.json", self._shown(told))
+
+    def write_moments(self, name: str, resources: Sequence[Resource]) -> None:
+        """Record states of resources in their order, a line each, without the spec that was stable last."""
+        lines = (json.dumps(without(each, {"managedFields", "lastStableSpec"}), sort_keys=True) for each in resources)
+        self._keep(f"{name}.jsonl", self._shown("\n".join(lines)))
+
+    def _keep(self, name: str, text: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text + "\n", encoding="utf-8")
+
+    def _shown(self, text: str) -> str:
         for hidden, shown in self.hidden.items():
             text = text.replace(hidden, shown)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        return _STATEMENTS.sub(lambda found: f"statements-{sha256(found[0].encode()).hexdigest()[:8]}", text)
 
     def fact(self, name: str, value: object) -> None:
         """Note what a step showed beside its resource."""
@@ -157,8 +173,20 @@ class SessionSteps:
     def start(self, step: str, savepoint: str | None, **job: Any) -> None:
         with self.recorder.step(step) as keep:
             self.patch(state="running", **job)
+            try:
+                resource = keep(self.wait(runs, "RUNNING"))
+            except LocalKubernetesError:
+                resource = keep(self.kube.get("FlinkSessionJob", self.name))
+        if runs(resource):
+            self.recorder.fact(f"{step}: restored as asked", self.restored(resource) == savepoint)
+            return
+        self.recorder.fact(f"{step}: runs", False)
+        # What always is a way back.
+        self.kube.delete("FlinkSessionJob", self.name)
+        with self.recorder.step(f"{step}-recreated") as keep:
+            self.create(**({"initialSavepointPath": savepoint} if savepoint else {}))
             resource = keep(self.wait(runs, "RUNNING"))
-        self.recorder.fact(f"{step}: restored as asked", self.restored(resource) == savepoint)
+        self.recorder.fact(f"{step}-recreated: restored as asked", self.restored(resource) == savepoint)
 
     def life(self) -> None:
         """Created, stopped with a savepoint, started from it, and started over from nothing."""
@@ -172,7 +200,7 @@ class SessionSteps:
         self.start("session-running-again", savepoint)
         with self.recorder.step("session-cancelled") as keep:
             self.patch(state="suspended", upgradeMode="stateless")
-            keep(self.wait(suspended, "SUSPENDED"))
+            keep(self.wait(cancelled, "cancelled"))
         self.start("session-stateless", None, upgradeMode="stateless")
         self.patch(upgradeMode="savepoint")
         with self.recorder.step("session-mode-changed-alone") as keep:
@@ -222,6 +250,23 @@ class SessionSteps:
             self.create(initialSavepointPath=f"{savepoint}-missing")
             keep(self.wait(failed, "told an error"))
         self.kube.delete("FlinkSessionJob", self.name)
+
+    def interrupted(self) -> None:
+        """Patched as soon as its stop is told, while the operator writes that down for the second and third time."""
+        self.files.arrive("1.csv", ROWS)
+        self.create()
+        stopped_job = job_id(self.wait(runs, "RUNNING"))
+        with self.recorder.step("session-stop-interrupted") as keep:
+            self.patch(state="suspended", upgradeMode="savepoint")
+            look = partial(self.kube.get, "FlinkSessionJob", self.name)
+            poll(look, lambda seen: not suspended(seen), timeout=120, every=0.02)
+            self.patch(state="running")
+            resource = keep(self.wait(anything, "settled", settle=20))
+        self.recorder.fact("session-stop-interrupted: runs", runs(resource))
+        said = resource["status"].get("jobStatus", {}).get("jobId")
+        self.recorder.fact(
+            "session-stop-interrupted: the job that was stopped is taken for its own", said == stopped_job
+        )
 
     def refusals(self) -> None:
         """What the API server itself says to a patch."""
@@ -369,7 +414,7 @@ def write_results(recorder: Recorder, kind: str, version: str) -> Path:
     today = datetime.now(UTC).date().isoformat()
     rows = "".join(f"| {name} | {seconds:.1f} |\n" for name, seconds in recorder.seconds.items())
     facts = "".join(f"* {name}: {value}\n" for name, value in recorder.facts.items())
-    page = RESULTS / f"kubernetes-{kind}-{today}.md"
+    page = RESULTS / f"kubernetes-operator-{version}-{kind}-{today}.md"
     page.write_text(
         f"# Flink Kubernetes Operator {version}, {kind}, {today}\n\n"
         f"On the local Kubernetes of the tests, with Flink 1.20.3 and Python {platform.python_version()}. A step ends "
@@ -383,9 +428,7 @@ def write_results(recorder: Recorder, kind: str, version: str) -> Path:
 def main(options: Sequence[str] | None = None) -> int:
     """Record every step."""
     parser = argparse.ArgumentParser(prog="python -m tests.local_kubernetes.recording", description=main.__doc__)
-    parser.add_argument(
-        "kinds", nargs="*", choices=(*KINDS, []), default=list(KINDS), help="one kind of resource alone"
-    )
+    parser.add_argument("kinds", nargs="*", choices=(*KINDS, []), default=list(KINDS), help="a part alone")
     kinds = parser.parse_args(options).kinds
     flink_home = home("1.20")
     with as_file(runner_jar()) as jar:
@@ -402,7 +445,18 @@ def session(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None
     """Session jobs, on a Kubernetes and a Flink of their own."""
     with LocalFlink(work / "flink", home=flink_home) as flink, LocalKube(work / "kube") as kube:
         kube.start_operator()
-        record_session(recorder, kube, flink, jar, Files(work / "session"))
+        with followed(kube, "flinksessionjobs") as moments:
+            record_session(recorder, kube, flink, jar, Files(work / "session"))
+    recorder.write_moments("session-moments", moments)
+
+
+def interrupted(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None:
+    """A session job whose stop is interrupted, on a Kubernetes and a Flink of its own."""
+    with LocalFlink(work / "flink", home=flink_home) as flink, LocalKube(work / "kube") as kube:
+        kube.start_operator()
+        create_session(kube, flink)
+        with JobManager(flink.jobmanager_url) as jobmanager:
+            SessionSteps(kube, recorder, jobmanager, jar.as_uri(), Files(work / "session")).interrupted()
 
 
 def applications(recorder: Recorder, work: Path, flink_home: Path, jar: Path) -> None:
@@ -413,7 +467,11 @@ def applications(recorder: Recorder, work: Path, flink_home: Path, jar: Path) ->
         record_application(recorder, kube, kubelet, work / "application", Files(work / "files"))
 
 
-KINDS: Mapping[str, Callable[[Recorder, Path, Path, Path], None]] = {"session": session, "application": applications}
+KINDS: Mapping[str, Callable[[Recorder, Path, Path, Path], None]] = {
+    "session": session,
+    "interrupted": interrupted,
+    "application": applications,
+}
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.deploy.targets.runner import ENTRY_CLASS, encode_statements
 from tests.deploy.jobs import Files, wait_for
+from tests.local_kubernetes import flink_operator
 from tests.local_kubernetes.cluster import GROUP, GROUP_VERSION, NAMESPACE
-from tests.local_kubernetes.session import FLINK_VERSION
 
 Resource = dict[str, Any]
 
@@ -77,7 +77,7 @@ def application(
     }
     spec = {
         "image": "flink:1.20",
-        "flinkVersion": FLINK_VERSION,
+        "flinkVersion": flink_operator.flink_version(),
         "mode": "native",
         "serviceAccount": "default",
         "flinkConfiguration": options,
@@ -130,6 +130,14 @@ def runs(resource: Mapping[str, Any]) -> bool:
 def suspended(resource: Mapping[str, Any]) -> bool:
     """Whether it was suspended, as the present spec asks."""
     return reconciled(resource) and str(resource["status"]["lifecycleState"]) == "SUSPENDED"
+
+
+def cancelled(resource: Mapping[str, Any]) -> bool:
+    """Whether it was suspended without a savepoint: from 1.10 on it is UPGRADING for ever, and never carried out."""
+    status = resource.get("status", {})
+    last = json.loads(status.get("reconciliationStatus", {}).get("lastReconciledSpec") or "{}")
+    state = status.get("jobStatus", {}).get("state")
+    return last["spec"]["job"]["state"] == "suspended" and state in ("CANCELED", "FINISHED")
 
 
 def stopped(resource: Mapping[str, Any]) -> bool:

@@ -12,10 +12,8 @@ from typing import Any
 from kubernetes import client
 
 from airflow_flinkcompat.local_flink import LocalFlink
+from tests.local_kubernetes import flink_operator
 from tests.local_kubernetes.cluster import GROUP, GROUP_VERSION, NAMESPACE, LocalKube
-
-FLINK_VERSION = "v1_18"
-"""What ``spec.flinkVersion`` says: the newest that the CRDs of 1.7.0 know, with which their operator runs 1.20 too."""
 
 
 def create_session(kube: LocalKube, flink: LocalFlink, name: str = "session") -> dict[str, Any]:
@@ -52,7 +50,7 @@ def session_deployment(flink: LocalFlink, name: str) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "image": "flink:1.20",
-            "flinkVersion": FLINK_VERSION,
+            "flinkVersion": flink_operator.flink_version(),
             "mode": "standalone",
             "serviceAccount": "default",
             "flinkConfiguration": {

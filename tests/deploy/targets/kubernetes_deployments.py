@@ -41,10 +41,10 @@ spec:
 
 
 def connected(stand_in: KubernetesStandIn, manifest: Manifest, lookup: Lookup = no_connections) -> KubernetesTarget:
-    """A target of the stand-in."""
+    """A target of the stand-in, whose operator writes a status once."""
     api_client = client.ApiClient(client.Configuration(host=stand_in.url))
     target = KubernetesTarget(KubernetesApi(api_client, "default"), manifest, lookup=lookup)
-    target.quiet_seconds = 0.0  # the stand-in's operator writes nothing in between
+    target.quiet_seconds = dict.fromkeys(target.quiet_seconds, 0.0)
     return target
 
 

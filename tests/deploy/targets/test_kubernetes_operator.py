@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT,
 from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments
 from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn, Lost
 
-RECORDED = Path(__file__).parents[2] / "fixtures" / "kubernetes" / "operator-1.7.0"
+RECORDED = Path(__file__).parents[2] / "local_kubernetes" / "recorded" / "operator-1.7.0"
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
 NEXT = ("configmaps", "orders-flinkcompat-next")
 JOB = JobSpec(SCRIPT, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")
@@ -181,6 +183,33 @@ def test_a_start_after_a_cancel_is_given_its_savepoint(either: Deployments) -> N
         target.start(JOB, Start(savepoint), new_id())
         (job,) = target.running("orders")
         assert target.restored_from(job).snapshot == savepoint
+
+
+def test_a_start_waits_until_the_operator_has_written_what_it_did(orders: Deployments) -> None:
+    """It writes each status three times, and forgets a stop where somebody writes to the resource in between."""
+    written: list[float] = []
+    with orders.target() as target:
+        (job,) = target.running("orders")
+        target.cancel(job)
+
+        def write_again() -> None:
+            orders.resource["status"]["jobStatus"]["updateTime"] = "again"
+            orders.resource["metadata"]["resourceVersion"] = orders.stand_in._version()
+            written.append(time.monotonic())
+
+        def write(when: str, number: int) -> None:
+            if when == "before" and number == 1:
+                written.append(time.monotonic())
+
+        orders.stand_in.at = write
+        target.quiet_seconds = dict.fromkeys(target.quiet_seconds, 0.4)
+        again = threading.Timer(0.2, write_again)
+        again.start()
+        target.start(JOB, Start(), new_id())
+        again.join()
+        assert len(target.running("orders")) == 1
+    status_written, resource_written = written
+    assert resource_written - status_written >= 0.3
 
 
 def test_no_start_leaves_a_mode_that_loses_state(orders: Deployments) -> None:

@@ -6,6 +6,7 @@ there after its job is, and goes with it. So neither is asked alone.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -60,6 +61,8 @@ class KubernetesJobs(Closing):
         self._runner = ScriptRunner(lookup)
         # Which job of Flink was last seen as which job here.
         self._seen: dict[JobRef, str] = {}
+        # By the name of a resource: its version, and when that was first seen.
+        self._first_seen: dict[str, tuple[str, float]] = {}
 
     def __str__(self) -> str:
         return f"the Flink Kubernetes Operator in namespace {self._api.namespace} at {self._api.place}"
@@ -257,7 +260,16 @@ class KubernetesJobs(Closing):
 
     def _find(self, name: str) -> FlinkResource | None:
         found = self._api.find(self._manifest.kind, name)
-        return None if found is None else FlinkResource(found)
+        if found is None:
+            return None
+        version = str(found["metadata"]["resourceVersion"])
+        if self._first_seen.get(name, ("", 0.0))[0] != version:
+            self._first_seen[name] = version, time.monotonic()
+        return FlinkResource(found)
+
+    def _unchanged_seconds(self, resource: FlinkResource) -> float:
+        """For how long a resource has been seen as it was at the latest look."""
+        return time.monotonic() - self._first_seen[resource.name][1]
 
     def _of(self, job: JobRef) -> FlinkResource | None:
         """The resource that describes this very job; a name without a request is whatever job that resource has now."""

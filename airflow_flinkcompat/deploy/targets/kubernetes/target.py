@@ -69,6 +69,7 @@ _log = logging.getLogger(__name__)
 _SETTINGS = ("namespace", "session_cluster", "manifest", "jobmanager_url")
 _ATTEMPTS = 5
 _END_SECONDS = 120.0
+_SETTLE_SECONDS = 30.0
 # An error that stood there when a stop was asked for is one of that stop when the operator keeps saying it.
 _STALE_SECONDS = 60.0
 _NEXT_FILE, _FOLLOWS_FILE = "resource.json", "follows"
@@ -81,10 +82,10 @@ _NOT_PLANNED = (
 class KubernetesTarget(KubernetesSavepoints):
     """Custom resources of one kind in one namespace, as a target.
 
-    ``quiet_seconds``: how long the status of a suspended application has to stay as it is before it is started again.
+    ``quiet_seconds``: how long a suspended resource has to stay as it is before it is written to, by its kind.
     """
 
-    quiet_seconds = 1.0
+    quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.5}
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -183,6 +184,8 @@ class KubernetesTarget(KubernetesSavepoints):
         files = self._keep_script(job, name, request_id)
         body = self._body(job, base, request_id, start.savepoint, [*dict.fromkeys([*files, *older])])
         note_digest(body, self._dry_run(current, body))
+        if current is not None and current.wants_suspended:
+            self._settle(current)
         if current is not None and start.savepoint is not None and self._goes_on(current, start.savepoint, body):
             return
         if current is not None:
@@ -191,36 +194,29 @@ class KubernetesTarget(KubernetesSavepoints):
         if base is not None:
             self._drop(f"configmaps/{next_of(name)}")
 
+    def _settle(self, current: FlinkResource) -> None:
+        """Wait until the operator has written down what it did, and ended the JobManager of an application.
+
+        It says that a job is suspended before it has come to the end of that. Where the resource is written to in
+        between, it takes its own status for somebody else's and forgets the stop: it then asks a JobManager that is
+        gone until that times out, or starts no job (measured on 1.7.0 and 1.15.0).
+        """
+        quiet = self.quiet_seconds[self._manifest.kind]
+
+        def changes(found: FlinkResource | None) -> bool:
+            return found is not None and self._unchanged_seconds(found) < quiet
+
+        # One whose status never rests is started, too: from what it began, its proof tells.
+        with suppress(Overdue):
+            poll(lambda: self._find(current.name), changes, timeout=_SETTLE_SECONDS)
+
     def _goes_on(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> bool:
         """Have the resource go on as it is; False: the operator would go on from something else."""
 
         def patch(seen: FlinkResource) -> Mapping[str, Any] | None:
             return patch_of(seen.document, body) if seen.goes_on_from(savepoint) else None
 
-        return self._patched(self._quiet(current), patch)
-
-    def _quiet(self, current: FlinkResource) -> FlinkResource:
-        """A suspended application once the operator has ended its JobManager and written that down.
-
-        It says that the job is suspended before it does so. Where the resource is changed in between it forgets what
-        it has just done, and asks a JobManager that is gone until that times out (measured on 1.7.0: 12 s more).
-        """
-        if current.session_job:
-            return current
-        seen, since = current, time.monotonic()
-
-        def quiet() -> bool:
-            nonlocal seen, since
-            now = self._find(current.name)
-            if now is None or now.revision != current.revision:  # the patch is refused then
-                return True
-            if now.metadata["resourceVersion"] != seen.metadata["resourceVersion"]:
-                seen, since = now, time.monotonic()
-            return time.monotonic() - since >= self.quiet_seconds
-
-        with suppress(Overdue):
-            poll(quiet, lambda over: not over, timeout=_END_SECONDS)
-        return seen
+        return self._patched(current, patch)
 
     # ---------------------------------------------------------------------------------------------------------- stop
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
