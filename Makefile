@@ -49,7 +49,7 @@ CORPUS ?= ../shared/corpus
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ bench-rehearsal: setup ## Rehearse measured restores beside their running jobs, 
 
 bench-downtime: setup ## Time how long a redeployed job stands still, beside raw REST calls that do the same
 	@$(WITH_JAVA) python -m benchmarks.downtime --write benchmarks/results/downtime-$$(date -u +%F).md
+
+bench-kubernetes-downtime: setup ## The same on Kubernetes, beside the upgrade of Flink's operator in one step; builds the API server once
+	@if ! python -m tests.local_kubernetes.binary; then exit 0; fi; $(WITH_JAVA) python -m benchmarks.kubernetes_downtime --write benchmarks/results/kubernetes-downtime-$$(date -u +%F).md
 
 bench-migrate: setup ## Time the migration of large savepoints, alone and on Spark; 20 GB of disk, deleted at the end
 	@$(WITH_JAVA) python -m benchmarks.migration --write benchmarks/results/migration-$$(date -u +%F).md

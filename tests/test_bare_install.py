@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fleet.repository import git
+
 ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).parent / "uv"
 
@@ -127,6 +129,27 @@ def test_an_incompatible_change_fails_the_gate(bare: Environment, scripts: tuple
     report = json.loads(done.stdout)
     assert (report["schema"], report["engine"], report["outcome"]) == ("flinkcompat-report/1", "vvr", "incompatible")
     assert "window-changed" in {finding["rule"] for finding in report["findings"]}
+
+
+def test_a_project_is_compared_with_a_revision(bare: Environment, tmp_path: Path) -> None:
+    """Nothing but the bare install; a ledger needs more, and that is said."""
+    (tmp_path / "clicks.sql").write_text(OLD, encoding="utf-8")
+    initialised = bare.run("flinkcompat", "init", tmp_path)
+    assert initialised.returncode == 0, initialised.stderr
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "first")
+    (tmp_path / "clicks.sql").write_text(NEW, encoding="utf-8")
+    file = ("--config", tmp_path / "flinkcompat.toml", "--engine", "flink")
+    done = bare.run("flinkcompat", "diff", *file, "--against", "git:HEAD", "--format", "sarif")
+    assert done.returncode == 1, done.stderr
+    (rule,) = json.loads(done.stdout)["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["id"] == "window-changed"
+    assert rule["help"]["markdown"].startswith("# Window type")
+    assert bare.run("flinkcompat", "lint", *file).returncode == 0
+    refused = bare.run("flinkcompat", "diff", *file, "--against", "ledger:/nowhere")
+    assert refused.returncode == 2
+    assert "pip install 'airflow-flinkcompat[deploy]'" in refused.stderr
 
 
 def test_bad_input_is_said_plainly(bare: Environment, scripts: tuple[Path, Path]) -> None:

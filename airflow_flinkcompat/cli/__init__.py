@@ -1,6 +1,7 @@
 """The command line ``flinkcompat``: the same judgement without Airflow.
 
-Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback).
+Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback); of diff and plan also
+3, the ledger is out of reach.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from airflow_flinkcompat import __version__
 from airflow_flinkcompat.cli.backfill import backfill_command
 from airflow_flinkcompat.cli.batch import batch_command
 from airflow_flinkcompat.cli.check import check_command
+from airflow_flinkcompat.cli.diff import diff_command, lint_command, plan_command
+from airflow_flinkcompat.cli.init import init_command
 from airflow_flinkcompat.cli.ledger import ledger_command
 from airflow_flinkcompat.cli.migrate import migrate_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
@@ -34,6 +37,10 @@ def cli() -> None:
 for command in (
     check_command,
     batch_command,
+    init_command,
+    diff_command,
+    plan_command,
+    lint_command,
     rules_command,
     backfill_command,
     rehearse_command,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import click
 
@@ -15,6 +15,7 @@ from airflow_flinkcompat.model import (
     InputError,
     Outcome,
 )
+from airflow_flinkcompat.project import FAIL_ON
 from airflow_flinkcompat.secrets import mask_secrets
 
 ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
@@ -27,13 +28,6 @@ engine_option = click.option(
 )
 """Whose state semantics; None where neither the option nor the environment names an engine."""
 master_option = click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
-GATES: Mapping[str, Outcome | None] = {
-    "partial": Outcome.PARTIAL,
-    "unknown": Outcome.UNKNOWN,
-    "incompatible": Outcome.INCOMPATIBLE,
-    "never": None,
-}
-"""What ``--fail-on`` names: the mildest outcome that fails, None where none does."""
 DEFAULT_GATE = "unknown"
 
 
@@ -57,7 +51,7 @@ def require_engine(engine: str | None, **options: str | None) -> None:
 
 def fails_gate(outcome: Outcome, fail_on: str) -> bool:
     """Whether an outcome is what ``--fail-on`` names, or worse."""
-    gate = GATES[fail_on]
+    gate = FAIL_ON[fail_on]
     return gate is not None and outcome.rank >= gate.rank
 
 
@@ -84,18 +78,15 @@ def parse_variables(pairs: Iterable[str], paths: Iterable[str]) -> dict[str, str
 def parse_function(text: str) -> FunctionDeclaration:
     """``NAME=KIND[:LANGUAGE]`` as a declaration. Raises :class:`InputError` naming what is wrong."""
     name, equals, rest = text.partition("=")
-    kind, _, language = rest.partition(":")
-    if (
-        not equals
-        or not name.strip()
-        or kind not in FUNCTION_KINDS
-        or (language and language not in FUNCTION_LANGUAGES)
-    ):
-        raise InputError(
-            f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(FUNCTION_KINDS)} "
-            f"and LANGUAGE one of {', '.join(FUNCTION_LANGUAGES)}"
-        )
-    return FunctionDeclaration(name.strip(), kind, language or "java")
+    try:
+        if equals and name.strip():
+            return FunctionDeclaration.of(name.strip(), rest.removesuffix(":"))
+    except InputError:
+        pass
+    raise InputError(
+        f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(FUNCTION_KINDS)} "
+        f"and LANGUAGE one of {', '.join(FUNCTION_LANGUAGES)}"
+    )
 
 
 def bare_install(what: str, error: ImportError, extra: str = "deploy") -> InputError:

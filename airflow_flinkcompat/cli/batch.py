@@ -12,7 +12,6 @@ import click
 
 from airflow_flinkcompat.cli.arguments import (
     DEFAULT_GATE,
-    GATES,
     engine_option,
     fails_gate,
     parse_function,
@@ -21,6 +20,7 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.compat import Report, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome
+from airflow_flinkcompat.project import FAIL_ON
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -30,7 +30,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 @click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
 @click.option(
     "--fail-on",
-    type=click.Choice(tuple(GATES)),
+    type=click.Choice(tuple(FAIL_ON)),
     help=f"Exit with 1 for this and worse (default: never, and {DEFAULT_GATE} where no engine is named).",
 )
 def batch_command(pairs: str, engine: str | None, engine_version: str | None, fail_on: str | None) -> None:

@@ -6,12 +6,12 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 import click
 
 from airflow_flinkcompat.cli.arguments import (
     DEFAULT_GATE,
-    GATES,
     engine_option,
     fails_gate,
     parse_function,
@@ -19,7 +19,8 @@ from airflow_flinkcompat.cli.arguments import (
     parse_variables,
     require_engine,
 )
-from airflow_flinkcompat.cli.scripts import NamedScript, read_pair
+from airflow_flinkcompat.cli.project import config_option, judging, project_for
+from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.compat import (
     Report,
@@ -39,6 +40,7 @@ from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.project import FAIL_ON, JobOptions
 from airflow_flinkcompat.sql import read_script
 
 
@@ -63,10 +65,8 @@ from airflow_flinkcompat.sql import read_script
 @click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @click.option(
     "--fail-on",
-    type=click.Choice(tuple(GATES)),
-    default=DEFAULT_GATE,
-    show_default=True,
-    help="Exit with 1 for this outcome and worse.",
+    type=click.Choice(tuple(FAIL_ON)),
+    help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
 )
 @click.option(
     "--allow-secrets", is_flag=True, help="Judge NEW although it holds literal secrets and so cannot be deployed."
@@ -76,6 +76,8 @@ from airflow_flinkcompat.sql import read_script
 @click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
 @click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one.")
 @click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
+@config_option
+@click.option("--deployment", metavar="NAME", help="Judge as this deployment of the project file (default: by script).")
 def check_command(
     old: str,
     new: str,
@@ -89,13 +91,15 @@ def check_command(
     variables: tuple[str, ...],
     others: tuple[str, ...],
     style: str,
-    fail_on: str,
+    fail_on: str | None,
     allow_secrets: bool,
     explain_plan: bool,
     target: str | None,
     gateway: str | None,
     jobmanager: str | None,
     plan_dir: str | None,
+    config: str | None,
+    deployment: str | None,
 ) -> None:
     """Check the change from script OLD to script NEW.
 
@@ -112,18 +116,28 @@ def check_command(
     A script with errors of syntax is bad input, exit code 2, and so is a NEW that holds literal secrets: it cannot be
     deployed, whatever its state.
 
+    What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW: engine and version,
+    settings, functions, catalog and gate, those of the deployment whose script it is before the common ones.
+
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
     """
+    said = JobOptions(
+        parse_settings(settings),
+        tuple(parse_function(text) for text in functions),
+        read_script(catalog).text if catalog else "",
+        parse_variables(variables, (old, new)),
+        engine,
+        engine_version,
+    )
+    place = path_of(new) or path_of(old)
+    by = judging(project_for(config, place), place, deployment, said, fail_on)
+    job, engine, engine_version = by.options, by.options.engine, by.options.engine_version
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
     if (target or gateway or jobmanager or plan_dir) and not explain_plan:
         raise InputError("--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it")
-    shared = parse_settings(settings)
-    declared = tuple(parse_function(text) for text in functions)
-    ddl = read_script(catalog).text if catalog else ""
-    given = parse_variables(variables, (old, new))
     elsewhere = {name: read_script(path).text for name, path in parse_variables(others, (old, new)).items()}
     programs = [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]
     if explain_plan and programs:
@@ -132,12 +146,15 @@ def check_command(
     def side(script: NamedScript, own: Mapping[str, str], version: str | None) -> Side | None:
         if script.text is None:
             return None
-        effective, named = {**shared, **own}, engine or next(iter(ENGINES))
+        effective, named = {**job.settings, **own}, engine or next(iter(ENGINES))
         path, text = script.source, script.text
         if path.endswith(PROGRAM_SUFFIXES):
-            files = local_texts(path, text, given, elsewhere if path.endswith(".py") else None)
-            return Side(text, effective, declared, ddl, named, version, path, language_of(path), given, files)
-        return Side(text, effective, declared, ddl, named, version, path)
+            given, others = job.variables, elsewhere if path.endswith(".py") else None
+            files = local_texts(path, text, given, others)
+            return Side(
+                text, effective, job.functions, job.catalog, named, version, path, language_of(path), given, files
+            )
+        return Side(text, effective, job.functions, job.catalog, named, version, path)
 
     deployed, proposed = read_pair(old, new)
     before = side(deployed, parse_settings(old_settings), old_engine_version or engine_version)
@@ -154,9 +171,9 @@ def check_command(
             plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
         report = check(before, after, with_other_engine=True, plans=plans)
     # JSON holds no advice, so nothing has to be known for it.
-    known = ReportContext() if style == "json" else _circumstances(report, after)
+    known = ReportContext() if style == "json" else replace(_circumstances(report, after), project=by.words)
     click.echo(render(report, style, known), nl=False)
-    if fails_gate(report.outcome, fail_on):
+    if fails_gate(report.outcome, by.fail_on):
         sys.exit(1)
 
 

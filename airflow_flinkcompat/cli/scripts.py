@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_flinkcompat.model import InputError, language_of
+from airflow_flinkcompat.project.revisions import run_git, words_of
 from airflow_flinkcompat.sql import decode_script, read_text
 
 STDIN = "-"
@@ -105,6 +105,21 @@ def require_one_stdin(old: str, new: str) -> None:
         raise InputError("- names standard input, which holds one script: name a file for the other side")
 
 
+def path_of(name: str) -> Path | None:
+    """The file of the working tree that a name on the command line stands for.
+
+    Args:
+        name: What was named, as :func:`read_named` takes it.
+
+    Returns:
+        The file, which need not be there; None for standard input and the null device.
+
+    Raises:
+        InputError: Git cannot be asked.
+    """
+    return None if name in (STDIN, NOTHING) else _path(name)
+
+
 def require_text(script: NamedScript) -> str:
     """The text of a script that has to be there.
 
@@ -175,11 +190,11 @@ def _git(name: str, *arguments: str) -> bytes:
     if name.startswith("-"):
         raise InputError(f"{name}: no name of a revision begins with '-'")
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"})
+        done = run_git(*arguments)
     except FileNotFoundError:
         raise InputError(f"{name}: REV:path needs git, which is not installed, and there is no such file") from None
     if done.returncode:
-        words = done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
+        words = words_of(done)
         if words.startswith("not a git repository"):
             words = "there is no such file, and REV:path needs a Git repository, which this folder is not in"
         raise InputError(f"{name}: {words}")

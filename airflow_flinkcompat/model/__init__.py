@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         RehearsalFindingName,
         StartMode,
         StartModeName,
+        is_path,
         language_of,
     )
     from airflow_flinkcompat.model.outcome import Basis, Consequence, Outcome, Reason
@@ -56,6 +57,7 @@ _HOMES = {
         "RehearsalFindingName",
         "StartMode",
         "StartModeName",
+        "is_path",
         "language_of",
     ),
     ".outcome": ("Basis", "Consequence", "Outcome", "Reason"),
@@ -93,6 +95,7 @@ __all__ = [
     "Span",
     "StartMode",
     "StartModeName",
+    "is_path",
     "language_of",
 ]
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES
-from airflow_flinkcompat.model.options import LANGUAGES
+from airflow_flinkcompat.model.options import FUNCTION_KINDS, FUNCTION_LANGUAGES, LANGUAGES
 from airflow_flinkcompat.model.text import NormalForm, Span
 
 _VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){0,3}(?:[-+][0-9A-Za-z.+-]{1,40})?")
@@ -34,6 +34,27 @@ class FunctionDeclaration:
     language: str = "java"
     definition: str | NormalForm = ""
     span: Span | None = field(default=None, compare=False)
+
+    @classmethod
+    def of(cls, name: str, text: str) -> FunctionDeclaration:
+        """A declaration as configuration has it: by name, ``kind`` or ``kind:language``.
+
+        Args:
+            name: The function's name.
+            text: Its kind, and behind a colon its language, in any case; ``java`` where there is none.
+
+        Returns:
+            The declaration.
+
+        Raises:
+            InputError: The kind or the language is not known.
+        """
+        kind, colon, language = text.lower().partition(":")
+        if kind not in FUNCTION_KINDS:
+            raise InputError(f"function {name!r}: kind {kind!r} is not one of {', '.join(FUNCTION_KINDS)}")
+        if colon and language not in FUNCTION_LANGUAGES:
+            raise InputError(f"function {name!r}: language {language!r} is not one of {', '.join(FUNCTION_LANGUAGES)}")
+        return cls(name, kind, language or "java")
 
     def to_dict(self) -> dict[str, str]:
         """As JSON values; where it was declared is not kept.

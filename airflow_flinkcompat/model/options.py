@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 EngineName = Literal["vvr", "flink"]
 """Whose state semantics apply: the vendor's (Realtime Compute, Ververica), or those of open-source Flink."""
@@ -78,3 +78,16 @@ def language_of(path: str | Path) -> Language:
         ``python`` or ``table`` for a program, else ``sql``.
     """
     return _LANGUAGE_OF.get(Path(path).suffix, "sql")
+
+
+def is_path(value: Any, endings: tuple[str, ...]) -> bool:
+    """Whether an argument is the path of a file with one of these endings, and no text.
+
+    Args:
+        value: What was given.
+        endings: Endings of files, with their points.
+
+    Returns:
+        True for a path; the file need not exist.
+    """
+    return isinstance(value, str) and value.endswith(endings) and "\n" not in value

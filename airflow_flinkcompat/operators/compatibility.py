@@ -230,6 +230,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
         from airflow_flinkcompat.compat import check, render_markdown
+        from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
         from airflow_flinkcompat.state.migration import Accept
 
@@ -255,7 +256,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             report=pointer,
             findings=summaries.brief(report.findings),
             findings_total=len(report.findings),
-            migration=_kept(report),
+            migration=kept_by_migration(report),
             accepted=self.accept,
             from_zero=[masked_text(name) for name in from_zero],
         )
@@ -287,14 +288,13 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return self.hook.explain_plans(old, new, self.plan_dir or None)
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> str:
-        if _is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
+        from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
+
+        if is_unchanged(report) and not _switch("redeploy_unchanged", self.redeploy_unchanged):
             if self._is_in_force(ledger, head):
                 return "unchanged"
             self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
-        kept = _kept(report) if "migrate" in self.branches else None
-        branch = self._effective_policy().branch_for(report.outcome, kept)
-        # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
-        return "approve" if report.is_refused and branch in ("resume", "migrate", "restart") else branch
+        return branch_of(report, self._effective_policy(), migrates="migrate" in self.branches)
 
     def _effective_policy(self) -> Policy:
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))
@@ -355,20 +355,6 @@ def _may_compile(engine: str) -> bool:
     """Whether scripts can be compiled on an engine; True where it is not known yet which one it is."""
     facts = ENGINE_FACTS.get(engine)
     return facts is None or facts.compiles_plans
-
-
-def _kept(report: Report) -> str | None:
-    """How much a migration keeps; what it does not see is for a person to judge, so that nothing is whole then."""
-    if report.migration is None:
-        return None
-    from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
-
-    kept, line = str(report.migration.kept), ".".join(report.engine_version.split(".")[:2])
-    return "partial" if kept == "whole" and (report.unseen or line not in MIGRATED_LINES) else kept
-
-
-def _is_unchanged(report: Report) -> bool:
-    return bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
 
 
 def _switch(name: str, value: bool | str | None) -> bool:

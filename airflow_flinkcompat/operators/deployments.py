@@ -1,7 +1,7 @@
 """Deployments as configuration: one file, a table for each Flink job, checked before a DAG is made of it.
 
-TOML, because Python reads it without a further package, a line that cannot be read is named by its number, and ``no``
-stays a text. Nothing is opened here but the file itself: no script, no connection, no ledger.
+The file is the project file of the command line, read by the same reader. Nothing is opened here but the file itself:
+no script, no connection, no ledger.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
@@ -28,6 +27,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.operators import task_arguments
 from airflow_flinkcompat.operators.approval import FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
@@ -35,6 +35,7 @@ from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOpe
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.project import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 from airflow_flinkcompat.tasks import arguments
 from airflow_flinkcompat.tasks.arguments import (
@@ -111,22 +112,6 @@ def _of(name: str) -> GetPydanticSchema:
     return GetPydanticSchema(lambda _source, handler: handler(_TABLES[name]))
 
 
-def _flat(value: Any) -> Any:
-    """``table.exec.state.ttl = "1 d"`` is a table in a table: options are flat, and texts."""
-    if not isinstance(value, Mapping):
-        return value
-    return dict(_options(value))
-
-
-def _options(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, item in value.items():
-        if isinstance(item, Mapping):
-            yield from _options(item, f"{prefix}{key}.")
-        else:
-            text = str(item).lower() if isinstance(item, bool) else str(item) if isinstance(item, int | float) else item
-            yield f"{prefix}{key}", text
-
-
 def _switched(value: Any) -> Any:
     """``rehearse = true`` is a table without arguments."""
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
@@ -136,7 +121,7 @@ def _user(value: Any) -> Any:
     return {"id": value, "name": value} if isinstance(value, str) else value
 
 
-_Texts = Annotated[dict[str, str], BeforeValidator(_flat)]
+_Texts = Annotated[dict[str, str], BeforeValidator(flat_options)]
 
 
 class Approver(BaseModel):
@@ -252,12 +237,12 @@ class Deployments:
 
 
 def read_deployments(path: str | os.PathLike[str]) -> Deployments:
-    """Read ``[deployments.<name>]`` tables, each over what ``[defaults]`` says.
+    """Read ``[deployments.<name>]`` tables, each over what ``[defaults]`` and the top of the file say.
 
     A deployment that cannot be used is a problem and not the end of the others.
 
     Args:
-        path: A file of TOML in UTF-8.
+        path: A file of TOML in UTF-8; of a ``pyproject.toml`` its table ``[tool.flinkcompat]``.
 
     Returns:
         The deployments that can be used, and a line for each problem.
@@ -265,46 +250,18 @@ def read_deployments(path: str | os.PathLike[str]) -> Deployments:
     Raises:
         DeploymentsError: The file cannot be read, is no TOML, or ``defaults`` or ``deployments`` is no table.
     """
-    file = Path(path)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DeploymentsError(f"{file}: the file of deployments cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise DeploymentsError(f"{file}: is not UTF-8 text; save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise DeploymentsError(f"{file}: is no TOML: {error}") from None
-    problems = [
-        f"{file}: {key}: {_unknown(key, ('defaults', 'deployments'))}"
-        for key in content
-        if key not in ("defaults", "deployments")
-    ]
-    defaults, tables = content.get("defaults", {}), content.get("deployments", {})
-    for key, value in (("defaults", defaults), ("deployments", tables)):
-        if not isinstance(value, Mapping):
-            raise DeploymentsError(f"{file}: {key}: a table is needed, [{key}]")
+        tables = read_tables(path)
+    except InputError as error:
+        raise DeploymentsError(str(error)) from None
+    problems = [*tables.problems, *chain.from_iterable(tables.broken.values())]
     found = []
-    for name, table in tables.items():
-        if not isinstance(table, Mapping):
-            problems.append(f"{file}: deployment {name!r}: a table is needed, [deployments.{name}]")
-            continue
-        if "name" in table:
-            problems.append(f"{file}: deployment {name!r}: name: is given by [deployments.{name}]; remove it")
-            continue
+    for name, table in tables.deployments.items():
         try:
-            found.append(Deployment.model_validate({**_over(defaults, table), "name": name}))
+            found.append(Deployment.model_validate({**table, "name": name}))
         except ValidationError as error:
-            problems += [f"{file}: deployment {name!r}: {line}" for line in _readable(error)]
-    return Deployments(file, tuple(found), tuple(problems))
-
-
-def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables are laid over one another key by key; anything else is replaced."""
-    merged = dict(below)
-    for key, value in above.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _over(merged[key], value) if both else value
-    return merged
+            problems += [f"{tables.path}: deployment {name!r}: {line}" for line in _readable(error)]
+    return Deployments(tables.path, tuple(found), tuple(problems))
 
 
 def _readable(error: ValidationError) -> Iterator[str]:
@@ -316,7 +273,7 @@ def _readable(error: ValidationError) -> Iterator[str]:
         key = ".".join(place)
         match row["type"]:
             case "extra_forbidden":
-                yield f"{key}: {_unknown(place[-1], _keys(place[:-1]))}"
+                yield f"{key}: {unknown_key(place[-1], _keys(place[:-1]))}"
             case "missing":
                 yield f"{key}: is missing"
             case "literal_error" if place == ["backfill"]:
@@ -332,10 +289,5 @@ def _readable(error: ValidationError) -> Iterator[str]:
 
 def _keys(place: list[str]) -> tuple[str, ...]:
     if not place:
-        return tuple(name for name in Deployment.model_fields if name != "name")
+        return DEPLOYMENT_KEYS
     return tuple(_TABLES[place[0]].__annotations__) if place[0] in _TABLES else tuple(Approver.model_fields)
-
-
-def _unknown(key: str, known: tuple[str, ...]) -> str:
-    meant = get_close_matches(key, known, 1)
-    return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
 
-from airflow_flinkcompat.model import FUNCTION_KINDS, PROGRAM_SUFFIXES, language_of
-from airflow_flinkcompat.tasks.texts import SQL, decoded, find_template, is_file, masked, read_template
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path, language_of
+from airflow_flinkcompat.tasks.texts import SQL, decoded, find_template, masked, read_template
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -207,7 +207,7 @@ class ScriptOperator(DeploymentOperator):
         self.files: dict[str, bytes] = {}
         # The script's file, and the folder that its path was given from.
         self._place: tuple[Path, Path] | None = None
-        self._source = Path(script).name if is_file(script, (SQL, *PROGRAM_SUFFIXES)) else "<script>"
+        self._source = Path(script).name if is_path(script, (SQL, *PROGRAM_SUFFIXES)) else "<script>"
 
     # -- texts
 
@@ -223,9 +223,9 @@ class ScriptOperator(DeploymentOperator):
         """Paths become the text of their files, still with its Jinja."""
         from airflow_flinkcompat.sql import NO_PROGRAM
 
-        if is_file(self.catalog, PROGRAM_SUFFIXES):
+        if is_path(self.catalog, PROGRAM_SUFFIXES):
             raise AirflowFailException(NO_PROGRAM.format(self.catalog))
-        if is_file(self.script, PROGRAM_SUFFIXES):
+        if is_path(self.script, PROGRAM_SUFFIXES):
             self.language = language_of(self.script)
         if self._is_program and not self.takes_programs:
             from airflow_flinkcompat.deploy.flink.statements import NO_PROGRAMS
@@ -235,7 +235,7 @@ class ScriptOperator(DeploymentOperator):
             raise AirflowFailException(NO_PROGRAMS.format(**where))
         for name in ("script", "catalog"):
             value = getattr(self, name)
-            if is_file(value, (SQL, *PROGRAM_SUFFIXES)):
+            if is_path(value, (SQL, *PROGRAM_SUFFIXES)):
                 found = find_template(value, jinja_env)
                 content = read_template(found)
                 self.files[str(found)] = content
@@ -306,16 +306,13 @@ class ScriptOperator(DeploymentOperator):
 
 
 def declared_functions(functions: Mapping[str, str] | None) -> tuple[FunctionDeclaration, ...]:
-    """``{"f": "scalar:python"}`` → declarations. Raises AirflowFailException: an unknown kind."""
-    from airflow_flinkcompat.model import FunctionDeclaration
+    """``{"f": "scalar:python"}`` → declarations. Raises AirflowFailException: an unknown kind or language."""
+    from airflow_flinkcompat.model import FunctionDeclaration, InputError
 
-    declarations = []
-    for name, text in (functions or {}).items():
-        kind, _, language = str(text).lower().partition(":")
-        if kind not in FUNCTION_KINDS:
-            raise AirflowFailException(f"function {name!r}: kind {kind!r} is not one of {', '.join(FUNCTION_KINDS)}")
-        declarations.append(FunctionDeclaration(name, kind, language or "java"))
-    return tuple(declarations)
+    try:
+        return tuple(FunctionDeclaration.of(name, str(text)) for name, text in (functions or {}).items())
+    except InputError as error:
+        raise AirflowFailException(str(error)) from None
 
 
 def record_failure(context: Context, ledger: Ledger, side: JobSpec, message: str) -> None:

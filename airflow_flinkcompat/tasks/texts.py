@@ -19,11 +19,6 @@ class FileMissing(AirflowFailException):
         self.places = tuple(places)
 
 
-def is_file(value: Any, endings: tuple[str, ...]) -> bool:
-    """Whether an argument is the path of a file with one of these endings, and no text."""
-    return isinstance(value, str) and value.endswith(endings) and "\n" not in value
-
-
 def read_template(path: Path) -> bytes:
     """Raises FileMissing."""
     try:

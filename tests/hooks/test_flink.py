@@ -218,36 +218,6 @@ def test_a_connection_names_another_target(monkeypatch: pytest.MonkeyPatch) -> N
         hook(monkeypatch, host="gw", extra='{"target": "k8s"}').get_conn()
 
 
-@pytest.mark.parametrize(
-    ("fields", "asked", "target"),
-    [
-        ({}, None, "sql-gateway"),
-        ({}, "kubernetes", "kubernetes"),
-        ({"extra": '{"target": "kubernetes"}'}, None, "kubernetes"),
-        ({"extra": '{"target": "kubernetes"}'}, "kubernetes", "kubernetes"),
-        ({"conn_type": "alibaba_realtime_compute"}, "realtime-compute", "realtime-compute"),
-    ],
-)
-def test_a_deployment_may_name_its_target(
-    monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], asked: str | None, target: str
-) -> None:
-    assert hook(monkeypatch, asked=asked, **fields).target_name == target
-
-
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [({"extra": '{"target": "aws"}'}, "aws"), ({"conn_type": "alibaba_realtime_compute"}, "realtime-compute")],
-)
-def test_a_connection_of_another_target_is_refused(
-    monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], named: str
-) -> None:
-    found = hook(monkeypatch, asked="kubernetes", **fields)
-    wrong = f"connection 'f' is of target '{named}', and the deployment asks for 'kubernetes': name a connection of"
-    with pytest.raises(AirflowFailException, match=wrong):
-        found.get_conn()
-    assert found.test_connection()[1].startswith(wrong)
-
-
 @pytest.mark.parametrize("what", ["plans", "cluster"])
 def test_a_target_without_a_planner_says_where_to_name_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
@@ -285,6 +255,36 @@ def test_a_target_without_a_planner_has_that_of_another_connection(monkeypatch: 
         with found.planner() as cluster:
             assert str(cluster.restore_test_target) == f"the SQL Gateway at http://127.0.0.1:{server.port}"
             assert (cluster.location.target, cluster.temporary) == ("sql-gateway", False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked", "target"),
+    [
+        ({}, None, "sql-gateway"),
+        ({}, "kubernetes", "kubernetes"),
+        ({"extra": '{"target": "kubernetes"}'}, None, "kubernetes"),
+        ({"extra": '{"target": "kubernetes"}'}, "kubernetes", "kubernetes"),
+        ({"conn_type": "alibaba_realtime_compute"}, "realtime-compute", "realtime-compute"),
+    ],
+)
+def test_a_deployment_may_name_its_target(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], asked: str | None, target: str
+) -> None:
+    assert hook(monkeypatch, asked=asked, **fields).target_name == target
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [({"extra": '{"target": "aws"}'}, "aws"), ({"conn_type": "alibaba_realtime_compute"}, "realtime-compute")],
+)
+def test_a_connection_of_another_target_is_refused(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], named: str
+) -> None:
+    found = hook(monkeypatch, asked="kubernetes", **fields)
+    wrong = f"connection 'f' is of target '{named}', and the deployment asks for 'kubernetes': name a connection of"
+    with pytest.raises(AirflowFailException, match=wrong):
+        found.get_conn()
+    assert found.test_connection()[1].startswith(wrong)
 
 
 def test_a_target_is_reached_by_what_it_alone_knows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -246,6 +246,13 @@ class LocalKube:
         )
         return found
 
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Every custom resource of a kind. Raises ApiException."""
+        found: list[dict[str, Any]] = self._custom().list_namespaced_custom_object(
+            GROUP, GROUP_VERSION, NAMESPACE, _plural(kind)
+        )["items"]
+        return found
+
     def patch(self, kind: str, name: str, change: Mapping[str, Any]) -> dict[str, Any]:
         """Merge a change into a custom resource; unknown fields are refused. Raises ApiException."""
         changed: dict[str, Any] = self._custom().patch_namespaced_custom_object(

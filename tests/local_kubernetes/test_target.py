@@ -7,53 +7,58 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.deploy.flink.rest import Endpoint
-from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
-from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
-from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
-from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.testing.target_contract import Connect, TargetContract
-from tests.local_kubernetes.cluster import NAMESPACE, LocalKube
-from tests.local_kubernetes.session import create_session
+from tests.local_kubernetes.rigs import Rig, application_rig, session_rig
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.kubernetes, pytest.mark.timeout(3600)]
-MANIFEST = """
-kind: FlinkSessionJob
-spec:
-  deploymentName: session
-  job:
-    jarURI: file://{jar}
-    entryClass: flinkcompat.SqlRunner
-    args: ["--statements", "{{statements}}"]
-"""
 
 
-@pytest.fixture(scope="module")
-def operated(
-    kubernetes_binary: Path,
-    flink_1_20: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[LocalKube, LocalFlink]]:
-    """A Kubernetes with the operator, and the Flink that is its session cluster."""
-    work = tmp_path_factory.mktemp("operated")
-    with LocalFlink(work / "flink", home=flink_1_20) as flink, LocalKube(work / "kube") as kube:
-        kube.start_operator()
-        create_session(kube, flink)
-        yield kube, flink
-
-
-class TestSessionJobs(TargetContract):
-    """``FlinkSessionJob``, run by the runner of this package."""
+class OnTheOperator(TargetContract):
+    """The contract on the rig of a subclass."""
 
     settle_seconds = 0.5
+    # Two JVMs come up for a start of an application, and a machine may be busy.
+    step_seconds = 400.0
 
     @pytest.fixture
-    def connect(self, operated: tuple[LocalKube, LocalFlink], runner_jar_path: Path) -> Connect:
-        kube, flink = operated
-        manifest = Manifest.of({"manifest": MANIFEST.format(jar=runner_jar_path)}, "the test")
+    def connect(self, rig: Rig) -> Connect:
+        """Opens the target of the rig."""
+        return rig.place.target
 
-        def connect() -> KubernetesTarget:
-            api = KubernetesApi(kube.api, NAMESPACE)
-            return KubernetesTarget(api, manifest, jobmanager=lambda _: Endpoint(flink.jobmanager_url))
+    @pytest.fixture(autouse=True)
+    def nothing_is_left(self, rig: Rig) -> Iterator[None]:
+        """After each test its resources are deleted."""
+        yield
+        rig.clear()
 
-        return connect
+
+class TestSessionJobs(OnTheOperator):
+    """``FlinkSessionJob``, whose script stands in its arguments."""
+
+    @pytest.fixture(scope="class")
+    def rig(
+        self,
+        kubernetes_binary: Path,
+        flink_1_20: Path,
+        runner_jar_path: Path,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> Iterator[Rig]:
+        """A session cluster."""
+        with session_rig(tmp_path_factory.mktemp("session"), flink_1_20, runner_jar_path) as rig:
+            yield rig
+
+
+class TestApplications(OnTheOperator):
+    """``FlinkDeployment`` in application mode, whose script is mounted from a ConfigMap."""
+
+    @pytest.fixture(scope="class")
+    def rig(
+        self,
+        kubernetes_binary: Path,
+        flink_1_20: Path,
+        runner_jar_path: Path,
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> Iterator[Rig]:
+        """A Kubernetes whose pods are processes."""
+        with application_rig(tmp_path_factory.mktemp("applications"), flink_1_20, runner_jar_path) as rig:
+            yield rig

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.nightly import mostly_nightly
+
+# Each test has a pytest of its own.
+pytestmark = pytest.mark.slow
 PLUGIN = "airflow_flinkcompat.testing.pytest_plugin"
 CONTRACT = ("--pyargs", "airflow_flinkcompat.testing.installed_target")
 QUICK = ("--flinkcompat-settle-seconds", "0", "--flinkcompat-step-seconds", "10", "-p", "no:cacheprovider")
@@ -97,19 +101,22 @@ def test_a_file_of_tests_may_say_how_the_target_is_opened(contract: pytest.Pytes
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [
-        ((), "name the target with --flinkcompat-target NAME (installed: *sql-gateway*)"),
-        (("--flinkcompat-target", "gatway"), "flinkcompat: there is no target 'gatway'; installed targets: *"),
-        (("--flinkcompat-target", "no_such:Target"), "flinkcompat: No module named 'no_such'"),
-        (
-            ("--flinkcompat-target", "mine:Mine", "--flinkcompat-connection", '{"password": "planted'),
-            "flinkcompat: --flinkcompat-connection is no JSON: Unterminated string starting at: line 1 column 14 *",
-        ),
-        (
-            ("--flinkcompat-target", "mine:Mine", "--flinkcompat-step-seconds", "soon"),
-            "--flinkcompat-step-seconds 'soon' is no number of seconds",
-        ),
-    ],
+    mostly_nightly(
+        [
+            ((), "name the target with --flinkcompat-target NAME (installed: *sql-gateway*)"),
+            (("--flinkcompat-target", "gatway"), "flinkcompat: there is no target 'gatway'; installed targets: *"),
+            (("--flinkcompat-target", "no_such:Target"), "flinkcompat: No module named 'no_such'"),
+            (
+                ("--flinkcompat-target", "mine:Mine", "--flinkcompat-connection", '{"password": "planted'),
+                "flinkcompat: --flinkcompat-connection is no JSON: Unterminated string starting at: line 1 column 14 *",
+            ),
+            (
+                ("--flinkcompat-target", "mine:Mine", "--flinkcompat-step-seconds", "soon"),
+                "--flinkcompat-step-seconds 'soon' is no number of seconds",
+            ),
+        ],
+        few=2,
+    ),
 )
 def test_what_is_missing_or_wrong_is_said_once(contract: pytest.Pytester, options: tuple[str, ...], words: str) -> None:
     result = ran(contract, "-k", "names_its_engine", *options)

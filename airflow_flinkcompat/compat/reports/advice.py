@@ -67,7 +67,7 @@ class ReportContext:
     ``backfill_refused`` says why a backfill of the proposed script would be refused, "" where it would not.
     ``migrates``: whether there is a task that starts the job from a rewritten savepoint. ``takes_commands``: whether
     the job goes by its id in Flink, so that Flink's own commands stop it; ``chooses_offsets``: whether what runs it
-    can be told where sources begin.
+    can be told where sources begin. ``project``: what the check took of the project file, in a sentence.
     """
 
     deployment: str = ""
@@ -79,6 +79,7 @@ class ReportContext:
     migrates: bool = False
     takes_commands: bool = True
     chooses_offsets: bool = True
+    project: str = ""
 
 
 NO_CONTEXT = ReportContext()

@@ -41,6 +41,8 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
         Markdown that ends in a line break, with every secret masked.
     """
     blocks = [[f"## {headline(report)}", "", f"{_sides(report)}, {engine_label(report)}"]]
+    if known.project:
+        blocks.append([plain_words(known.project)])
     if known.entry:
         job = f", job {code_span(known.job_id)}" if known.job_id else ""
         blocks.append([f"Deployed: entry {known.entry} of the ledger of {code_span(known.deployment)}{job}"])
@@ -61,16 +63,18 @@ def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTE
         Markdown that ends in a line break, with every secret masked.
     """
     worst, *others = reports.each
-    blocks = [[f"## {_words(head)}"] for head in verdicts(reports)]
-    blocks.append([f"{_sides(worst)}. {_words(WHICH_ENGINE)}"])
-    blocks += [[f"## {_words(title(worst))}"], *_blocks(worst, known), *_warnings(worst)]
+    blocks = [[f"## {plain_words(head)}"] for head in verdicts(reports)]
+    blocks.append([f"{_sides(worst)}. {plain_words(WHICH_ENGINE)}"])
+    if known.project:
+        blocks.append([plain_words(known.project)])
+    blocks += [[f"## {plain_words(title(worst))}"], *_blocks(worst, known), *_warnings(worst)]
     for other in others:
         if finds_the_same(worst, other):
-            blocks.append([_words(SAME.format(engine_label(other), other.engine))])
+            blocks.append([plain_words(SAME.format(engine_label(other), other.engine))])
             continue
-        blocks.append([f"## {_words(title(other))}"])
+        blocks.append([f"## {plain_words(title(other))}"])
         blocks += [_trimmed(_finding(finding, with_fates=True)) for finding in other.deciding]
-        blocks.append([_words(IN_FULL.format(other.engine))])
+        blocks.append([plain_words(IN_FULL.format(other.engine))])
     return _joined(blocks)
 
 
@@ -87,25 +91,25 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
     blocks += [_trimmed(_section(section)) for section in sections(report)]
     found, fine = overruled(report)
     if found or fine:
-        lines = [f"* `{f.rule}`, {f.outcome.value}: {_words(f.message)}" for f in found]
+        lines = [f"* `{f.rule}`, {f.outcome.value}: {plain_words(f.message)}" for f in found]
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
         blocks.append(["### Also seen, but decided by the above", "", *lines])
     if report.migration is not None:
         blocks.append(list(_migration(report.migration)))
     todo = ["### What to do next", ""]
     for number, step in enumerate(steps(report, known), start=1):
-        todo += [f"{number}\\. {_words(step.text)}", ""]
+        todo += [f"{number}\\. {plain_words(step.text)}", ""]
         if step.commands:
             todo += [f"```{step.language}", *map(mask_secrets, step.commands), "```", ""]
     blocks.append(_trimmed(todo))
     if ends := if_resumed(report):
-        lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {_words(end)}" for end in ends[1:])]
+        lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
         blocks.append(_trimmed(lines))
     return blocks
 
 
 def _warnings(report: Report) -> list[list[str]]:
-    return [[f"> Warning: {_words(warning)}"] for warning in report.warnings]
+    return [[f"> Warning: {plain_words(warning)}"] for warning in report.warnings]
 
 
 def _trimmed(lines: Iterable[str]) -> list[str]:
@@ -121,7 +125,7 @@ def _joined(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    yield from (f"### {_words(section.heading)}", "")
+    yield from (f"### {plain_words(section.heading)}", "")
     if section.operator is not None:
         table = list(rows(section.operator))
         if table:
@@ -133,7 +137,7 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
-    yield from (f"**`{finding.rule}`**, {finding.outcome.value}: {_words(finding.message)}.", "")
+    yield from (f"**`{finding.rule}`**, {finding.outcome.value}: {plain_words(finding.message)}.", "")
     places = [f"{code_span(str(span))}" if span else "" for span in (finding.before_span, finding.after_span)]
     if finding.before or finding.after:
         yield f"| before {places[0]} | after {places[1]} |".replace("  ", " ")
@@ -146,8 +150,8 @@ def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
         yield ""
     if finding.consequence is not None:
         yield from (f"**{CONSEQUENCES[finding.consequence]}.**", "")
-    reason = f"Why: {_words(why(finding))}. " if finding.reason is not None else ""
-    yield from (f"{reason}Basis: {_words(basis_label(finding))}. Page: {_page(finding.rule)}", "")
+    reason = f"Why: {plain_words(why(finding))}. " if finding.reason is not None else ""
+    yield from (f"{reason}Basis: {plain_words(basis_label(finding))}. Page: {_page(finding.rule)}", "")
 
 
 def _migration(migration: MigrationReport) -> Iterator[str]:
@@ -155,7 +159,7 @@ def _migration(migration: MigrationReport) -> Iterator[str]:
     yield from ("| operator | its state | keeps | begins now | gone |", "|---|---|---|---|---|")
     for each in migration.operators:
         metrics = (", ".join(map(code_span, found)) for found in (each.keeps, each.begins, each.gone))
-        yield f"| {' | '.join((code_span(each.operator), _words(each.state), *metrics))} |"
+        yield f"| {' | '.join((code_span(each.operator), plain_words(each.state), *metrics))} |"
 
 
 def _page(code: str) -> str:
@@ -168,7 +172,7 @@ def code_span(text: str) -> str:
     return f"`{clean}`" if clean else ""
 
 
-def _words(text: str) -> str:
+def plain_words(text: str) -> str:
     """Text that Markdown shows as it is written."""
     clean = format_inline(text)
     for special in "\\*<[|":

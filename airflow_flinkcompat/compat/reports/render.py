@@ -46,7 +46,8 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
     Returns:
         Text that ends in a line break, with every secret masked.
     """
-    blocks = [[headline(report), *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]]
+    head = [headline(report), *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]
+    blocks = [[*head, *_wrapped(format_inline(known.project), width)]]
     blocks += _blocks(report, width, known)
     if report.other is not None:
         blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
@@ -66,7 +67,8 @@ def render_text_of_engines(reports: Reports, width: int = WIDTH, known: ReportCo
     """
     worst, *others = reports.each
     heads = [line for head in verdicts(reports) for line in _wrapped(head, width, "", "  ")]
-    blocks = [[*heads, *_wrapped(_sides(worst), width)], _wrapped(WHICH_ENGINE, width)]
+    heads += [*_wrapped(_sides(worst), width), *_wrapped(format_inline(known.project), width)]
+    blocks = [heads, _wrapped(WHICH_ENGINE, width)]
     blocks += [_underlined(worst), *_blocks(worst, width, known), *_warnings(worst, width)]
     for other in others:
         if finds_the_same(worst, other):

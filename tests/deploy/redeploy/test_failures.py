@@ -10,12 +10,13 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, Start, StartFailed
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, RolledBack, SqlGatewayTarget, Start, StartFailed
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
@@ -316,8 +317,7 @@ def cancelled_while_verified(stage: DeploymentFixture) -> str:
 @case("two runs at once")
 def two_runs(stage: DeploymentFixture) -> str:
     attempt = Attempt(
-        stage.flink.gateway_url,
-        stage.flink.jobmanager_url,
+        partial(SqlGatewayTarget, stage.flink.gateway_url, stage.flink.jobmanager_url),
         stage.root / "ledger",
         stage.name,
         stage.changed,

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.deploy import Ledger, Options, deploy
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StoppedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Start
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.aws import ManagedFlinkTarget
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.testing.target_contract import CHANGED, SCRIPT, side
+from airflow_flinkcompat.testing.target_contract import SCRIPT, side
 from tests.deploy.targets.aws_stand_in import REGION, App, MemoryJobs, StandIn
 
 OPTIONS = Options(settle_seconds=0, submit_timeout=20, start_timeout=20, stop_timeout=20, claim_seconds=0)
@@ -101,21 +101,6 @@ class Account:
             owner=owner or new_id(),
             options=OPTIONS,
         )
-
-    def check_redeployed(self, root: Path) -> None:
-        """One stop, one snapshot, one job of the new script that began from it, and the ledger knows all of it."""
-        ledger = Ledger(root, "orders")
-        head = ledger.head()
-        assert head is not None
-        assert (head.kind, head.job.script) == ("deployed", CHANGED)
-        assert self.target().running("orders") == (head.job_id,)
-        (snap,) = self.orders.snaps
-        assert head.start.savepoint == f"orders/{snap.name}"
-        assert self.jobs.started == [("orders", SCRIPT, None), ("orders", CHANGED, snap.savepoint)]
-        (stop,) = (entry.stop for entry in ledger.entries() if isinstance(entry, StoppedEntry))
-        assert stop.savepoint == head.start.savepoint
-        stops = [op for op in self.orders.ops if op.kind == "StopApplication"]
-        assert [op.status for op in stops] == ["SUCCESSFUL"]
 
 
 def job(script: str = SCRIPT, **settings: str) -> JobSpec:

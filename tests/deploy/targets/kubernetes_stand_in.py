@@ -49,7 +49,8 @@ def schemas(version: str) -> Mapping[str, Mapping[str, Any]]:
     found = {}
     with zipfile.ZipFile(fetch(f"flink-kubernetes-operator-api-{version}")) as jar:
         for plural in ("flinksessionjobs", "flinkdeployments"):
-            definition = yaml.safe_load(jar.read(f"META-INF/fabric8/{plural}.flink.apache.org-v1.yml"))
+            text = jar.read(f"META-INF/fabric8/{plural}.flink.apache.org-v1.yml")
+            definition = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
             (served,) = definition["spec"]["versions"]
             properties = served["schema"]["openAPIV3Schema"]["properties"]
             found[plural] = _closed(properties["spec"])

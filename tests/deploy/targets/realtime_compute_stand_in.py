@@ -28,6 +28,7 @@ from werkzeug.wrappers import Request, Response
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Start, Verb
+from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.model import JobSpec
 
@@ -402,6 +403,25 @@ class Service:
         of = {key: query[key] for key in ("deploymentId", "jobId") if key in query}
         found = [each for each in self.savepoints.values() if all(each[key] == of[key] for key in of)]
         return [self.get_savepoint(each["savepointId"]) for each in reversed(found)]
+
+
+def no_address(which: str) -> str:
+    """There is none to ask for."""
+    raise AssertionError(f"it is not reached by a {which}")
+
+
+def access(url: str, **more: Any) -> Access:
+    """How a connection opens a target of the stand-in."""
+    settings = {
+        "endpoint": url,
+        "workspace": WORKSPACE,
+        "namespace": NAMESPACE,
+        "access_key_id": KEY_ID,
+        "access_key_secret": KEY_SECRET,
+        "deployment_target": "default-queue",
+        **more,
+    }
+    return Access(no_address, settings, "connection 'vvr'")
 
 
 _ID = r"([^/:]+)"

@@ -148,6 +148,7 @@ def test_a_call_that_was_lost_on_the_way_back(orders: Deployments, when: str, nu
     assert lost
     (job,) = orders.runs
     assert job.restored == "file:/savepoints/savepoint-1"
+    assert ("configmaps", "orders-flinkcompat-next") not in orders.stand_in.objects, "it would be gone on from later"
     head = orders.ledger.head()
     assert head is not None
     assert (head.kind, head.job.script) == ("rolled-back", SCRIPT)

@@ -353,6 +353,21 @@ def test_what_changes_nothing_of_the_job_makes_no_other_job(orders: Deployments,
     assert len(orders.runs) == 1
 
 
+@pytest.mark.parametrize("path", [(), ("jobManager",), ("taskManager",)])
+def test_the_kind_of_a_pod_template_makes_no_other_job(path: tuple[str, ...]) -> None:
+    """The operator writes it into an application (measured on 1.7.0); another volume is another job."""
+    template = {"spec": {"volumes": [{"name": "script", "configMap": {"name": "orders-sql-1"}}]}}
+
+    def digest(given: dict[str, Any]) -> str:
+        spec: dict[str, Any] = {"podTemplate": given}
+        for part in path:
+            spec = {part: spec}
+        return FlinkResource({"metadata": {"name": "orders"}, "spec": {"job": {"args": ["1"]}, **spec}}).digest
+
+    assert digest(template) == digest({"apiVersion": "v1", "kind": "Pod", "metadata": {}, **template})
+    assert digest(template) != digest({"spec": {"volumes": []}})
+
+
 @pytest.mark.parametrize(("settings", "same"), [([], True), (["parallelism.default"], False)])
 def test_a_parallelism_counts_where_it_was_deployed(settings: list[str], same: bool) -> None:
     """Else it is the autoscaler's, as the number of TaskManagers is."""

@@ -27,7 +27,6 @@ from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.deploy.redeploy.run import Options, new_id
 from airflow_flinkcompat.deploy.redeploy.sequence import deploy
 from airflow_flinkcompat.deploy.target import JobRef, Operation, Snapshot, Start, Strength, Target, Verb
-from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget, instances
 from airflow_flinkcompat.deploy.targets.realtime_compute.openapi import OpenApi
@@ -35,34 +34,14 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, SCRIPT, SETTINGS, Connect, TargetContract
 from tests.deploy.targets.realtime_compute_stand_in import (
-    KEY_ID,
-    KEY_SECRET,
-    NAMESPACE,
-    WORKSPACE,
     InMemory,
     OnFlink,
     Refused,
     Seen,
     Service,
+    access,
     serving,
 )
-
-
-def no_address(which: str) -> str:
-    raise AssertionError(f"it is not reached by a {which}")
-
-
-def access(url: str, **more: Any) -> Access:
-    settings = {
-        "endpoint": url,
-        "workspace": WORKSPACE,
-        "namespace": NAMESPACE,
-        "access_key_id": KEY_ID,
-        "access_key_secret": KEY_SECRET,
-        "deployment_target": "default-queue",
-        **more,
-    }
-    return Access(no_address, settings, "connection 'vvr'")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.target import (
     LiveSavepoints,
     OffsetStatistics,
     PlanCompiler,
+    PlansChanges,
     ReadsBack,
     RestoreTests,
     RetainedCheckpoints,
@@ -67,6 +68,7 @@ CAPABILITIES = {
     "start mode `checkpoint`": RetainedCheckpoints,
     "savepoints found, migrated and disposed of": SavepointStore,
     "savepoints of jobs that go on": LiveSavepoints,
+    "changes planned for GitOps (`plan_only`)": PlansChanges,
     "state sizes compared": CheckpointStatistics,
     "source positions compared": OffsetStatistics,
 }

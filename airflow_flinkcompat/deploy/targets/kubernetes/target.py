@@ -13,7 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -71,7 +71,7 @@ _ATTEMPTS = 5
 _END_SECONDS = 120.0
 # An error that stood there when a stop was asked for is one of that stop when the operator keeps saying it.
 _STALE_SECONDS = 60.0
-_NEXT_FILE = "resource.json"
+_NEXT_FILE, _FOLLOWS_FILE = "resource.json", "follows"
 _NOT_PLANNED = (
     "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
     "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -79,7 +79,12 @@ _NOT_PLANNED = (
 
 
 class KubernetesTarget(KubernetesSavepoints):
-    """Custom resources of one kind in one namespace, as a target."""
+    """Custom resources of one kind in one namespace, as a target.
+
+    ``quiet_seconds``: how long the status of a suspended application has to stay as it is before it is started again.
+    """
+
+    quiet_seconds = 1.0
 
     @classmethod
     def connect(cls, access: Access) -> Self:
@@ -192,7 +197,30 @@ class KubernetesTarget(KubernetesSavepoints):
         def patch(seen: FlinkResource) -> Mapping[str, Any] | None:
             return patch_of(seen.document, body) if seen.goes_on_from(savepoint) else None
 
-        return self._patched(current, patch)
+        return self._patched(self._quiet(current), patch)
+
+    def _quiet(self, current: FlinkResource) -> FlinkResource:
+        """A suspended application once the operator has ended its JobManager and written that down.
+
+        It says that the job is suspended before it does so. Where the resource is changed in between it forgets what
+        it has just done, and asks a JobManager that is gone until that times out (measured on 1.7.0: 12 s more).
+        """
+        if current.session_job:
+            return current
+        seen, since = current, time.monotonic()
+
+        def quiet() -> bool:
+            nonlocal seen, since
+            now = self._find(current.name)
+            if now is None or now.revision != current.revision:  # the patch is refused then
+                return True
+            if now.metadata["resourceVersion"] != seen.metadata["resourceVersion"]:
+                seen, since = now, time.monotonic()
+            return time.monotonic() - since >= self.quiet_seconds
+
+        with suppress(Overdue):
+            poll(quiet, lambda over: not over, timeout=_END_SECONDS)
+        return seen
 
     # ---------------------------------------------------------------------------------------------------------- stop
     def stop(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
@@ -229,7 +257,10 @@ class KubernetesTarget(KubernetesSavepoints):
         """What the resource says became of it."""
         if operation.verb is Verb.START:
             found = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
-            return replace(operation, job=JobRef(f"{_name(found[0])}/{operation.request_id}") if found else None)
+            if not found:
+                return replace(operation, job=None)
+            self._drop_followed(FlinkResource(found[0]))
+            return replace(operation, job=JobRef(f"{_name(found[0])}/{operation.request_id}"))
         assert operation.job is not None
         if operation.verb is Verb.SAVEPOINT:
             return self._taken(operation)
@@ -312,9 +343,18 @@ class KubernetesTarget(KubernetesSavepoints):
         following = None
         if not current.note(STARTED).get("first"):
             following = current.template
-            if current.in_vain:
+            if current.in_vain or self._never_ran(current):
                 following["metadata"]["annotations"][REFUSED] = json.dumps({"job": current.ref})
         self._remove(current, following)
+
+    def _never_ran(self, current: FlinkResource) -> bool:
+        """Whether Flink itself says of what it refused that no task of it ran: the operator's first error alone does.
+
+        Each further try of the operator is refused because a job of this id was submitted already (measured on 1.7.0).
+        """
+        if current.error is None or current.flink_job is None or not current.session_job:
+            return False
+        return self._jobs_of(current).ever_ran(JobRef(current.flink_job)) is False
 
     def _remove(self, current: FlinkResource, following: Mapping[str, Any] | None) -> None:
         """Delete a resource, and wait until it and its job are gone. Raises Overdue.
@@ -322,8 +362,8 @@ class KubernetesTarget(KubernetesSavepoints):
         ``following``: what the next one is made of, kept before this one is deleted.
         """
         if following is not None:
-            text = json.dumps(following)
-            self._api.keep(next_of(current.name), {_NEXT_FILE: text}, {DEPLOYMENT: current.name})
+            files = {_NEXT_FILE: json.dumps(following), _FOLLOWS_FILE: str(current.metadata["uid"])}
+            self._api.keep(next_of(current.name), files, {DEPLOYMENT: current.name})
 
         def delete(seen: FlinkResource) -> bool:
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
@@ -369,6 +409,14 @@ class KubernetesTarget(KubernetesSavepoints):
         """What the next resource of a name is to be made of, where the former one was deleted."""
         text = self._api.kept(next_of(name), _NEXT_FILE)
         return None if text is None else FlinkResource(json.loads(text))
+
+    def _drop_followed(self, current: FlinkResource) -> None:
+        """Drop what a resource was made of, where the start that made it died before, or did not hear of it."""
+        name = next_of(current.name)
+        with suppress(ApiError):  # it is not needed any more, and the next start of another resource writes it anew
+            follows = self._api.kept(name, _FOLLOWS_FILE)
+            if follows is not None and follows != current.metadata["uid"]:  # else it is being deleted just now
+                self._drop(f"configmaps/{name}")
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
         """Write a patch to the spec that was read.

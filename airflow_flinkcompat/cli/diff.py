@@ -1,0 +1,273 @@
+"""``flinkcompat diff``, ``plan`` and ``lint``: what a change does to all deployments of a project file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from airflow_flinkcompat.cli.arguments import DEFAULT_GATE, bare_install, engine_option, require_engine
+from airflow_flinkcompat.cli.project import config_option, judging, project_for
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project.revisions import base_commit, repository_of
+from airflow_flinkcompat.sql import ScriptError, read_script
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.compat import Side
+    from airflow_flinkcompat.fleet.baselines import Baselines
+    from airflow_flinkcompat.fleet.values import FleetDiff
+
+FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab")
+_NO_FILE = f"there is no {FILE_NAME} here or in a folder above"
+_LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
+
+
+def _reporting(command: Callable[..., None]) -> Callable[..., None]:
+    """What judges, what fails, and where the answer goes."""
+    for decorate in (
+        click.option(
+            "--output",
+            "outputs",
+            multiple=True,
+            metavar="FORMAT=FILE",
+            help="Also write this format to a file, as sarif=out.sarif; again for another one.",
+        ),
+        click.option(
+            "--format",
+            "style",
+            type=click.Choice(FORMAT_NAMES),
+            default="text",
+            show_default=True,
+            help="What is printed.",
+        ),
+        click.option(
+            "--fail-on",
+            type=click.Choice(tuple(FAIL_ON)),
+            help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
+        ),
+        click.option("--engine-version", help="Version of the engine that is named, for instance 2.3."),
+        engine_option,
+        config_option,
+    ):
+        command = decorate(command)
+    return command
+
+
+def _against(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option(
+        "--against",
+        metavar="ledger[:URI]|git:REF",
+        help="What to compare with: what the ledger says is deployed, or a Git revision (default: the ledger where one "
+        "is named, else the commit where this branch left the one it goes into).",
+    )(command)
+
+
+@click.command("diff")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@_against
+@_reporting
+def diff_command(names: tuple[str, ...], against: str | None, **options: Any) -> None:
+    r"""What is deployed against the working tree, for every deployment of the project file, or those NAMED.
+
+    The ledger is that of --against ledger:URI, of FLINKCOMPAT_LEDGER or of the file. A deployment that is new there is
+    only read; one that the file does not name any more fails, because its job keeps running. A script under another
+    path is the same deployment: its name is in the file.
+
+    \b
+    Exit code, the worst of all deployments:
+      0  passed
+      1  one fails the gate, or was deleted
+      2  bad input: a script that cannot be read or deployed, a mistake in the file
+      3  the ledger is out of reach
+    """
+    _diff("diff", names, against, **options)
+
+
+@click.command("plan")
+@click.argument("name")
+@_against
+@_reporting
+def plan_command(name: str, against: str | None, **options: Any) -> None:
+    """What the gate in Airflow would do with the deployment NAME, and why: its diff, branch and next steps."""
+    _diff("plan", (name,), against, **options)
+
+
+@click.command("lint")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@_reporting
+@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+def lint_command(
+    files: tuple[str, ...],
+    catalog: str | None,
+    config: str | None,
+    engine: str | None,
+    engine_version: str | None,
+    fail_on: str | None,
+    style: str,
+    outputs: tuple[str, ...],
+) -> None:
+    """Read each FILE by itself, or each script of the project file, and compare it with nothing.
+
+    It tells errors of syntax and literal secrets (exit code 2), and what the engine refuses, statements that are not
+    read and tables that neither the script nor a catalog declares (exit code 1, unless --fail-on says otherwise).
+    """
+    with _extras("lint"):
+        from airflow_flinkcompat.fleet.review import lint_scripts
+        from airflow_flinkcompat.fleet.sides import name_from
+
+    targets = _targets(outputs)
+    given = JobOptions(
+        engine=engine, engine_version=engine_version, catalog=read_script(catalog).text if catalog else ""
+    )
+    project = project_for(config, Path(files[0]) if files else Path())
+    if not files and project is None:
+        raise InputError(
+            f"there is no {FILE_NAME} here or in a folder above: name a FILE, or begin with flinkcompat init"
+        )
+    if project is not None and project.broken and not files:
+        raise InputError("\n  ".join(line for lines in project.broken.values() for line in lines))
+    scripts = [Path(each) for each in files]
+    if not files and project is not None:
+        scripts = [project.folder / each.script for each in project.deployments]
+    root = _root(project.folder if project else Path())
+    gate, sides = fail_on or DEFAULT_GATE, []
+    for script in dict.fromkeys(scripts):
+        by = judging(project, script, None, given, fail_on)
+        require_engine(by.options.engine, engine_version=by.options.engine_version)
+        gate = by.fail_on
+        sides.append((name_from(script, root), _side(script, by.options, root), by.options.engine is not None))
+    file = name_from(project.path, root) if project else ""
+    _answer(lint_scripts(sides, gate, file), style, targets)
+
+
+def _side(script: Path, options: JobOptions, root: Path) -> Side | InputError | ScriptError:
+    from airflow_flinkcompat.fleet.sides import name_from, side_of_script
+
+    try:
+        side = side_of_script(script, options, Path(), root)
+    except (ScriptError, InputError) as error:
+        return error
+    return side or ScriptError(f"{name_from(script, root)}: cannot be read: there is no such file")
+
+
+def _diff(
+    command: str,
+    names: tuple[str, ...],
+    against: str | None,
+    config: str | None,
+    engine: str | None,
+    engine_version: str | None,
+    fail_on: str | None,
+    style: str,
+    outputs: tuple[str, ...],
+) -> None:
+    with _extras(command):
+        from airflow_flinkcompat.fleet.review import Request, diff_fleet
+
+    targets = _targets(outputs)
+    project = project_for(config, Path())
+    if project is None:
+        raise InputError(f"{_NO_FILE}: begin with flinkcompat init")
+    if not project.names:
+        raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
+    if engine_version is not None and engine is None:
+        engines = {each.options.engine for each in project.deployments}
+        engine = engines.pop() if len(engines) == 1 else None
+    require_engine(engine, engine_version=engine_version)
+    root = _root(project.folder)
+    request = Request(
+        project,
+        root,
+        fail_on or project.fail_on or DEFAULT_GATE,
+        JobOptions(engine=engine, engine_version=engine_version),
+        names,
+        command,
+    )
+    with _extras(command), _baselines(project, against) as baselines:
+        fleet = diff_fleet(request, baselines)
+    _answer(fleet, style, targets)
+
+
+@contextmanager
+def _baselines(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
+    """What the deployments are compared with, as it was named, or by default."""
+    from airflow_flinkcompat.fleet.baselines import LedgerBaselines, revision_baselines
+
+    kind, _, value = (against or "").partition(":")
+    if against is not None and (kind not in ("ledger", "git") or (kind == "git" and not value)):
+        raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")
+    ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
+    repository = repository_of(project.folder)
+    if kind == "ledger" or (against is None and (ledger or any(each.ledger for each in project.deployments))):
+        yield LedgerBaselines(ledger, _former_names(project, repository))
+        return
+    if repository is None:
+        raise InputError(
+            f"{project.path} lies in no Git repository (or git is not installed), so there is no revision to compare "
+            "with. Name a ledger: "
+            f"--against ledger:URI, {_LEDGER_VARIABLE}, or ledger = … in that file"
+        )
+    if against is None:
+        branch, commit = base_commit(repository, os.environ)
+        words = f"commit {commit[:10]}, where this branch left {branch}"
+        with revision_baselines(project, repository, commit, words) as found:
+            yield found
+    else:
+        with revision_baselines(project, repository, value) as found:
+            yield found
+
+
+def _former_names(project: ProjectFile, repository: Path | None) -> frozenset[str]:
+    """The deployments that the file had where the change was begun; none where that commit is not known here."""
+    from airflow_flinkcompat.fleet.baselines import project_at
+
+    if repository is None:
+        return frozenset()
+    try:
+        branch, commit = base_commit(repository, os.environ)
+        former = project_at(project, repository, commit, branch)
+    except InputError:
+        return frozenset()
+    return frozenset(former.names if former else ())
+
+
+@contextmanager
+def _extras(command: str) -> Iterator[None]:
+    """Packages that the bare install leaves out are named with their remedy."""
+    try:
+        yield
+    except ImportError as error:
+        raise bare_install(command, error) from None
+
+
+def _root(folder: Path) -> Path:
+    return repository_of(folder) or folder.resolve()
+
+
+def _targets(outputs: Iterable[str]) -> list[tuple[str, Path]]:
+    """``FORMAT=FILE`` each. Raises InputError."""
+    found = []
+    for each in outputs:
+        style, equals, path = each.partition("=")
+        if not equals or not path or style not in FORMAT_NAMES:
+            raise InputError(
+                f"--output {each!r} is not of the form FORMAT=FILE with FORMAT one of {', '.join(FORMAT_NAMES)}"
+            )
+        found.append((style, Path(path)))
+    return found
+
+
+def _answer(fleet: FleetDiff, style: str, targets: Iterable[tuple[str, Path]]) -> None:
+    """Write and print every format, and exit."""
+    from airflow_flinkcompat.fleet.formats import FORMATS
+
+    for name, path in targets:
+        path.write_text(FORMATS[name](fleet), encoding="utf-8")
+    click.echo(FORMATS[style](fleet), nl=False)
+    sys.exit(fleet.exit_code)

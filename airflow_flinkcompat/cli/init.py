@@ -1,0 +1,130 @@
+"""``flinkcompat init``: a project file by looking at the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.statements import Role, role
+from airflow_flinkcompat.model import ENGINES, InputError
+from airflow_flinkcompat.project import FILE_NAME, find_project_file
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import ScriptError, read_text
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_OUTSIDE_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_NAME = 128
+_NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path), default=".")
+def init_command(folder: Path) -> None:
+    """Write a flinkcompat.toml into FOLDER (default: here) with a deployment for each script found below it.
+
+    A script is a file *.sql that holds an INSERT. Its name is that of the file. Which engine runs the jobs no script
+    tells: as long as the file does not say it, both are judged. A file that is there is never overwritten.
+    """
+    path = folder / FILE_NAME
+    there = find_project_file(folder)
+    if path.exists() or (there is not None and there.parent == folder.resolve()):
+        raise InputError(f"{there or path}: is there already; change it by hand, or remove it first")
+    scripts, left_out = _scripts(folder)
+    for line in left_out:
+        click.echo(f"left out: {mask_secrets(line)}", err=True)
+    if not scripts:
+        raise InputError(
+            f"{folder}: no file *.sql below it holds an INSERT that can be read: name the folder of the scripts "
+            "(flinkcompat init FOLDER)"
+        )
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_content(named_scripts(scripts)))
+    except FileExistsError:
+        raise InputError(f"{path}: is there already; change it by hand, or remove it first") from None
+    click.echo(f"{path}: {len(scripts)} deployment{'' if len(scripts) == 1 else 's'}")
+    click.echo("Name the engine in it, then: flinkcompat lint, flinkcompat diff --against git:HEAD")
+
+
+def named_scripts(paths: Iterable[str]) -> dict[str, str]:
+    """Deployments by name: a file's own name, with that of its folder where two files have one name.
+
+    Args:
+        paths: Scripts by their path from the project's folder.
+
+    Returns:
+        The paths by names that a deployment may have.
+    """
+    every = sorted(paths)
+    counts = Counter(Path(path).stem for path in every)
+    found: dict[str, str] = {}
+    for path in every:
+        stem = Path(path).stem
+        words = path.removesuffix(".sql").replace("/", "-") if counts[stem] > 1 else stem
+        base = _OUTSIDE_OF_NAMES.sub("-", words).strip("._-")[:_LONGEST_NAME] or "script"
+        name = next(each for each in _numbered(base) if each not in found)
+        found[name] = path
+    return found
+
+
+def _numbered(base: str) -> Iterator[str]:
+    yield base
+    number = 2
+    while True:
+        yield f"{base[: _LONGEST_NAME - 8]}-{number}"
+        number += 1
+
+
+def _scripts(folder: Path) -> tuple[list[str], list[str]]:
+    """The scripts that hold a job by their path from the folder, and why others were left out."""
+    found, left_out = [], []
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        try:
+            side = Side(read_text(path), source=name)
+            if Role.JOB not in [role(statement) for statement in side.parsed.statements]:
+                continue
+            malformed = [str(each) for each in obstacles(side) if each.kind is ObstacleKind.SYNTAX]
+        except (ScriptError, DeployError) as error:
+            left_out.append(str(error))
+            continue
+        if malformed:
+            left_out.append(malformed[0])
+        else:
+            found.append(name)
+    return found, left_out
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if each[0] not in "._" and each not in _NEVER_LOOKED_INTO)
+        yield from (Path(place, name) for name in sorted(names) if name.endswith(".sql"))
+
+
+def _content(scripts: Mapping[str, str]) -> str:
+    engines = " or ".join(f'"{name}"' for name in ENGINES)
+    lines = [
+        "# Flink SQL jobs of this repository: read by flinkcompat, and by redeploy_dags() in Airflow.",
+        "",
+        f"# Which engine runs the jobs, {engines}. As long as this line is a comment both are judged, and the worse",
+        "# verdict counts.",
+        '# engine = "flink"',
+        '# engine_version = "2.3"',
+        '# fail_on = "unknown"                   # partial, unknown, incompatible or never',
+        '# ledger = "s3://bucket/ledger"         # what is deployed: `flinkcompat diff` compares with it',
+        '# catalog = "ddl/tables.sql"            # DDL of tables that the scripts do not declare',
+        '# settings = { "table.exec.state.ttl" = "1 d" }',
+    ]
+    for name, path in scripts.items():
+        key = name if _BARE_KEY.fullmatch(name) else json.dumps(name)
+        lines += ["", f"[deployments.{key}]", f"script = {json.dumps(path, ensure_ascii=False)}"]
+    return "\n".join(lines) + "\n"

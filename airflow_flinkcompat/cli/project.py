@@ -1,0 +1,179 @@
+"""How a command comes by the project file, and what it takes of it: options go before the file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from airflow_flinkcompat.cli.arguments import DEFAULT_GATE
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.project import (
+    FILE_NAME,
+    JobOptions,
+    ProjectDeployment,
+    ProjectFile,
+    find_project_file,
+    load_project,
+    unknown_key,
+)
+from airflow_flinkcompat.sql import read_script
+
+config_option = click.option(
+    "--config",
+    metavar="FILE",
+    help=f"The project file (default: {FILE_NAME} of this folder or of one above it; {os.devnull}: none).",
+)
+
+
+def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
+    """The project file that a command goes by.
+
+    Args:
+        config: What ``--config`` names; the null device stands for no file.
+        near: The file or folder from which it is sought upwards; None: nowhere.
+
+    Returns:
+        The project; None where there is none.
+
+    Raises:
+        InputError: The file cannot be read or used.
+    """
+    if config == os.devnull:
+        return None
+    found = config if config is not None else (None if near is None else find_project_file(near))
+    return None if found is None else load_project(found)
+
+
+def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
+    """A deployment of the file by its name.
+
+    Args:
+        project: The project.
+        name: What was named on the command line.
+
+    Returns:
+        The deployment.
+
+    Raises:
+        InputError: The file has no such deployment, or it cannot be used.
+    """
+    if name in project.broken:
+        raise InputError("\n  ".join(project.broken[name]))
+    found = next((each for each in project.deployments if each.name == name), None)
+    if found is None:
+        raise InputError(f"{project.path}: deployment {name!r} {unknown_key(name, project.names)}")
+    return found
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How one script is judged: by the options of the command, and below them the project file.
+
+    Attributes:
+        options: Both together; ``catalog`` is its DDL.
+        fail_on: The gate.
+        words: What a report says of the file; "" where nothing was taken of it.
+    """
+
+    options: JobOptions
+    fail_on: str
+    words: str = ""
+
+
+def judging(
+    project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions, fail_on: str | None
+) -> Judging:
+    """How a script is judged.
+
+    Args:
+        project: The project file; None: there is none.
+        place: The script's file; None: it has none.
+        deployment: The deployment that was named; None: the one whose script it is.
+        given: What the options of the command say; its catalog is DDL.
+        fail_on: The gate that they name.
+
+    Returns:
+        The options and the gate, each as given, else as the file says, else by default.
+
+    Raises:
+        InputError: The deployment is not there or cannot be told, or what the file says cannot be used.
+        ScriptError: The catalog cannot be read.
+    """
+    if project is None:
+        if deployment is not None:
+            raise InputError(f"--deployment names one of a {FILE_NAME}, and there is none: add --config FILE")
+        return Judging(given, fail_on or DEFAULT_GATE)
+    judged_as = _deployment_of(project, place, deployment)
+    of_file = judged_as.options if judged_as else project.common
+    if place is None or not place.name.endswith(PROGRAM_SUFFIXES):
+        of_file = replace(of_file, variables={})
+    options, taken = laid_over(given, of_file)
+    options = replace(options, catalog=given.catalog or catalog_text(of_file, project.folder))
+    gate = fail_on or project.fail_on or DEFAULT_GATE
+    if fail_on is None and project.fail_on is not None:
+        taken = (*taken, f"fail_on {gate}")
+    which = "" if judged_as is None else f", deployment {judged_as.name}"
+    words = f"By {os.path.relpath(project.path)}{which}: {'; '.join(taken)}." if taken else ""
+    return Judging(options, gate, words)
+
+
+def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:
+    """The deployment that a script is judged as, the named one or the one whose script it is; None: it has none."""
+    if name is not None:
+        return named_deployment(project, name)
+    found = () if script is None else project.deployments_of(script)
+    if len({(str(each.options), each.policy) for each in found}) > 1:
+        names = ", ".join(each.name for each in found)
+        raise InputError(
+            f"{script}: is the script of several deployments of {project.path}, which are judged by other options "
+            f"({names}): name one with --deployment"
+        )
+    if not found and project.broken:  # the script may be that of one of these
+        raise InputError("\n  ".join(line for lines in project.broken.values() for line in lines))
+    return found[0] if found else None
+
+
+def catalog_text(options: JobOptions, folder: Path) -> str:
+    """The DDL of a deployment's catalog. Raises ScriptError: its file cannot be read."""
+    path = options.catalog_path
+    return options.catalog if path is None else read_script(folder / path).text
+
+
+def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple[str, ...]]:
+    """What was given on the command line over what the file says.
+
+    Settings and variables are laid over one another by their keys, functions by their names. The file's version is one
+    of the file's engine, and counts for no other one.
+
+    Args:
+        given: What the options of the command say.
+        of_file: What the file says of the script.
+
+    Returns:
+        Both together, and in a few words each what was taken of the file; no value that could be a secret is among
+        these.
+    """
+    engine = given.engine or of_file.engine
+    version = given.engine_version or (of_file.engine_version if engine == of_file.engine else None)
+    of_both = {each.name.lower(): each for each in (*of_file.functions, *given.functions)}
+    merged = JobOptions(
+        {**of_file.settings, **given.settings},
+        tuple(of_both.values()),
+        given.catalog or of_file.catalog,
+        {**of_file.variables, **given.variables},
+        engine,
+        version,
+    )
+    new_functions = of_both.keys() - {each.name.lower() for each in given.functions}
+    taken = {
+        "engine": engine if given.engine is None else None,
+        "version": version if given.engine_version is None else None,
+        "settings": ", ".join(sorted(of_file.settings.keys() - given.settings.keys())),
+        "functions": ", ".join(sorted(new_functions)),
+        "catalog": (of_file.catalog_path or "DDL") if of_file.catalog and not given.catalog else None,
+        "variables": ", ".join(sorted(of_file.variables.keys() - given.variables.keys())),
+    }
+    return merged, tuple(f"{what} {value}" for what, value in taken.items() if value)

@@ -1,0 +1,47 @@
+"""Which branch a gate takes on a report: asked by the task that branches, and by whoever wants to know beforehand."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
+from airflow_flinkcompat.compat.report import Report
+from airflow_flinkcompat.model import Policy
+
+_STOPS_THE_JOB = ("resume", "migrate", "restart")
+
+
+def is_unchanged(report: Report) -> bool:
+    """Whether nothing that matters to a running job changed."""
+    return bool(report.findings) and all(finding.rule == "unchanged" for finding in report.findings)
+
+
+def kept_by_migration(report: Report) -> str | None:
+    """How much of the state a migration keeps.
+
+    What a migration does not see is for a person to judge, so that nothing is whole then.
+
+    Args:
+        report: The verdict on a change.
+
+    Returns:
+        ``whole``, ``partial`` or ``none``; None where that is not known.
+    """
+    if report.migration is None:
+        return None
+    kept, line = str(report.migration.kept), ".".join(report.engine_version.split(".")[:2])
+    return "partial" if kept == "whole" and (report.unseen or line not in MIGRATED_LINES) else kept
+
+
+def branch_of(report: Report, policy: Policy, *, migrates: bool) -> str:
+    """The branch of a change that is not unchanged.
+
+    Args:
+        report: The verdict on it.
+        policy: What each outcome takes.
+        migrates: Whether there is a branch that starts the job from a rewritten savepoint.
+
+    Returns:
+        ``resume``, ``migrate``, ``restart``, ``approve`` or ``reject``.
+    """
+    branch = policy.branch_for(report.outcome, kept_by_migration(report) if migrates else None)
+    # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
+    return "approve" if report.is_refused and branch in _STOPS_THE_JOB else branch

@@ -1,0 +1,90 @@
+"""What is wrong with one script by itself: what the engine refuses, what is not read, tables that nobody declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
+from airflow_flinkcompat.compat.refusals import of_old_style, refusals
+from airflow_flinkcompat.compat.report import Finding
+from airflow_flinkcompat.compat.rule import Verdict
+from airflow_flinkcompat.compat.rules import BY_CODE
+from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, OF_SQL
+from airflow_flinkcompat.compat.rules.statement_refused import MAY_BE
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.plan.operators import sources
+from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME
+
+
+def lint(side: Side) -> tuple[Finding, ...]:
+    """Everything that one script shows without another one to compare it with.
+
+    Args:
+        side: The script, with the engine that runs it.
+
+    Returns:
+        The findings by the rules of a comparison, worst first, in the order of the script; each with its place in
+        ``after_span`` where it has one.
+
+    Raises:
+        ScriptError: The script holds no statement.
+        InputError: The script holds no query.
+    """
+    side.require_query()
+    found = dict.fromkeys((*_refused(side), *_unread(side), *_undeclared(side)))
+    return tuple(sorted(found, key=lambda finding: -finding.outcome.rank))
+
+
+def _refused(side: Side) -> Iterator[Finding]:
+    for refusal in (*refusals(side.program), *of_old_style(side)):
+        own = {"flink": OF_SQL} if refusal.what == "script" else {}
+        own |= {"vvr": NAME_ON_VVR} if refusal.of_name else {}
+        yield _finding(
+            "program-refused", side, f"Flink refuses the {refusal.what}: {refusal.message}", refusal.span, own
+        )
+    for place, output in side.outputs[0].items():
+        pipeline = side.program.pipelines[place]
+        for fault in faults(Query(pipeline, output, side.program)):
+            message = f"Flink {'refuses' if fault.certain else 'may refuse'} the statement: {fault.message}"
+            own = {} if fault.certain else {"flink": MAY_BE}
+            own |= {"vvr": NAME_ON_VVR} if fault.certain and fault.of_name else {}
+            yield _finding("statement-refused", side, message, pipeline.span, own, output.sink)
+
+
+def _unread(side: Side) -> Iterator[Finding]:
+    for problem in (*side.program.problems, *side.outputs[1]):
+        if problem.reason not in (REFUSED, REFUSED_NAME):
+            yield _finding("statement-not-read", side, problem.message, problem.span, {})
+
+
+def _undeclared(side: Side) -> Iterator[Finding]:
+    declared = {table.name for table in side.program.tables}
+    seen: set[str] = set()
+    for place, output in side.outputs[0].items():
+        for name in (*(source.table for source in sources(output)), output.sink):
+            if name and name not in declared and name not in seen:
+                seen.add(name)
+                message = f"table {name} is declared by neither the script nor the catalog: its types are not known"
+                yield _finding("undeclared-table", side, message, side.program.pipelines[place].span, {})
+
+
+def _finding(
+    code: str, side: Side, message: str, span: Span | None, own: dict[str, Verdict], sink: str | None = None
+) -> Finding:
+    rule = BY_CODE[code]
+    verdict = own.get(side.engine) or rule.verdicts[side.engine]
+    return Finding(
+        rule.code,
+        rule.title,
+        verdict.outcome,
+        message,
+        basis=verdict.basis,
+        source=verdict.grounds,
+        evidence=verdict.evidence,
+        reason=verdict.reason,
+        consequence=verdict.consequence,
+        sink=sink,
+        after_span=span,
+        remedy=verdict.remedy,
+    )

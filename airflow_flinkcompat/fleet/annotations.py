@@ -1,0 +1,96 @@
+"""What is said of a place in a file: the common form behind SARIF, annotations, code quality and lint's own lines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat import Finding
+from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, Severity, Status
+from airflow_flinkcompat.model import Outcome, Span
+from airflow_flinkcompat.project import FAIL_ON
+
+BAD_INPUT_RULE = "input-not-readable"
+OUT_OF_REACH_RULE = "ledger-out-of-reach"
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One finding at its place in the proposed file.
+
+    Attributes:
+        deployment: Whose script it is.
+        severity: An error where it fails the gate, else a warning.
+        rule: The code of the rule.
+        title: What the rule is about.
+        message: What was found, secrets masked.
+        path: The file from the root of the repository.
+        line: Where it begins, from 1.
+        column: Its column, from 1, in characters.
+        end_line: Where it ends.
+        end_column: The column of its last character; None where only the beginning is known.
+        fingerprint: The same for the same finding of another commit, wherever the lines have moved.
+    """
+
+    deployment: str
+    severity: Severity
+    rule: str
+    title: str
+    message: str
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int | None
+    fingerprint: str
+
+
+def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
+    """Everything that has to be looked at, in the order of the deployments.
+
+    Args:
+        fleet: What is said of them.
+
+    Returns:
+        An annotation for each finding that decides and is not compatible, and for each fault. What has no place in the
+        proposed script is at its beginning.
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for review in fleet.deployments:
+        for severity, rule, title, message, span, clause in _said(review, fleet.fail_on):
+            identity = "\0".join((review.name, rule, " ".join(clause.lower().split())))
+            seen[identity] += 1
+            digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
+            shown = format_inline(message)
+            place = (span.line, span.column, span.end_line, span.end_column or None)
+            found.append(Annotation(review.name, severity, rule, title, shown, review.script, *place, digest))
+    return tuple(found)
+
+
+def _said(review: DeploymentReview, fail_on: str) -> Iterator[tuple[Severity, str, str, str, Span, str]]:
+    """Severity, rule, title, message, place, and the clause that the finding is known by again."""
+    for fault in review.faults:
+        away = review.status is Status.UNREACHABLE
+        rule, title = (
+            (OUT_OF_REACH_RULE, "The ledger is out of reach") if away else (BAD_INPUT_RULE, "The input cannot be used")
+        )
+        place = Span(review.script, fault.line, fault.column, fault.line, 0)
+        message = fault.message.removeprefix(f"{place}: ")
+        yield Severity.ERROR, rule, title, message, place, message
+    gate = FAIL_ON[fail_on]
+    for finding in review.findings:
+        if finding.outcome is not Outcome.COMPATIBLE:
+            fails = gate is not None and finding.outcome.rank >= gate.rank
+            severity = Severity.ERROR if fails else Severity.WARNING
+            message = finding.message.removeprefix(f"{finding.after_span}: ")
+            clause = finding.after or finding.before or message
+            yield severity, finding.rule, finding.title, message, _place(finding, review.script), clause
+
+
+def _place(finding: Finding, script: str) -> Span:
+    span = finding.after_span
+    return span if span is not None and span.source == script else Span(script, 1, 1, 1, 0)

@@ -1,0 +1,183 @@
+"""What people read: a table of the deployments, then the report of each that asks for a look."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from airflow_flinkcompat.compat import (
+    Reports,
+    render_markdown,
+    render_markdown_of_engines,
+    render_text,
+    render_text_of_engines,
+)
+from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
+from airflow_flinkcompat.compat.reports.render import WIDTH
+from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.fleet.annotations import annotations_of
+from airflow_flinkcompat.fleet.values import PASSED, DeploymentReview, FleetDiff, Status, result_of
+from airflow_flinkcompat.secrets import mask_secrets
+
+_COMPARED = (Status.CHANGED, Status.DELETED)
+_LONGEST_COMMENT = 60_000
+"""Characters of a comment: GitHub takes 65,536."""
+_WIDEST_CELL = 60
+_MOST_LISTED = 40
+_HEADER = {
+    False: ("deployment", "result", "what", "in Airflow the gate"),
+    True: ("script", "result", "what", ""),
+}
+"""The heads of the table, and those where scripts are only read."""
+
+
+def render_fleet_text(fleet: FleetDiff) -> str:
+    """The reviews for a terminal.
+
+    Args:
+        fleet: What is said of the deployments.
+
+    Returns:
+        A table, then the report of each deployment that changed or cannot be judged.
+    """
+    shown, passed = _split(fleet)
+    rows = [_HEADER[fleet.command == "lint"], *map(_row, shown)] if shown else []
+    widths = [min(_WIDEST_CELL, max(len(row[i]) for row in rows)) for i in range(4)] if rows else []
+    lines = [_heading(fleet), *([""] if rows else [])]
+    for row in rows:
+        cells = (_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
+        lines.append("  ".join(cells).rstrip())
+    for word, names in passed.items():
+        lines += ["", *textwrap.wrap(f"{word}: {_listed(names)}", WIDTH, subsequent_indent="  ")]
+    lines += [f"note: {note}" for note in fleet.notes]
+    blocks = [mask_secrets("\n".join(lines))]
+    places = _places(fleet)
+    for review in fleet.deployments:
+        if text := explained(review) if review.status in _COMPARED else "\n".join(places.get(review.name, ())):
+            title = review.name if review.name == review.script else f"{review.name}: {review.script}"
+            blocks.append(f"{title}\n{'=' * len(title)}\n{text}")
+    return "\n\n".join([*blocks, mask_secrets(fleet.summary)]) + "\n"
+
+
+def render_fleet_markdown(fleet: FleetDiff) -> str:
+    """The reviews as one comment of a pull request, or as the summary of a CI step.
+
+    The hidden first line is the same for every commit, so that a later comment can take the place of this one.
+
+    Args:
+        fleet: What is said of the deployments.
+
+    Returns:
+        A table, and below it each report folded; reports that would make it too long for a comment are left out, and
+        named.
+    """
+    linted = fleet.command == "lint"
+    shown, passed = _split(fleet)
+    head = [f"<!-- flinkcompat {fleet.command} {fleet.project} -->", f"### {plain_words(_heading(fleet))}"]
+    if shown:
+        titles = [title for title in _HEADER[linted] if title]
+        head += ["", f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
+    for review in shown:
+        name, result, what, action = _row(review)
+        mark = "" if review.exit_code(fleet.fail_on) == PASSED else "**"
+        cells = [code_span(name), f"{mark}{result}{mark}", plain_words(what), plain_words(action)]
+        head.append(f"| {' | '.join(cells[:3] if linted else cells)} |")
+    head += [f"\n{word}: {_listed([code_span(name) for name in names])}" for word, names in passed.items()]
+    head += ["", plain_words(fleet.summary) + "."]
+    head += [f"\n> {plain_words(note)}" for note in fleet.notes]
+    blocks, left_out, places = ["\n".join(head)], [], _places(fleet)
+    for review in fleet.deployments:
+        body = _markdown_detail(review, places.get(review.name, ()))
+        title = f"<summary>{_html(review.name)}: {result_of(review)}</summary>"
+        block = f"<details>{title}\n\n{body}\n\n</details>"
+        if not body:
+            continue
+        if sum(map(len, blocks)) + len(block) > _LONGEST_COMMENT:
+            left_out.append(review.name)
+        else:
+            blocks.append(block)
+    if left_out:
+        blocks.append(f"Too long for a comment, see the log: {', '.join(map(code_span, left_out))}.")
+    return mask_secrets("\n\n".join(blocks)) + "\n"
+
+
+def explained(review: DeploymentReview) -> str:
+    """Why a deployment is what it is: its report, or what is wrong with it.
+
+    Args:
+        review: What is said of the deployment.
+
+    Returns:
+        Text for a terminal, without a line break at its end, secrets masked.
+    """
+    if review.faults:
+        return mask_secrets("\n".join(each.message for each in review.faults))
+    if review.status not in _COMPARED:
+        return mask_secrets("\n".join(f"{each.rule}: {each.message}" for each in review.findings))
+    width = min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120)
+    if len(review.reports) > 1:
+        text = render_text_of_engines(Reports(review.reports), width, review.known)
+    else:
+        text = render_text(review.reports[0], width, review.known)
+    return f"{text}\n" + "\n".join(textwrap.wrap(_gate(review), width))
+
+
+def _heading(fleet: FleetDiff) -> str:
+    against = f" against {fleet.against}" if fleet.against else ""
+    return f"flinkcompat {fleet.command}{against}"
+
+
+def _split(fleet: FleetDiff) -> tuple[tuple[DeploymentReview, ...], Mapping[str, Sequence[str]]]:
+    """The deployments that ask for a row, and the names of those of which there is nothing to say, by what they are."""
+    shown, passed = [], dict[str, list[str]]()
+    for review in fleet.deployments:
+        quiet = review.status is Status.UNCHANGED or (review.status is Status.LINTED and result_of(review) == "passed")
+        if quiet and fleet.command != "plan":
+            passed.setdefault(result_of(review), []).append(review.name)
+        else:
+            shown.append(review)
+    return tuple(shown), passed
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return ", ".join(names[:_MOST_LISTED]) + more
+
+
+def _row(review: DeploymentReview) -> tuple[str, str, str, str]:
+    return review.name, result_of(review), review.sentence, format_inline(review.action)
+
+
+def _markdown_detail(review: DeploymentReview, places: Sequence[str]) -> str:
+    if review.status in _COMPARED:
+        if len(review.reports) > 1:
+            text = render_markdown_of_engines(Reports(review.reports), review.known)
+        else:
+            text = render_markdown(review.reports[0], review.known)
+        return f"{text}\n{plain_words(_gate(review))}"
+    return "\n".join(f"* {plain_words(line)}" for line in places)
+
+
+def _gate(review: DeploymentReview) -> str:
+    """What the gate would do, with the branch that it would take."""
+    branches = f" (branch {' or '.join(dict.fromkeys(review.branch))})" if review.branch else ""
+    return f"In Airflow the gate {format_inline(review.action)}{branches}."
+
+
+def _places(fleet: FleetDiff) -> Mapping[str, Sequence[str]]:
+    """A line for each annotation, by deployment: place, severity, rule, message."""
+    found: dict[str, list[str]] = {}
+    for each in annotations_of(fleet):
+        place = f"{each.path}:{each.line}:{each.column}: "
+        line = f"{place}{each.severity}: {each.rule}: {each.message.removeprefix(place)}"
+        found.setdefault(each.deployment, []).append(line)
+    return found
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -1,0 +1,107 @@
+"""SARIF 2.1.0 as GitHub's code scanning takes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from airflow_flinkcompat.compat.report import tool_version
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
+from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_url
+from airflow_flinkcompat.fleet.annotations import BAD_INPUT_RULE, OUT_OF_REACH_RULE, Annotation, annotations_of
+from airflow_flinkcompat.fleet.values import FleetDiff
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ROOT = "%SRCROOT%"
+# GitHub knows a finding again by this key alone; where it is missing it takes a hash of the line.
+_GITHUB_KEY, _OWN_KEY = "primaryLocationLineHash", "flinkcompat/v1"
+_BESIDE_THE_CATALOGUE = {
+    BAD_INPUT_RULE: (
+        "The input cannot be used",
+        "A script has errors of syntax, holds literal secrets or cannot be read, or the project file is wrong: it is "
+        "mended first, and nothing is judged before.",
+    ),
+    OUT_OF_REACH_RULE: (
+        "The ledger is out of reach",
+        "What is deployed cannot be told, so that nothing is compared.",
+    ),
+}
+
+
+def render_sarif(fleet: FleetDiff) -> str:
+    """The findings as a SARIF log, each at its place in the proposed file.
+
+    Args:
+        fleet: What is said of the deployments.
+
+    Returns:
+        The log; it has no result where nothing is to be looked at.
+    """
+    found = annotations_of(fleet)
+    codes = sorted({each.rule for each in found})
+    log = {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "flinkcompat",
+                        "semanticVersion": tool_version(),
+                        "rules": [_rule(code) for code in codes],
+                    }
+                },
+                "automationDetails": {"id": f"flinkcompat/{fleet.command}/"},
+                "columnKind": "unicodeCodePoints",
+                "results": [_result(each, codes.index(each.rule)) for each in found],
+            }
+        ],
+    }
+    return json.dumps(log, ensure_ascii=False, indent=2) + "\n"
+
+
+def _rule(code: str) -> dict[str, Any]:
+    if code in _BESIDE_THE_CATALOGUE:
+        title, why = _BESIDE_THE_CATALOGUE[code]
+        page = why
+    else:
+        rule = BY_CODE[code]
+        title, why, page = rule.title, rule.rationale, _page(code)
+    url = page_url(code)
+    return {
+        "id": code,
+        "name": "".join(word.capitalize() for word in code.split("-")),
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": why},
+        "help": {"text": why, "markdown": page},
+        **({} if url is None else {"helpUri": url}),
+        "properties": {"tags": ["flink-sql", "state"]},
+    }
+
+
+def _page(code: str) -> str:
+    """The page of a rule, without the line that says how it was made and the link to the others."""
+    lines = page_file(code).read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("<!--", "[All rules]"))).strip()
+
+
+def _result(each: Annotation, index: int) -> dict[str, Any]:
+    region = {"startLine": each.line, "startColumn": each.column, "endLine": each.end_line}
+    if each.end_column is not None:  # SARIF names the column behind the last one
+        region["endColumn"] = each.end_column + 1
+    return {
+        "ruleId": each.rule,
+        "ruleIndex": index,
+        "level": each.severity.value,
+        "message": {"text": f"{each.deployment}: {each.message}"},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(each.path), "uriBaseId": _ROOT},
+                    "region": region,
+                }
+            }
+        ],
+        "partialFingerprints": {_GITHUB_KEY: f"{each.fingerprint}:1", _OWN_KEY: each.fingerprint},
+    }

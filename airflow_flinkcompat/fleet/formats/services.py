@@ -1,0 +1,99 @@
+"""What GitHub, GitLab and every CI that reads JUnit take: annotations, code quality, test cases."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
+from airflow_flinkcompat.fleet.formats.people import explained
+from airflow_flinkcompat.fleet.values import BAD_INPUT, PASSED, FleetDiff, Severity, result_of
+from airflow_flinkcompat.secrets import mask_secrets
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_GITLAB_SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor"}
+
+
+def render_github(fleet: FleetDiff) -> str:
+    """Workflow commands, by which GitHub shows the findings beside the lines of a pull request.
+
+    Args:
+        fleet: What is said of the deployments.
+
+    Returns:
+        A line for each finding, errors first, because GitHub shows ten of a step; then the summary.
+    """
+    found = sorted(annotations_of(fleet), key=lambda each: each.severity is not Severity.ERROR)
+    return "\n".join([*map(_command, found), mask_secrets(f"flinkcompat: {fleet.summary}")]) + "\n"
+
+
+def _command(each: Annotation) -> str:
+    place = {"file": each.path, "line": str(each.line), "endLine": str(each.end_line), "col": str(each.column)}
+    if each.end_column is not None and each.end_line == each.line:  # GitHub takes columns of one line alone
+        place["endColumn"] = str(each.end_column + 1)
+    place["title"] = f"{each.deployment}: {each.rule}"
+    told = ",".join(f"{key}={_escaped(value, property_=True)}" for key, value in place.items())
+    return f"::{each.severity.value} {told}::{_escaped(each.message)}"
+
+
+def _escaped(text: str, *, property_: bool = False) -> str:
+    found = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return found.replace(":", "%3A").replace(",", "%2C") if property_ else found
+
+
+def render_gitlab(fleet: FleetDiff) -> str:
+    """A report of GitLab's code quality.
+
+    Args:
+        fleet: What is said of the deployments.
+
+    Returns:
+        A JSON list with an entry for each finding.
+    """
+    rows = [
+        {
+            "description": f"{each.deployment}: {each.message}",
+            "check_name": each.rule,
+            "fingerprint": each.fingerprint,
+            "severity": _GITLAB_SEVERITIES[each.severity],
+            "location": {"path": each.path, "lines": {"begin": each.line, "end": each.end_line}},
+        }
+        for each in annotations_of(fleet)
+    ]
+    return json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
+
+
+def render_junit(fleet: FleetDiff) -> str:
+    """A test case for each deployment: a failure where the gate fails, an error where nothing could be judged.
+
+    Args:
+        fleet: What is said of the deployments.
+
+    Returns:
+        The XML of one test suite.
+    """
+    codes = [each.exit_code(fleet.fail_on) for each in fleet.deployments]
+    counts = {
+        "tests": str(len(codes)),
+        "failures": str(sum(PASSED < code < BAD_INPUT for code in codes)),
+        "errors": str(sum(code >= BAD_INPUT for code in codes)),
+    }
+    name = f"flinkcompat {fleet.command}"
+    root = ElementTree.Element("testsuites", {"name": name, **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": name, **counts, "skipped": "0"})
+    for review, code in zip(fleet.deployments, codes, strict=True):
+        script = _xml(review.script)
+        names = {"name": _xml(review.name), "classname": script, "file": script}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        if code != PASSED:
+            kind = "failure" if code < BAD_INPUT else "error"
+            attributes = {"type": result_of(review), "message": _xml(review.sentence)}
+            ElementTree.SubElement(case, kind, attributes).text = _xml(explained(review))
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _xml(text: str) -> str:
+    """Text without the characters that XML has no way to write."""
+    return _NO_XML.sub("\ufffd", text)

@@ -1,0 +1,297 @@
+"""Judges deployments: each proposed script against what it is compared with, or by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from airflow_flinkcompat.backfill import why_refused
+from airflow_flinkcompat.compat import Report, ReportContext, Side, check, check_engines
+from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
+from airflow_flinkcompat.compat.deployable import obstacles
+from airflow_flinkcompat.compat.lint import lint
+from airflow_flinkcompat.compat.one_sided import added_report, removed_report
+from airflow_flinkcompat.compat.reports.sections import engine_label
+from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
+from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, OutOfReachError
+from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment
+from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
+from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome
+from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import ScriptError
+
+_PLACE = re.compile(r"(?P<line>[0-9]+)(?::(?P<column>[0-9]+))?: ")
+_NOT_DEPLOYED = "fails the check: nothing is deployed"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a project.
+
+    Attributes:
+        project: The project file.
+        root: The root of the repository, from which files are called.
+        fail_on: The gate.
+        given: What the command line says before the file; its engine and version alone count.
+        names: The deployments that are asked for; empty: all.
+        command: ``diff`` or ``plan``.
+    """
+
+    project: ProjectFile
+    root: Path
+    fail_on: str
+    given: JobOptions
+    names: tuple[str, ...] = ()
+    command: str = "diff"
+
+    def wants(self, name: str) -> bool:
+        """Whether a deployment is asked for."""
+        return not self.names or name in self.names
+
+
+def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
+    """Every deployment that is asked for, against what it is compared with.
+
+    Args:
+        request: What is asked.
+        baselines: What they are compared with.
+
+    Returns:
+        The reviews: those of the file in its order, then those that it does not name any more. What is wrong with one
+        is said of that one.
+
+    Raises:
+        InputError: A deployment is asked for that there is neither here nor there.
+    """
+    project = request.project
+    file = name_from(project.path, request.root)
+    try:
+        deleted, notes = baselines.deleted(project), baselines.notes(project)
+    except OutOfReachError as error:
+        reviews = [
+            DeploymentReview(name, Status.UNREACHABLE, file, baselines.words, faults=(InputFault(str(error)),))
+            for name in project.names
+            if request.wants(name)
+        ]
+        return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews))
+    known = (*project.names, *deleted)
+    if unknown := [name for name in request.names if name not in known]:
+        raise InputError(f"{project.path}: there is no deployment {unknown[0]!r}; known are {', '.join(known)}")
+    reviews = [_reviewed(request, each, baselines) for each in project.deployments if request.wants(each.name)]
+    reviews += [
+        DeploymentReview(name, Status.UNREADABLE, file, faults=tuple(map(InputFault, lines)), action=_NOT_DEPLOYED)
+        for name, lines in project.broken.items()
+        if request.wants(name)
+    ]
+    reviews += [_removed(request, name, each, file) for name, each in deleted.items() if request.wants(name)]
+    order = {name: place for place, name in enumerate(known)}
+    reviews.sort(key=lambda review: order[review.name])
+    return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
+
+
+def lint_scripts(
+    scripts: Iterable[tuple[str, Side | InputError | ScriptError, bool]], fail_on: str, project: str
+) -> FleetDiff:
+    """Every script by itself.
+
+    Args:
+        scripts: The scripts by name, or why one cannot be read, and whether the side's engine was named: where it was
+            not, each engine is asked.
+        fail_on: The gate.
+        project: The project file, as it is shown; "" where there is none.
+
+    Returns:
+        A review for each script.
+    """
+    reviews, notes = [], []
+    for name, side, engine_named in scripts:
+        if not isinstance(side, Side):
+            reviews.append(_unlintable(name, [str(side)]))
+            continue
+        if faults := [str(each) for each in obstacles_of(side)]:
+            reviews.append(_unlintable(name, faults))
+            continue
+        try:
+            reports = [_linted(side.on(each)) for each in ([side.engine] if engine_named else ENGINES)]
+        except (ScriptError, InputError) as error:
+            reviews.append(_unlintable(name, [str(error)]))
+            continue
+        reviews.append(DeploymentReview(name, Status.LINTED, name, reports=_worst_first(reports)))
+        if why := _refused_by_deploy(side):
+            notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
+    return FleetDiff("lint", project, "", fail_on, tuple(reviews), tuple(notes))
+
+
+def obstacles_of(side: Side) -> tuple[str, ...]:
+    """Why a side cannot be deployed, in words; a text that is no script at all is one of these."""
+    try:
+        return tuple(str(each) for each in obstacles(side))
+    except ScriptError as error:
+        return (str(error),)
+
+
+def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baselines) -> DeploymentReview:
+    """One deployment that the file names; whatever is wrong with it is said of it."""
+    script = name_from(request.project.folder / deployment.script, request.root)
+    try:
+        baseline = baselines.of(deployment)
+        options = _options(request.given, deployment.options, baseline if baseline.entry else None)
+        deployment = replace(deployment, options=options)
+        new = side_of_deployment(deployment, request.project.folder, request.root)
+        if new is None:
+            raise ScriptError(
+                f"{script}: cannot be read: there is no such file; where the deployment was deleted, take it out of "
+                f"{request.project.path.name}"
+            )
+        if faults := obstacles_of(new):
+            return _unreadable(deployment.name, script, faults, baseline.words)
+        return _judged(request, deployment, new, baseline)
+    except (ScriptError, InputError) as error:
+        return _unreadable(deployment.name, script, str(error).split("\n  "))
+    except OutOfReachError as error:
+        return DeploymentReview(deployment.name, Status.UNREACHABLE, script, faults=(InputFault(str(error)),))
+
+
+def _options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None) -> JobOptions:
+    """The options of a script with the engine that judges: the named one, the file's, the one that runs the job."""
+    running = None if deployed is None or deployed.side is None else deployed.side
+    engine = given.engine or of_file.engine or (running.engine if running else None)
+    version = given.engine_version or (of_file.engine_version if engine == of_file.engine else None)
+    if version is None and running is not None and engine == running.engine:
+        version = running.engine_version
+    return replace(of_file, engine=engine, engine_version=version)
+
+
+def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline: Baseline) -> DeploymentReview:
+    engine = deployment.options.engine
+    engines = [engine] if engine else [*ENGINES]
+    review = DeploymentReview(deployment.name, Status.CHANGED, new.source, baseline.words)
+    known = ReportContext(
+        deployment=deployment.name,
+        job_id=baseline.job_id,
+        entry=baseline.entry,
+        backfill=deployment.backfills,
+        migrates=deployment.migrates,
+    )
+    refused = _refused_by_deploy(new)
+    if baseline.side is None:
+        added = [_with_lint(added_report(new.on(each), baseline.words), new.on(each)) for each in engines]
+        action = f"refuses it: {refused}" if refused else "starts it for the first time"
+        return replace(review, status=Status.ADDED, reports=_worst_first(added), known=known, action=action)
+    old = baseline.side if baseline.entry else _of_version(baseline.side, request.given)
+    reports = (check(old.on(engine), new),) if engine else check_engines(old, new).each
+    if all(map(is_unchanged, reports)):
+        return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
+    if reports[0].outcome is not Outcome.COMPATIBLE:
+        known = replace(known, backfill_refused=why_refused(new))
+    if refused:
+        return replace(review, reports=reports, known=known, action=f"refuses it: {refused}")
+    branches = tuple(branch_of(report, deployment.policy, migrates=deployment.migrates) for report in reports)
+    return replace(review, reports=reports, known=known, branch=branches, action=_action(reports, branches, deployment))
+
+
+def _of_version(side: Side, given: JobOptions) -> Side:
+    """The former side: a version that was named on the command line is that of both."""
+    if given.engine_version is None:
+        return side
+    return replace(side, engine=given.engine or side.engine, engine_version=given.engine_version)
+
+
+def _with_lint(report: Report, side: Side) -> Report:
+    """The report on a script that is new, with what it shows by itself."""
+    findings = tuple(each for each in lint(side) if each.outcome is not Outcome.COMPATIBLE)
+    return replace(
+        report,
+        outcome=Outcome.worst((report.outcome, *(each.outcome for each in findings))),
+        findings=(*report.findings, *findings),
+    )
+
+
+def _linted(side: Side) -> Report:
+    findings = lint(side)
+    return Report(
+        Outcome.worst(each.outcome for each in findings),
+        side.engine,
+        side.version,
+        findings,
+        "",
+        side.sha256,
+        "",
+        side.source,
+    )
+
+
+def _worst_first(reports: Iterable[Report]) -> tuple[Report, ...]:
+    return tuple(sorted(reports, key=lambda report: -report.outcome.rank))
+
+
+def _removed(request: Request, name: str, baseline: Baseline, file: str) -> DeploymentReview:
+    assert baseline.side is not None
+    engine = request.given.engine or baseline.engine
+    message = f"the file does not name {name} any more, and its job keeps running"
+    reports = []
+    for each in [engine] if engine else ENGINES:
+        report = removed_report(baseline.side.on(each), file)
+        finding = replace(report.findings[0], message=f"{message}: stop it, then take it out of what deploys it")
+        reports.append(replace(report, findings=(finding,)))
+    known = ReportContext(deployment=name, job_id=baseline.job_id, entry=baseline.entry)
+    return DeploymentReview(
+        name, Status.DELETED, file, baseline.words, tuple(reports), known=known, action="leaves the job running"
+    )
+
+
+def _unreadable(name: str, script: str, messages: Iterable[str], baseline: str = "") -> DeploymentReview:
+    faults = tuple(_fault(mask_secrets(each), script) for each in dict.fromkeys(messages))
+    return DeploymentReview(name, Status.UNREADABLE, script, baseline, faults=faults, action=_NOT_DEPLOYED)
+
+
+def _unlintable(script: str, messages: Iterable[str]) -> DeploymentReview:
+    return replace(_unreadable(script, script, messages), action="")
+
+
+def _fault(message: str, script: str) -> InputFault:
+    """A message with the place that it begins with, where that is one of the script."""
+    rest = message.removeprefix(f"{script}:")
+    place = _PLACE.match(rest) if rest != message else None
+    return InputFault(message) if place is None else InputFault(message, int(place["line"]), int(place["column"] or 1))
+
+
+def _refused_by_deploy(side: JobSpec) -> str:
+    """Why the task that deploys would refuse a script that the check takes; "" where it would not."""
+    if side.language != "sql":
+        return ""
+    try:
+        check_settings(side.settings)
+        prepare(side.script, side.source)
+    except DeployError as error:
+        return str(error)
+    return ""
+
+
+_ACTIONS = {
+    "resume": "resumes it from a savepoint",
+    "migrate": "rewrites the state, then starts from it",
+    "restart": "restarts it without state",
+    "approve": "asks a person",
+    "reject": "rejects it",
+}
+
+
+def _action(reports: tuple[Report, ...], branches: tuple[str, ...], deployment: ProjectDeployment) -> str:
+    """What the gate would do, of each engine where these differ."""
+    if len({*branches}) == 1:
+        return _words(branches[0], deployment)
+    each = zip(reports, branches, strict=True)
+    return "; ".join(f"on {engine_label(report)} {_words(branch, deployment)}" for report, branch in each)
+
+
+def _words(branch: str, deployment: ProjectDeployment) -> str:
+    if branch == "resume" and deployment.rehearses:
+        return "rehearses the restore, then resumes it from a savepoint"
+    if branch == "restart" and deployment.backfills:
+        return "restarts it without state, then backfills"
+    return _ACTIONS[branch]

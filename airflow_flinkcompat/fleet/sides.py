@@ -1,0 +1,82 @@
+"""A deployment of the project file as one side of a change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
+from airflow_flinkcompat.model import ENGINES, language_of
+from airflow_flinkcompat.project import JobOptions, ProjectDeployment
+from airflow_flinkcompat.sql import ScriptError, decode_script
+
+
+def side_of_deployment(deployment: ProjectDeployment, folder: Path, root: Path, *, prefix: str = "") -> Side | None:
+    """The script of a deployment, with all that it is judged by.
+
+    Args:
+        deployment: The deployment.
+        folder: Where the paths of the project file start.
+        root: The root of the repository: a script is called by its path from there.
+        prefix: What stands before that path in messages.
+
+    Returns:
+        The side; None where there is no such file.
+
+    Raises:
+        ScriptError: The script or its catalog cannot be read.
+    """
+    return side_of_script(folder / deployment.script, deployment.options, folder, root, prefix=prefix)
+
+
+def side_of_script(path: Path, options: JobOptions, folder: Path, root: Path, *, prefix: str = "") -> Side | None:
+    """A script with options; see :func:`side_of_deployment`."""
+    source = prefix + name_from(path, root)
+    text = _text(path, source, program=True)
+    if text is None:
+        return None
+    catalog = options.catalog
+    if options.catalog_path is not None:
+        place = folder / options.catalog_path
+        found = _text(place, prefix + name_from(place, root))
+        if found is None:
+            raise ScriptError(f"{prefix}{name_from(place, root)}: cannot be read: there is no such file (catalog)")
+        catalog = found
+    language = language_of(path)
+    variables = options.variables if language != "sql" else {}
+    found_files = find_local_files(path, text, variables, root)
+    return Side(
+        text,
+        options.settings,
+        options.functions,
+        catalog,
+        options.engine or next(iter(ENGINES)),
+        options.engine_version,
+        source,
+        language,
+        variables,
+        {name: each.text for name, each in found_files.items()},
+    )
+
+
+def name_from(path: Path, root: Path) -> str:
+    """A path as it is shown: from the root of the repository, with slashes.
+
+    Args:
+        path: A file.
+        root: The root.
+
+    Returns:
+        The path from there.
+    """
+    return Path(os.path.relpath(path.parent.resolve() / path.name, root)).as_posix()
+
+
+def _text(path: Path, source: str, *, program: bool = False) -> str | None:
+    try:
+        return decode_script(path.read_bytes(), source, program)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ScriptError(f"{source}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,151 @@
+"""What is said of the deployments of a project: one frozen value that every format shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from airflow_flinkcompat.compat import Finding, Report, ReportContext
+from airflow_flinkcompat.compat.reports.advice import NO_CONTEXT
+from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.project import FAIL_ON
+
+PASSED, FAILED, BAD_INPUT, OUT_OF_REACH = range(4)
+"""The exit codes, each worse than the one before."""
+
+
+class Status(StrEnum):
+    """What became of a deployment. ``LINTED``: it was read by itself, and compared with nothing."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    ADDED = "added"
+    DELETED = "deleted"
+    LINTED = "linted"
+    UNREADABLE = "not readable"
+    UNREACHABLE = "out of reach"
+
+
+class Severity(StrEnum):
+    """How much an annotation asks for."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class InputFault:
+    """Why a script was not judged: what is wrong and what to do, and where in it, from 1."""
+
+    message: str
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True)
+class DeploymentReview:
+    """What is said of one deployment.
+
+    Attributes:
+        name: The deployment; of a script that belongs to none its path.
+        status: What became of it.
+        script: The proposed script from the root of the repository; where there is none, the project file.
+        baseline: What it is compared with, in words; "" for nothing.
+        reports: The verdict of each engine that was asked, worst first.
+        faults: Why there is no verdict.
+        branch: The branch that the gate in Airflow would take, of each engine that was asked; none where it would not
+            come to one.
+        action: What the gate would do, in words.
+        known: What is known beside the change, for the report.
+    """
+
+    name: str
+    status: Status
+    script: str
+    baseline: str = ""
+    reports: tuple[Report, ...] = ()
+    faults: tuple[InputFault, ...] = ()
+    branch: tuple[str, ...] = ()
+    action: str = ""
+    known: ReportContext = NO_CONTEXT
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The worst outcome; None where nothing was judged."""
+        return Outcome.worst(report.outcome for report in self.reports) if self.reports else None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What decides, of the worst report first; what two engines say alike is there once."""
+        found: dict[tuple[object, ...], Finding] = {}
+        for report in self.reports:
+            for each in report.deciding:
+                found.setdefault((each.rule, each.message, each.after_span), each)
+        return tuple(found.values())
+
+    @property
+    def sentence(self) -> str:
+        """The one thing to know, on one line, secrets masked."""
+        if self.faults:
+            return format_inline(self.faults[0].message)
+        if self.status is Status.UNCHANGED:
+            return "nothing that matters to a running job changed"
+        worst = next((each for each in self.findings if each.outcome is self.outcome), None)
+        if worst is None or (self.status is Status.LINTED and worst.outcome is Outcome.COMPATIBLE):
+            return "nothing found"
+        return format_inline(worst.message)
+
+    def exit_code(self, fail_on: str) -> int:
+        """What the deployment means for the exit code, under the gate ``fail_on``."""
+        if self.status is Status.UNREACHABLE:
+            return OUT_OF_REACH
+        if self.faults:
+            return BAD_INPUT
+        gate = FAIL_ON[fail_on]
+        fails = gate is not None and self.outcome is not None and self.outcome.rank >= gate.rank
+        return FAILED if fails else PASSED
+
+
+@dataclass(frozen=True)
+class FleetDiff:
+    """What is said of all deployments that were asked for.
+
+    Attributes:
+        command: ``diff``, ``plan`` or ``lint``.
+        project: The project file from the root of the repository; "" where there is none.
+        against: What the deployments are compared with, in words; "" for nothing.
+        fail_on: The gate.
+        deployments: The reviews in the order of the file.
+        notes: What else is to be known, a line each.
+    """
+
+    command: str
+    project: str
+    against: str
+    fail_on: str
+    deployments: tuple[DeploymentReview, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of the deployments: 0 passed, 1 gate, 2 input, 3 ledger out of reach."""
+        return max((each.exit_code(self.fail_on) for each in self.deployments), default=PASSED)
+
+    @property
+    def summary(self) -> str:
+        """How many there are of each kind, on one line."""
+        words = Counter(result_of(each) for each in self.deployments)
+        what = "script" if self.command == "lint" else "deployment"
+        total = len(self.deployments)
+        counts = ", ".join(f"{count} {word}" for word, count in words.items())
+        return f"{total} {what}{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
+
+
+def result_of(review: DeploymentReview) -> str:
+    """The word for what came of a deployment: its outcome where it was judged, else its status."""
+    if review.status in (Status.CHANGED, Status.LINTED) and review.outcome is not None:
+        linted = review.status is Status.LINTED and review.outcome is Outcome.COMPATIBLE
+        return "passed" if linted else review.outcome.value
+    return review.status.value

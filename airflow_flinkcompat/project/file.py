@@ -1,0 +1,212 @@
+"""The file as tables: where it is found, which keys it may hold, and what each deployment comes to.
+
+TOML, because Python reads it without a further package, a line that cannot be read is named by its number, and ``no``
+stays a text. Nothing is opened here but the file itself: no script, no connection, no ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.model import InputError
+
+FILE_NAME = "flinkcompat.toml"
+_PYPROJECT = "pyproject.toml"
+_REPOSITORY = ".git"
+
+DEPLOYMENT_KEYS = (
+    "script", "settings", "functions", "catalog", "variables", "flink_conn_id", "ledger", "approvers", "owner", "tags",
+    "default_args", "changed", "check", "approve", "deploy", "migrate", "rehearse", "backfill",
+)  # fmt: skip
+"""What a deployment may say: the fields of :class:`airflow_flinkcompat.operators.Deployment` beside its name."""
+_OF_CHECK = ("engine", "engine_version", "policy")
+"""Arguments of the table ``check`` that may stand outside of it, for they are no matter of Airflow alone."""
+_COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
+"""What may be said at the top of the file, for all deployments."""
+_TOP = (*_COMMON, "fail_on", "defaults", "deployments")
+_TABLES = ("defaults", "deployments")
+
+
+@dataclass(frozen=True)
+class ProjectTables:
+    """What a file says, before its values are read.
+
+    Attributes:
+        path: The file.
+        common: What holds for all deployments, ``[defaults]`` laid over the top of the file.
+        deployments: Each deployment by name, laid over ``common``.
+        fail_on: The gate of ``flinkcompat``, as it stands there; None where it does not.
+        problems: A line for each thing that is wrong with the file as a whole.
+        broken: Lines of the deployments that cannot be used, by name.
+    """
+
+    path: Path
+    common: Mapping[str, Any]
+    deployments: Mapping[str, Mapping[str, Any]]
+    fail_on: Any = None
+    problems: tuple[str, ...] = ()
+    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def find_project_file(start: Path) -> Path | None:
+    """The project file of a folder or file: the first one upwards of it, in its repository.
+
+    Args:
+        start: A file, which need not exist, or a folder.
+
+    Returns:
+        ``flinkcompat.toml``, or a ``pyproject.toml`` with a table ``[tool.flinkcompat]``; None where there is neither
+        up to the root of the Git repository, or of the file system where there is none.
+
+    Raises:
+        InputError: A ``pyproject.toml`` on the way cannot be read.
+    """
+    folder = start.resolve()
+    if not folder.is_dir():
+        folder = folder.parent
+    for each in (folder, *folder.parents):
+        if (each / FILE_NAME).is_file():
+            return each / FILE_NAME
+        if (each / _PYPROJECT).is_file() and _table_of(_content(each / _PYPROJECT)) is not None:
+            return each / _PYPROJECT
+        if (each / _REPOSITORY).exists():
+            return None
+    return None
+
+
+def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
+    """Read ``[deployments.<name>]`` tables, each over ``[defaults]``, and these over what stands at the top.
+
+    A deployment that cannot be used is a problem of its own and not the end of the others.
+
+    Args:
+        path: A file of TOML in UTF-8; of a ``pyproject.toml`` the table ``[tool.flinkcompat]`` counts.
+
+    Returns:
+        The tables, with what is wrong with them.
+
+    Raises:
+        InputError: The file cannot be read, is no TOML, or ``defaults`` or ``deployments`` is no table.
+    """
+    file = Path(path)
+    return tables_of(_content(file), file)
+
+
+def tables_of(content: Mapping[str, Any], file: Path) -> ProjectTables:
+    """The tables of a file that was read; see :func:`read_tables`."""
+    if file.name == _PYPROJECT:
+        found = _table_of(content)
+        if found is None:
+            raise InputError(f"{file}: there is no table [tool.flinkcompat] in it")
+        content = found
+    problems = [f"{file}: {key}: {unknown_key(key, _TOP)}" for key in content if key not in _TOP]
+    for key in _TABLES:
+        if not isinstance(content.get(key, {}), Mapping):
+            raise InputError(f"{file}: {key}: a table is needed, [{key}]")
+    top = {key: content[key] for key in _COMMON if key in content}
+    defaults = content.get("defaults", {})
+    problems += [f"{file}: {line}" for line in _said_twice(top)]
+    problems += [f"{file}: defaults: {line}" for line in _said_twice(defaults)]
+    common = _over(_under_check(top), _under_check(defaults))
+    deployments: dict[str, Mapping[str, Any]] = {}
+    broken: dict[str, tuple[str, ...]] = {}
+    for name, table in content.get("deployments", {}).items():
+        if not isinstance(table, Mapping):
+            wrong = [f"a table is needed, [deployments.{name}]"]
+        elif "name" in table:
+            wrong = [f"name: is given by [deployments.{name}]; remove it"]
+        else:
+            wrong = list(_said_twice(table))
+            deployments[name] = _over(common, _under_check(table))
+        if wrong:
+            broken[name] = tuple(f"{file}: deployment {name!r}: {line}" for line in wrong)
+    deployments = {name: table for name, table in deployments.items() if name not in broken}
+    return ProjectTables(file, common, deployments, content.get("fail_on"), tuple(problems), broken)
+
+
+def content_of(text: str, name: str) -> Mapping[str, Any]:
+    """The TOML of a text. Raises InputError, by the name of its file."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name}: is no TOML: {error}") from None
+
+
+def unknown_key(key: str, known: Sequence[str]) -> str:
+    """What to say of a key that nothing knows.
+
+    Args:
+        key: The key.
+        known: Those that there are.
+
+    Returns:
+        Words behind the key: which one may be meant, or which ones there are.
+    """
+    meant = get_close_matches(key, known, 1)
+    return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"
+
+
+def flat_options(value: Any) -> Any:
+    """Options as a flat table of texts: in TOML ``table.exec.state.ttl = "1 d"`` is a table in a table.
+
+    Args:
+        value: What stands in the file.
+
+    Returns:
+        The options by their whole names, switches and numbers as texts; anything but a table is left as it is.
+    """
+    return dict(_options(value)) if isinstance(value, Mapping) else value
+
+
+def _options(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _options(item, f"{prefix}{key}.")
+        else:
+            text = str(item).lower() if isinstance(item, bool) else str(item) if isinstance(item, int | float) else item
+            yield f"{prefix}{key}", text
+
+
+def _content(file: Path) -> Mapping[str, Any]:
+    try:
+        return content_of(file.read_text(encoding="utf-8"), str(file))
+    except OSError as error:
+        raise InputError(f"{file}: the file of deployments cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file}: is not UTF-8 text; save it as UTF-8") from None
+
+
+def _table_of(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    tool = pyproject.get("tool")
+    found = tool.get("flinkcompat") if isinstance(tool, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _said_twice(table: Mapping[str, Any]) -> Iterator[str]:
+    check = table.get("check")
+    for key in _OF_CHECK:
+        if key in table and isinstance(check, Mapping) and key in check:
+            yield f"{key}: is said twice, here and as check.{key}; remove one"
+
+
+def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The table with ``engine``, ``engine_version`` and ``policy`` as arguments of ``check``, as DAGs know them."""
+    moved = {key: table[key] for key in _OF_CHECK if key in table}
+    rest = {key: value for key, value in table.items() if key not in moved}
+    check = rest.get("check", {})
+    return {**rest, "check": {**check, **moved}} if moved and isinstance(check, Mapping) else rest
+
+
+def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are laid over one another key by key; anything else is replaced."""
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = _over(merged[key], value) if both else value
+    return merged

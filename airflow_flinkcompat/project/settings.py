@@ -1,0 +1,264 @@
+"""What the command line takes of the project file: values that were read, and clear errors for those that cannot be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from airflow_flinkcompat.model import (
+    ENGINES,
+    PROGRAM_SUFFIXES,
+    FunctionDeclaration,
+    InputError,
+    JobSpec,
+    Outcome,
+    Policy,
+    is_path,
+)
+from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
+
+FAIL_ON: Mapping[str, Outcome | None] = {
+    "partial": Outcome.PARTIAL,
+    "unknown": Outcome.UNKNOWN,
+    "incompatible": Outcome.INCOMPATIBLE,
+    "never": None,
+}
+"""What ``fail_on`` names: the mildest outcome that fails, None where none does."""
+_TEMPLATE = ("{{", "{%")
+_OF_TARGET = "auto"
+"""The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""
+_READ_OF_CHECK = ("engine", "engine_version", "policy")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """How a script is judged, whichever one it is.
+
+    Attributes:
+        settings: What is in force before the script's own SETs.
+        functions: Declarations of functions that the script only uses.
+        catalog: DDL, or the path of a ``.sql`` file from the project's folder.
+        variables: What only the environment of a program knows.
+        engine: Whose state semantics apply; None: nobody said.
+        engine_version: Its version; None: the one that is judged by default.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    functions: tuple[FunctionDeclaration, ...] = ()
+    catalog: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    engine: str | None = None
+    engine_version: str | None = None
+
+    @property
+    def catalog_path(self) -> str | None:
+        """The file of the catalog; None where it is DDL, or there is none."""
+        return self.catalog if is_path(self.catalog, (".sql",)) else None
+
+
+@dataclass(frozen=True)
+class ProjectDeployment:
+    """One deployment of the project file, as far as a change to its script is judged by it.
+
+    Attributes:
+        name: Its name, also in the ledger.
+        script: The path of its script from the project's folder.
+        options: How the script is judged.
+        ledger: Where its ledger lies; None where the file does not say.
+        policy: The branch that the gate takes for each outcome.
+        backfills: Whether history is recomputed after a start without state.
+        migrates: Whether an incompatible change may be started from a rewritten savepoint.
+        rehearses: Whether a restore is rehearsed before a job resumes.
+    """
+
+    name: str
+    script: str
+    options: JobOptions = field(default_factory=JobOptions)
+    ledger: str | None = None
+    policy: Policy = field(default_factory=Policy)
+    backfills: bool = False
+    migrates: bool = False
+    rehearses: bool = False
+
+
+@dataclass(frozen=True)
+class ProjectFile:
+    """A project file that was read.
+
+    Attributes:
+        path: The file; paths in it start from its folder.
+        common: How a script is judged that belongs to no deployment.
+        deployments: Those that can be used, in the order of the file.
+        fail_on: The mildest outcome that fails, or ``never``; None where the file does not say.
+        ledger: Where the ledgers lie, unless a deployment says otherwise.
+        broken: What is wrong with the other deployments, a line each, by name.
+    """
+
+    path: Path
+    common: JobOptions = field(default_factory=JobOptions)
+    deployments: tuple[ProjectDeployment, ...] = ()
+    fail_on: str | None = None
+    ledger: str | None = None
+    broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where paths of the file start."""
+        return self.path.absolute().parent
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every deployment of the file, in order; those that cannot be used come last."""
+        return (*(each.name for each in self.deployments), *self.broken)
+
+    def deployments_of(self, script: Path) -> tuple[ProjectDeployment, ...]:
+        """The deployments of a script.
+
+        Args:
+            script: A file, by any path.
+
+        Returns:
+            Those whose script it is; usually one.
+        """
+        wanted = script.resolve()
+        return tuple(each for each in self.deployments if (self.folder / each.script).resolve() == wanted)
+
+
+def load_project(path: str | os.PathLike[str]) -> ProjectFile:
+    """Read a project file.
+
+    Args:
+        path: ``flinkcompat.toml``, or a ``pyproject.toml`` with a table ``[tool.flinkcompat]``.
+
+    Returns:
+        The project. A deployment that cannot be used is kept in ``broken``.
+
+    Raises:
+        InputError: The file cannot be read, or what it says for all deployments cannot be used; every line names file
+            and key.
+    """
+    return project_of(read_tables(path))
+
+
+def project_of(tables: ProjectTables) -> ProjectFile:
+    """The project that a file's tables say; see :func:`load_project`."""
+    reader = _TableReader(tables.common)
+    common = reader.options()
+    ledger = reader.text("ledger") or None
+    reader.policy()
+    problems = [*tables.problems, *(f"{tables.path}: {line}" for line in reader.problems)]
+    fail_on = tables.fail_on
+    if fail_on is not None and fail_on not in FAIL_ON:
+        problems.append(f"{tables.path}: fail_on: {fail_on!r} is not one of {', '.join(FAIL_ON)}")
+    if problems:
+        raise InputError("\n  ".join(problems))
+    found, broken = [], dict(tables.broken)
+    for name, table in tables.deployments.items():
+        reader = _TableReader(table)
+        deployment = reader.deployment(name)
+        if reader.problems:
+            broken[name] = tuple(f"{tables.path}: deployment {name!r}: {line}" for line in reader.problems)
+        else:
+            found.append(deployment)
+    return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken)
+
+
+class _TableReader:
+    """Reads one table and gathers what is wrong with it. No value is shown but a word of a closed list."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self.table = table
+        self.problems = [f"{key}: {unknown_key(key, DEPLOYMENT_KEYS)}" for key in table if key not in DEPLOYMENT_KEYS]
+        self._check: Mapping[str, Any] = self._get(table, "check", "check", Mapping, "a table", {})
+
+    def deployment(self, name: str) -> ProjectDeployment:
+        script = self.text("script")
+        if script is None:
+            if "script" not in self.table:
+                self.problems.append("script: is missing")
+        elif not script.endswith((".sql", *PROGRAM_SUFFIXES)) or "\n" in script:
+            self.problems.append(f"script: is no path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
+        backfills = self.table.get("backfill") not in (None, False)
+        return ProjectDeployment(
+            name,
+            script or "",
+            self.options(),
+            self.text("ledger") or None,
+            self.policy(backfills),
+            backfills,
+            *(self.table.get(key) not in (None, False) for key in ("migrate", "rehearse")),
+        )
+
+    def options(self) -> JobOptions:
+        for key in self._check:
+            # Only a task knows its other arguments; a slip of the pen in one of these would judge by other rules.
+            if key not in _READ_OF_CHECK and (meant := get_close_matches(key, _READ_OF_CHECK, 1, 0.8)):
+                self.problems.append(f"check.{key}: is not known; did you mean {meant[0]}?")
+        engine, version = (self._checked(self._check, key, f"check.{key}") for key in _READ_OF_CHECK[:2])
+        if engine is not None and engine != _OF_TARGET and engine not in ENGINES:
+            self.problems.append(f"check.engine: {engine!r} is not one of {', '.join((*ENGINES, _OF_TARGET))}")
+            engine = None
+        named = None if engine == _OF_TARGET else engine
+        if version is not None and named is None:
+            self.problems.append("check.engine_version: a version of which engine? Name it with engine")
+        elif version is not None and named is not None:
+            self._tried("check.engine_version", lambda: JobSpec("", engine=named, engine_version=version, source="it"))
+        functions = (
+            self._tried("functions", partial(FunctionDeclaration.of, name, text))
+            for name, text in self._texts("functions").items()
+        )
+        return JobOptions(
+            self._texts("settings"),
+            tuple(each for each in functions if each is not None),
+            self.text("catalog") or "",
+            self._texts("variables"),
+            named,
+            version,
+        )
+
+    def policy(self, backfills: bool = False) -> Policy:
+        value = self._get(self._check, "policy", "check.policy", Mapping, "a table of outcomes", None)
+        found = self._tried("check.policy", lambda: Policy.of(value, backfill=backfills))
+        return Policy() if found is None else found
+
+    def text(self, key: str) -> str | None:
+        return self._checked(self.table, key, key)
+
+    def _texts(self, key: str) -> dict[str, str]:
+        """A table of texts, options flat."""
+        table = flat_options(self._get(self.table, key, key, Mapping, "a table", {}))
+        return {name: text for name in table if (text := self._checked(table, name, f"{key}.{name}")) is not None}
+
+    def _checked(self, table: Mapping[str, Any], key: str, place: str) -> str | None:
+        """A text that is no template; None where there is none, or it is a problem."""
+        value: str | None = self._get(table, key, place, str, "a text", None)
+        if value is not None and any(mark in value for mark in _TEMPLATE):
+            self.problems.append(
+                f"{place}: is a template that Airflow renders when a task runs, and nothing renders it here; "
+                "write what it comes to"
+            )
+            return None
+        return value
+
+    def _get(self, table: Mapping[str, Any], key: str, place: str, kind: type, words: str, default: Any) -> Any:
+        value = table.get(key)
+        if value is None:
+            return default
+        if isinstance(value, kind):
+            return value
+        self.problems.append(f"{place}: {words} is needed")
+        return default
+
+    def _tried(self, place: str, make: Callable[[], T]) -> T | None:
+        try:
+            return make()
+        except ValueError as error:
+            self.problems.append(f"{place}: {str(error).removeprefix('policy: ')}")
+            return None

@@ -1,0 +1,436 @@
+"""``flinkcompat diff``, ``plan`` and ``lint`` as they are run: what is compared, exit codes, files written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.deploy import Ledger
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
+from airflow_flinkcompat.model import JobSpec
+from tests.cli.command import BROKEN, INCOMPATIBLE, PARTIAL, PROGRAM, QUERY, SECRETIVE, TABLES, V1, Result, Run
+from tests.fleet.repository import git, make_repository, project_text, script_of
+
+HEAD = 'engine = "flink"\n'
+ORDERS = '\n[deployments.orders]\nscript = "jobs/orders.sql"\n'
+CLICKS = '\n[deployments.clicks]\nscript = "jobs/clicks.sql"\n'
+
+
+@pytest.fixture(autouse=True)
+def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a CI that runs these tests tells its jobs is not about the repositories made here."""
+    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "FLINKCOMPAT_LEDGER", "FLINKCOMPAT_ENGINE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_repository(tmp_path_factory.mktemp("template") / "jobs")
+
+
+@pytest.fixture
+def many(run: Run, tmp_path: Path, template: Path) -> Path:
+    """The repository of thirty jobs in the current folder."""
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+@pytest.fixture
+def project(run: Run) -> Path:
+    """Two deployments in the current folder, committed as they are deployed."""
+    Path("jobs").mkdir()
+    for name in ("orders", "clicks"):
+        Path(f"jobs/{name}.sql").write_text(V1, encoding="utf-8")
+    Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS, encoding="utf-8")
+    git(Path(), "init", "--quiet", "--initial-branch", "main")
+    commit("first")
+    return Path().resolve()
+
+
+def commit(message: str) -> None:
+    git(Path(), "add", "--all")
+    git(Path(), "commit", "--quiet", "--message", message)
+
+
+def change(name: str, text: str) -> None:
+    Path(f"jobs/{name}.sql").write_text(text, encoding="utf-8")
+
+
+def deploy(root: Path, name: str, script: str = V1, **job: Any) -> None:
+    spec = JobSpec(script, engine="flink", engine_version="2.3.0", source=f"{name}.sql", **job)
+    start = JobStart("stateless", job_id="1" * 32)
+    Ledger(root, name).append(DeployedEntry(job=spec, start=start, owner="test", message="RUNNING, verified"))
+
+
+def results(result: Result) -> dict[str, str]:
+    return {each["name"]: each["result"] for each in json.loads(result.out)["deployments"]}
+
+
+class TestAgainstGit:
+    def test_by_default_where_the_branch_left(self, many: Path, run: Run) -> None:
+        result = run("diff", "--format", "json")
+        data = json.loads(result.out)
+        assert (result.code, data["exit_code"]) == (2, 2)
+        assert data["against"].startswith("commit ")
+        assert data["against"].endswith(", where this branch left origin/HEAD")
+        found = results(result)
+        assert (found["orders"], found["renamed"], found["retired"], found["fresh"]) == (
+            "incompatible", "unchanged", "deleted", "added",
+        )  # fmt: skip
+
+    def test_what_others_merged_meanwhile_is_no_change_of_this_branch(self, many: Path, run: Run) -> None:
+        git(many, "checkout", "--quiet", "main")
+        (many / "jobs/job_01.sql").write_text(INCOMPATIBLE, encoding="utf-8")
+        git(many, "add", "--all")
+        git(many, "commit", "--quiet", "--message", "of others")
+        git(many, "update-ref", "refs/remotes/origin/main", "main")
+        git(many, "checkout", "--quiet", "change")
+        assert results(run("diff", "--format", "json"))["job_01"] == "unchanged"
+        assert results(run("diff", "--format", "json", "--against", "git:main"))["job_01"] != "unchanged"
+
+    @pytest.mark.parametrize("variable", ["GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"])
+    def test_ci_says_which_branch_it_is(
+        self, many: Path, run: Run, monkeypatch: pytest.MonkeyPatch, variable: str
+    ) -> None:
+        git(many, "update-ref", "refs/remotes/origin/release", "HEAD~1")
+        monkeypatch.setenv(variable, "release")
+        found = results(run("diff", "--format", "json"))
+        assert (found["orders"], found["retired"]) == ("unchanged", "deleted")
+
+    def test_neither_the_working_tree_nor_the_index_is_touched(self, project: Path, run: Run) -> None:
+        change("orders", INCOMPATIBLE)
+        git(project, "add", "jobs/orders.sql")
+        change("clicks", PARTIAL)
+        before = git(project, "status", "--porcelain=v2")
+        assert run("diff", "--against", "git:HEAD").code == 1
+        assert git(project, "status", "--porcelain=v2") == before
+
+    def test_a_file_that_is_new_serves_scripts_that_are_older(self, project: Path, run: Run) -> None:
+        git(project, "rm", "--quiet", "--cached", "flinkcompat.toml")
+        git(project, "commit", "--quiet", "--amend", "--message", "scripts alone")
+        change("orders", INCOMPATIBLE)
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
+        assert json.loads(result.out)["notes"] == [
+            "HEAD has no flinkcompat.toml: its scripts are those that the file names today"
+        ]
+
+    def test_the_catalog_and_the_settings_of_then(self, project: Path, run: Run) -> None:
+        """A column that joins in the catalog, and a version that is raised in the file, are changes."""
+        Path("tables.sql").write_text(TABLES, encoding="utf-8")
+        text = 'engine = "flink"\nengine_version = "1.20"\ncatalog = "tables.sql"\n'
+        Path("flinkcompat.toml").write_text(text + ORDERS, encoding="utf-8")
+        change("orders", QUERY)
+        commit("with a catalog")
+        assert run("diff", "--against", "git:HEAD").code == 0
+        Path("tables.sql").write_text(TABLES.replace("amount BIGINT", "amount INT"), encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert results(result) == {"orders": "incompatible"}
+        Path("tables.sql").write_text(TABLES, encoding="utf-8")
+        Path("flinkcompat.toml").write_text(text.replace("1.20", "2.3") + ORDERS, encoding="utf-8")
+        (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        assert "engine-version-changed" in {each["rule"] for each in review["report"]["findings"]}
+
+    def test_both_engines_where_none_is_named(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
+        commit("no engine")
+        change("orders", PARTIAL)
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        (review,) = json.loads(result.out)["deployments"]
+        assert {name: each["outcome"] for name, each in review["report"]["engines"].items()} == {
+            "flink": "incompatible",
+            "vvr": "partial",
+        }
+        assert result.code == 1
+        assert "INCOMPATIBLE on open-source Flink" in run("diff", "--against", "git:HEAD").out
+        assert run("diff", "--against", "git:HEAD", "--engine", "vvr").code == 0
+
+    def test_a_program_is_read_with_the_files_beside_it(self, project: Path, run: Run) -> None:
+        Path("jobs/job.py").write_text(
+            PROGRAM.replace("import os", "import os\nfrom names import SINK"), encoding="utf-8"
+        )
+        Path("jobs/names.py").write_text('SINK = "print"\n', encoding="utf-8")
+        table = '\n[deployments.job]\nscript = "jobs/job.py"\nvariables = { SINK = "print" }\n'
+        Path("flinkcompat.toml").write_text(HEAD + table, encoding="utf-8")
+        commit("a program")
+        assert results(run("diff", "--against", "git:HEAD", "--format", "json")) == {"job": "unchanged"}
+        Path("flinkcompat.toml").write_text(HEAD + table.replace('"print"', '"kafka"'), encoding="utf-8")
+        assert results(run("diff", "--against", "git:HEAD", "--format", "json"))["job"] != "unchanged"
+
+    @pytest.mark.parametrize(
+        ("against", "message"),
+        [
+            ("git:nowhere", "nowhere: there is no such revision in this Git repository"),
+            ("git:--help", "--help: there is no such revision"),
+            ("git:", "--against 'git:' is neither ledger, nor ledger:URI, nor git:REF"),
+            ("main", "--against 'main' is neither ledger, nor ledger:URI, nor git:REF"),
+            ("ledger", "deployment 'orders' has no ledger: name it with --against ledger:URI"),
+        ],
+    )
+    def test_what_cannot_be_compared_with_is_bad_input(
+        self, project: Path, run: Run, against: str, message: str
+    ) -> None:
+        result = run("diff", "--against", against)
+        assert result.code == 2
+        assert message in result.err + result.out
+
+    def test_without_a_known_base(self, project: Path, run: Run) -> None:
+        result = run("diff")
+        assert (result.code, result.out) == (2, "")
+        assert "which commit to compare with is not known: there is no origin/HEAD here" in result.err
+        assert "--against git:REF" in result.err
+
+    def test_outside_of_a_repository(self, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
+        result = run("diff")
+        assert result.code == 2
+        assert "lies in no Git repository (or git is not installed), so there is no revision to compare" in result.err
+        assert "Name a ledger: --against ledger:URI" in result.err
+
+
+class TestAgainstTheLedger:
+    def test_what_is_deployed_counts(
+        self, project: Path, run: Run, tmp_path: Path, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Git knows of no change; the ledger says that something else is deployed, with settings of its own."""
+        root = tmp_path / "ledger"
+        deploy(root, "orders", INCOMPATIBLE)
+        deploy(root, "clicks", settings={"parallelism.default": "4"})
+        assert run("diff", "--against", "git:HEAD").code == 0
+        monkeypatch.setenv("FLINKCOMPAT_LEDGER", str(root))
+        result = run("diff", "orders")
+        assert result.code == 1
+        assert result.out.replace(str(root), "LEDGER") == snapshot
+        found = json.loads(run("diff", "--format", "json").out)["deployments"]
+        assert {each["name"]: (each["status"], each["entry"]) for each in found} == {
+            "orders": ("changed", 1),
+            "clicks": ("changed", 1),
+        }
+
+    def test_the_engine_is_that_of_the_job_where_the_file_names_none(
+        self, project: Path, run: Run, tmp_path: Path
+    ) -> None:
+        Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
+        deploy(tmp_path / "ledger", "orders")
+        change("orders", PARTIAL)
+        data = json.loads(run("diff", "--against", f"ledger:{tmp_path / 'ledger'}", "--format", "json").out)
+        report = data["deployments"][0]["report"]
+        assert (report["engine"], report["engine_version"], report["outcome"]) == ("flink", "2.3", "incompatible")
+
+    def test_added_and_deleted(self, project: Path, run: Run, tmp_path: Path) -> None:
+        """Deleted is what the file named where the branch began; a ledger may hold the jobs of others, too."""
+        root = tmp_path / "ledger"
+        for name in ("orders", "clicks", "of_others"):
+            deploy(root, name)
+        git(project, "update-ref", "refs/remotes/origin/main", "main")
+        git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        fresh = ORDERS.replace("orders", "fresh")
+        change("fresh", V1)
+        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{fresh}', encoding="utf-8")
+        result = run("diff", "--format", "json")
+        assert result.code == 1
+        assert results(result) == {"orders": "unchanged", "fresh": "added", "clicks": "deleted"}
+        (note,) = json.loads(result.out)["notes"]
+        assert note == f"{root} holds deployments that this file does not name: of_others"
+        assert "its job keeps running" in " ".join(run("diff", "clicks").out.split())
+
+    def test_a_ledger_that_is_not_there_passes_nothing(self, project: Path, run: Run, tmp_path: Path) -> None:
+        result = run("diff", "--against", f"ledger:{tmp_path / 'nowhere'}", "--format", "json")
+        assert result.code == 3
+        assert set(results(result).values()) == {"out of reach"}
+        assert "no deployment in" in json.loads(result.out)["deployments"][0]["sentence"]
+        assert "compare with --against git:REF" in run("diff", "--against", f"ledger:{tmp_path / 'nowhere'}").out
+
+    def test_one_ledger_that_cannot_be_read_is_told_of_its_deployment(
+        self, project: Path, run: Run, tmp_path: Path
+    ) -> None:
+        root = tmp_path / "ledger"
+        deploy(root, "orders")
+        deploy(root, "clicks")
+        (root / "clicks" / "000001.json").write_text('{\n "schema": 1\n}', encoding="utf-8")
+        result = run("diff", "--against", f"ledger:{root}", "--format", "json")
+        assert (result.code, results(result)) == (3, {"orders": "unchanged", "clicks": "out of reach"})
+
+
+class TestExitCodes:
+    def test_each_is_worse_than_the_one_before(self, project: Path, run: Run) -> None:
+        assert run("diff", "--against", "git:HEAD").code == 0
+        change("orders", INCOMPATIBLE)
+        assert run("diff", "--against", "git:HEAD").code == 1
+        assert run("diff", "--against", "git:HEAD", "clicks").code == 0
+        assert run("diff", "--against", "git:HEAD", "--fail-on", "never").code == 0
+        change("clicks", BROKEN)
+        assert run("diff", "--against", "git:HEAD", "--fail-on", "never").code == 2
+
+    @pytest.mark.parametrize("text", [BROKEN, SECRETIVE, "", "-- nothing\n"])
+    def test_what_cannot_be_deployed_is_bad_input(self, project: Path, run: Run, text: str) -> None:
+        change("orders", text)
+        result = run("diff", "--against", "git:HEAD", "orders")
+        assert result.code == 2
+        assert "hunter2" not in result.out
+
+    def test_a_script_that_is_gone_while_the_file_names_it(self, project: Path, run: Run) -> None:
+        Path("jobs/orders.sql").unlink()
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 2
+        assert (
+            "jobs/orders.sql: cannot be read: there is no such file; where the deployment was deleted, take it out"
+            in (" ".join(result.out.split()))
+        )
+
+    def test_what_is_broken_on_the_other_side_can_be_mended(self, project: Path, run: Run) -> None:
+        """Nobody can tell what a broken script left running: unknown, which a person may pass; not bad input."""
+        change("orders", BROKEN)
+        commit("broken")
+        change("orders", V1)
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert (result.code, results(result)["orders"]) == (1, "unknown")
+
+    def test_a_deployment_that_is_not_there(self, project: Path, run: Run) -> None:
+        result = run("diff", "--against", "git:HEAD", "order")
+        assert result.code == 2
+        assert "there is no deployment 'order'; known are orders, clicks" in result.err
+
+    def test_without_a_file(self, run: Run) -> None:
+        for command in (("diff",), ("plan", "orders"), ("lint",)):
+            result = run(*command)
+            assert result.code == 2
+            assert "there is no flinkcompat.toml here or in a folder above" in result.err
+
+    def test_a_mistake_of_one_deployment_leaves_the_others(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + "ownr = 'me'\n", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
+        assert "did you mean owner?" in json.loads(result.out)["deployments"][1]["sentence"]
+
+
+def test_formats_go_to_files_beside_what_is_printed(project: Path, run: Run) -> None:
+    change("orders", INCOMPATIBLE)
+    result = run(
+        "diff",
+        "--against",
+        "git:HEAD",
+        "--format",
+        "github",
+        "--output",
+        "sarif=out.sarif",
+        "--output",
+        "junit=out.xml",
+    )
+    assert result.code == 1
+    assert result.out.startswith("::error file=jobs/orders.sql,line=7,")
+    assert json.loads(Path("out.sarif").read_text())["version"] == "2.1.0"
+    assert Path("out.xml").read_text().startswith("<?xml")
+    for wrong in ("sarif", "sarif=", "html=x"):
+        assert run("diff", "--output", wrong).code == 2
+
+
+def test_from_a_folder_below_paths_are_those_of_the_repository(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A monorepo: the file lies in a folder of its own, and the command runs in one below."""
+    Path("team/sub").mkdir(parents=True)
+    shutil.move("jobs", "team/jobs")
+    shutil.move("flinkcompat.toml", "team/flinkcompat.toml")
+    commit("a monorepo")
+    Path("team/jobs/orders.sql").write_text(INCOMPATIBLE, encoding="utf-8")
+    monkeypatch.chdir("team/sub")
+    result = run("diff", "--against", "git:HEAD", "--format", "github")
+    assert result.code == 1
+    assert "::error file=team/jobs/orders.sql,line=7," in result.out
+
+
+class TestPlan:
+    POLICY = 'policy = { incompatible = "restart" }\n'
+
+    def test_what_the_gate_would_do(self, project: Path, run: Run) -> None:
+        change("orders", INCOMPATIBLE)
+        result = run("plan", "orders", "--against", "git:HEAD")
+        assert result.code == 1
+        assert "In Airflow the gate asks a person (branch approve)." in result.out
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + self.POLICY, encoding="utf-8")
+        result = run("plan", "orders", "--against", "git:HEAD")
+        assert "In Airflow the gate restarts it without state (branch restart)." in result.out
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + "backfill.to = '2026-01-01'\n", encoding="utf-8")
+        result = run("plan", "orders", "--against", "git:HEAD")
+        assert "In Airflow the gate restarts it without state, then backfills (branch restart)." in result.out
+        assert "Then the backfill of this deployment recomputes" in result.out
+
+    def test_a_rehearsal_comes_before_a_resume(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + "rehearse = true\n", encoding="utf-8")
+        change("orders", V1.replace("SUM(amount)", "SUM(amount) * 100"))
+        data = json.loads(run("plan", "orders", "--against", "git:HEAD", "--format", "json").out)
+        assert data["command"] == "plan"
+        (review,) = data["deployments"]
+        assert (review["branches"], review["action"]) == (
+            ["resume"],
+            "rehearses the restore, then resumes it from a savepoint",
+        )
+
+    def test_a_script_that_is_deployed_by_no_task(self, project: Path, run: Run) -> None:
+        change("orders", V1.replace("SUM(amount)", "SUM(amount) * 2") + QUERY)
+        (review,) = json.loads(run("plan", "orders", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        assert review["branches"] == []
+        assert review["action"].startswith("refuses it: the script makes 2 jobs")
+
+    def test_nothing_changed(self, project: Path, run: Run) -> None:
+        result = run("plan", "orders", "--against", "git:HEAD")
+        assert result.code == 0
+        assert "touches nothing" in result.out
+
+
+class TestLint:
+    def test_every_kind_of_finding(self, run: Run, snapshot: SnapshotAssertion) -> None:
+        scripts = {
+            "good": V1,
+            "undeclared": QUERY,
+            "refused": TABLES + "INSERT INTO totals SELECT customer, amount, item FROM orders;",
+            "broken": BROKEN,
+            "secretive": SECRETIVE,
+            "several": V1 + QUERY,
+        }
+        for name, text in scripts.items():
+            Path(f"{name}.sql").write_text(text, encoding="utf-8")
+        result = run("lint", *(f"{name}.sql" for name in scripts), "gone.sql", "--engine", "flink")
+        assert result.code == 2
+        assert result.out == snapshot
+
+    @pytest.mark.parametrize(
+        ("text", "options", "code"),
+        [
+            (V1, (), 0),
+            (QUERY, (), 1),
+            (QUERY, ("--engine", "vvr"), 0),
+            (QUERY, ("--fail-on", "incompatible"), 0),
+            (QUERY, ("--catalog", "tables.sql"), 0),
+            (TABLES + "INSERT INTO totals SELECT customer, nope FROM orders;", (), 1),
+            (BROKEN, ("--fail-on", "never"), 2),
+        ],
+    )
+    def test_exit_codes(self, run: Run, text: str, options: tuple[str, ...], code: int) -> None:
+        Path("tables.sql").write_text(TABLES, encoding="utf-8")
+        Path("job.sql").write_text(text, encoding="utf-8")
+        assert run("lint", "job.sql", *options).code == code
+
+    def test_the_scripts_of_the_file(self, many: Path, run: Run) -> None:
+        result = run("lint", "--format", "json")
+        data = json.loads(result.out)
+        assert result.code == 2
+        assert {each["name"] for each in data["deployments"] if each["result"] != "passed"} == {
+            "jobs/broken.sql",
+            "jobs/secretive.sql",
+        }
+        assert len(data["deployments"]) == 30
+        assert run("lint", "--format", "github").out.count("::error ") == 2
+
+
+def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
+    former = git(many, "show", "main:flinkcompat.toml")
+    assert former.count("[deployments.") == 30
+    assert project_text({"refunds": "a.sql"}, "").endswith('engine = "vvr"\n')
+    assert script_of("x") != script_of("y")

@@ -1,0 +1,81 @@
+"""``flinkcompat init``: the file it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from syrupy.assertion import SnapshotAssertion
+
+from airflow_flinkcompat.cli.init import named_scripts
+from airflow_flinkcompat.operators import read_deployments
+from airflow_flinkcompat.project import load_project
+from tests.cli.command import TABLES, V1, Run
+
+
+def write(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def test_a_deployment_for_each_script_with_an_insert(run: Run, snapshot: SnapshotAssertion) -> None:
+    for path in ("jobs/orders.sql", "jobs/über täglich.sql", "eu/clicks.sql", "us/clicks.sql", "v2.1.sql"):
+        write(path, V1)
+    write("ddl/tables.sql", TABLES)
+    write("queries/look.sql", "SELECT 1;")
+    write(".hidden/orders.sql", V1)
+    write("node_modules/x/orders.sql", V1)
+    result = run("init")
+    assert (result.code, result.err) == (0, "")
+    assert "flinkcompat.toml: 5 deployments" in result.out
+    assert Path("flinkcompat.toml").read_text(encoding="utf-8") == snapshot
+    project = load_project("flinkcompat.toml")
+    assert {each.name: each.script for each in project.deployments} == {
+        "orders": "jobs/orders.sql",
+        "ber-t-glich": "jobs/über täglich.sql",
+        "eu-clicks": "eu/clicks.sql",
+        "us-clicks": "us/clicks.sql",
+        "v2.1": "v2.1.sql",
+    }
+    assert project.common.engine is None
+    assert read_deployments("flinkcompat.toml").problems == ()
+
+
+def test_what_cannot_be_read_is_left_out_with_the_reason(run: Run) -> None:
+    write("good.sql", V1)
+    write("postgres.sql", "INSERT INTO a VALUES (1);\nDELETE FROM a;\n")
+    write("broken.sql", TABLES + "INSERT INTO totals SELECT FROM;\n")
+    Path("latin.sql").write_bytes(b"-- \xe9\nINSERT INTO a SELECT 1;")
+    result = run("init", ".")
+    assert result.code == 0
+    left_out = result.err.splitlines()
+    assert [line.split(":")[1].strip() for line in left_out] == ["broken.sql", "latin.sql", "postgres.sql"]
+    assert [each.name for each in load_project("flinkcompat.toml").deployments] == ["good"]
+
+
+def test_nothing_is_overwritten(run: Run) -> None:
+    write("orders.sql", V1)
+    write("flinkcompat.toml", "# mine\n")
+    result = run("init")
+    assert result.code == 2
+    assert "flinkcompat.toml: is there already" in result.err
+    assert Path("flinkcompat.toml").read_text(encoding="utf-8") == "# mine\n"
+    Path("flinkcompat.toml").unlink()
+    write("pyproject.toml", '[tool.flinkcompat]\nengine = "flink"\n')
+    result = run("init")
+    assert result.code == 2
+    assert "pyproject.toml: is there already" in result.err
+    assert not Path("flinkcompat.toml").exists()
+
+
+def test_a_folder_without_scripts_is_bad_input(run: Run) -> None:
+    write("ddl.sql", TABLES)
+    result = run("init")
+    assert result.code == 2
+    assert "no file *.sql below it holds an INSERT" in result.err
+    assert not Path("flinkcompat.toml").exists()
+    assert run("init", "nowhere").code == 2
+
+
+def test_every_name_is_one_that_a_deployment_may_have() -> None:
+    named = named_scripts(["a b.sql", "a-b.sql", "_x.sql", "日本.sql", f"{'n' * 200}.sql"])
+    assert list(named) == ["x", "a-b", "a-b-2", "n" * 128, "script"]

@@ -1,0 +1,120 @@
+"""The project file as tables: where it is found, and what it may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.operators import Deployment, read_deployments
+from airflow_flinkcompat.project import DEPLOYMENT_KEYS, find_project_file, load_project, read_tables
+
+ORDERS = '[deployments.orders]\nscript = "orders.sql"\n'
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_keys_are_those_of_a_deployment_in_airflow() -> None:
+    assert tuple(name for name in Deployment.model_fields if name != "name") == DEPLOYMENT_KEYS
+
+
+def test_the_nearest_file_upwards_counts(tmp_path: Path) -> None:
+    outer = write(tmp_path / "flinkcompat.toml", ORDERS)
+    script = tmp_path / "jobs" / "deep" / "orders.sql"
+    assert find_project_file(script) == outer, "a script need not be there"
+    assert find_project_file(tmp_path) == outer
+    write(script.parents[1] / "pyproject.toml", "[tool.other]\nx = 1\n")
+    assert find_project_file(script) == outer, "a pyproject.toml without the table is passed over"
+    inner = write(script.parents[1] / "pyproject.toml", "[tool.flinkcompat]\nengine = 'flink'\n")
+    assert find_project_file(script) == inner
+    beside = write(script.parents[1] / "flinkcompat.toml", ORDERS)
+    assert find_project_file(script) == beside, "the file of its own goes before a table"
+
+
+def test_no_file_outside_of_the_repository_counts(tmp_path: Path) -> None:
+    write(tmp_path / "flinkcompat.toml", ORDERS)
+    repository = tmp_path / "repository"
+    (repository / ".git").mkdir(parents=True)
+    assert find_project_file(repository / "jobs") is None
+    assert find_project_file(tmp_path) is not None
+
+
+def test_a_pyproject_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", "[tool\n")
+    with pytest.raises(InputError, match=r"pyproject\.toml: is no TOML: .*line 1"):
+        find_project_file(tmp_path / "orders.sql")
+
+
+def test_one_file_serves_the_command_line_and_dags(tmp_path: Path) -> None:
+    """What is said at the top, under [defaults] and of a deployment comes to the same for both."""
+    path = write(
+        tmp_path / "flinkcompat.toml",
+        """
+        engine = "flink"
+        engine_version = "2.3"
+        fail_on = "partial"
+        ledger = "s3://bucket/ledger"
+        settings."table.exec.state.ttl" = "1 d"
+        functions = { f = "scalar:python" }
+        policy = { partial = "resume" }
+
+        [defaults]
+        check.engine_version = "1.20"
+        settings.parallelism.default = 4
+        deploy.settle_seconds = 30
+
+        [deployments.orders]
+        script = "jobs/orders.sql"
+
+        [deployments.clicks]
+        script = "jobs/clicks.sql"
+        engine = "vvr"
+        engine_version = "8.0.11"
+        settings."table.exec.state.ttl" = "2 d"
+        policy.unknown = "reject"
+        migrate = true
+        backfill.to = "2026-01-01"
+        """,
+    )
+    of_dags = {each.name: each for each in read_deployments(path).deployments}
+    project = load_project(path)
+    assert read_deployments(path).problems == ()
+    assert [each.name for each in project.deployments] == ["orders", "clicks"]
+    for each in project.deployments:
+        one = of_dags[each.name]
+        assert (one.script, one.ledger, one.settings) == (each.script, each.ledger, each.options.settings)
+        assert (one.check["engine"], one.check["engine_version"]) == (each.options.engine, each.options.engine_version)
+        assert one.has_backfill is each.backfills
+    orders, clicks = project.deployments
+    assert (orders.options.engine, orders.options.engine_version) == ("flink", "1.20"), "[defaults] goes over the top"
+    assert orders.options.settings == {"table.exec.state.ttl": "1 d", "parallelism.default": "4"}
+    assert clicks.options.settings == {"table.exec.state.ttl": "2 d", "parallelism.default": "4"}
+    assert (orders.policy.partial, orders.policy.unknown, orders.policy.incompatible) == (
+        "resume",
+        "approve",
+        "approve",
+    )
+    assert (clicks.policy.partial, clicks.policy.unknown, clicks.policy.incompatible) == ("resume", "reject", "restart")
+    assert (project.fail_on, project.ledger, project.common.engine) == ("partial", "s3://bucket/ledger", "flink")
+    assert (orders.migrates, clicks.migrates) == (False, True)
+
+
+def test_a_pyproject_holds_the_same(tmp_path: Path) -> None:
+    text = f'[tool.flinkcompat]\nengine = "flink"\n{ORDERS.replace("[", "[tool.flinkcompat.")}'
+    path = write(tmp_path / "pyproject.toml", text)
+    assert load_project(path).deployments[0].options.engine == "flink"
+    assert read_deployments(path).deployments[0].check == {"engine": "flink"}
+    with pytest.raises(InputError, match=r"pyproject\.toml: there is no table \[tool\.flinkcompat\]"):
+        read_tables(write(tmp_path / "pyproject.toml", "[project]\n"))
+
+
+def test_what_is_said_twice_is_a_mistake(tmp_path: Path) -> None:
+    path = write(tmp_path / "flinkcompat.toml", f'{ORDERS}engine = "vvr"\ncheck.engine = "flink"\n')
+    (line,) = read_deployments(path).problems
+    assert line == f"{path}: deployment 'orders': engine: is said twice, here and as check.engine; remove one"
+    assert load_project(path).broken == {"orders": (line,)}

@@ -1,0 +1,70 @@
+"""What is asked of Git: repositories, commits, and files of a commit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project.revisions import base_commit, check_out, commit_of, repository_of, text_at
+from tests.fleet.repository import git
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two commits: ``a/é b.txt`` in both, ``a/new.txt`` in the second alone."""
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/é b.txt").write_text("one\n", encoding="utf-8")
+    (tmp_path / "a/bytes").write_bytes(b"\xff")
+    for message in ("first", "second"):
+        git(tmp_path, "add", "--all")
+        git(tmp_path, "commit", "--quiet", "--message", message)
+        (tmp_path / "a/new.txt").write_text("two\n", encoding="utf-8")
+    return tmp_path.resolve()
+
+
+def test_the_root_is_found_from_below(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert repository_of(repository / "a") == repository
+    assert repository_of(tmp_path_factory.mktemp("none")) is None
+
+
+def test_a_repository_that_git_does_not_open_is_no_missing_one(repository: Path) -> None:
+    (repository / ".git" / "config").write_text("[core\n", encoding="utf-8")
+    with pytest.raises(InputError, match="git does not open the repository: bad config line 1"):
+        repository_of(repository)
+
+
+def test_without_git_there_is_none(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(repository))
+    assert repository_of(repository) is None
+    with pytest.raises(InputError, match="needs git, which is not installed"):
+        commit_of(repository, "main")
+
+
+def test_files_of_a_commit(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    former = commit_of(repository, "main~1")
+    assert text_at(repository, former, "a/é b.txt") == "one\n"
+    assert text_at(repository, former, "a/new.txt") is None
+    with pytest.raises(InputError, match="a/bytes: is not UTF-8 text"):
+        text_at(repository, former, "a/bytes")
+    for paths, written in ((None, {"a/é b.txt", "a/bytes"}), ({"a/é b.txt", "a/new.txt"}, {"a/é b.txt"})):
+        into = tmp_path_factory.mktemp("tree") / "tree"
+        into.mkdir()
+        check_out(repository, former, paths, into)
+        assert {path.relative_to(into).as_posix() for path in into.rglob("*") if path.is_file()} == written
+    with pytest.raises(InputError, match="the files of commit 0000000000 cannot be read"):
+        check_out(repository, "0" * 40, None, into)
+
+
+def test_the_base_is_where_a_branch_left(repository: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no origin/HEAD here\. Name one, --against git:REF"):
+        base_commit(repository, {})
+    git(repository, "update-ref", "refs/remotes/origin/main", "main~1")
+    assert base_commit(repository, {"GITHUB_BASE_REF": "main"}) == ("origin/main", commit_of(repository, "main~1"))
+    git(repository, "checkout", "--quiet", "--orphan", "other")
+    git(repository, "commit", "--quiet", "--message", "other")
+    with pytest.raises(InputError, match="HEAD and origin/main have no common commit here: fetch the whole history"):
+        base_commit(repository, {**os.environ, "GITHUB_BASE_REF": "main"})

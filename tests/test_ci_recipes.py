@@ -1,0 +1,168 @@
+"""The recipes for CI, run: the steps of the GitHub action, the script of the GitLab job, the hooks of pre-commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.fleet.repository import git, make_repository
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+GH = """\
+#!/usr/bin/env bash
+# In place of GitHub's command: notes what it was asked for, and lists the comment of FOUND.
+echo "$*" >>"$CALLS"
+case "$*" in *--paginate*) echo "$FOUND" ;; esac
+exit "${GH_CODE:-0}"
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_repository(tmp_path_factory.mktemp("template") / "jobs")
+
+
+@pytest.fixture
+def jobs(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "jobs"))
+
+
+def load(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def command_path(folder: Path) -> str:
+    """A PATH whose ``flinkcompat`` is this checkout's, and which has no GitHub."""
+    folder.mkdir(exist_ok=True)
+    script = folder / "flinkcompat"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m airflow_flinkcompat.cli "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    return f"{folder}:{BIN}:/usr/bin:/bin"
+
+
+class TestGitHub:
+    @pytest.fixture
+    def environment(self, jobs: Path, tmp_path: Path) -> dict[str, str]:
+        """What GitHub gives the step, and a ``gh`` that only notes."""
+        path = command_path(tmp_path / "bin")
+        (tmp_path / "bin" / "gh").write_text(GH, encoding="utf-8")
+        (tmp_path / "bin" / "gh").chmod(0o755)
+        (tmp_path / "event.json").write_text('{"pull_request": {"number": 7}}', encoding="utf-8")
+        files = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "CALLS")}
+        step = next(each for each in load("action.yml")["runs"]["steps"] if each.get("id") == "diff")
+        inputs = {name: details["default"] for name, details in load("action.yml")["inputs"].items()}
+        given = {key: value.replace("${{ inputs.", "").replace(" }}", "") for key, value in step["env"].items()}
+        return {
+            **{key: inputs[name] for key, name in given.items()},
+            **files,
+            "PATH": path,
+            "PYTHONPATH": str(ROOT),
+            "RUNNER_TEMP": str(tmp_path),
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+            "GITHUB_REPOSITORY": "shop/jobs",
+            "FOUND": "",
+        }
+
+    def step(self, jobs: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        script = ROOT / "ci" / "github.sh"
+        return subprocess.run([script], cwd=jobs, env=environment, capture_output=True, text=True)
+
+    def test_the_step_tells_in_every_place(self, jobs: Path, environment: dict[str, str], tmp_path: Path) -> None:
+        done = self.step(jobs, {**environment, "AGAINST": "git:origin/main"})
+        assert done.returncode == 2, done.stderr
+        assert "::error file=jobs/orders.sql,line=7," in done.stdout
+        outputs = dict(line.split("=", 1) for line in Path(environment["GITHUB_OUTPUT"]).read_text().splitlines())
+        assert outputs["exit-code"] == "2"
+        assert json.loads(Path(outputs["sarif"]).read_text())["version"] == "2.1.0"
+        assert json.loads(Path(outputs["report"]).read_text())["exit_code"] == 2
+        assert "| `orders` | **incompatible** |" in Path(environment["GITHUB_STEP_SUMMARY"]).read_text()
+        listed, written = Path(environment["CALLS"]).read_text().splitlines()
+        assert listed.startswith("api --paginate repos/shop/jobs/issues/7/comments --jq ")
+        assert written.startswith("api --silent --method POST repos/shop/jobs/issues/7/comments --field body=@")
+
+    def test_the_comment_of_before_is_changed(self, jobs: Path, environment: dict[str, str]) -> None:
+        self.step(jobs, {**environment, "FOUND": "4711"})
+        assert "--method PATCH repos/shop/jobs/issues/comments/4711 " in Path(environment["CALLS"]).read_text()
+
+    def test_a_token_that_only_reads_costs_the_comment_alone(self, jobs: Path, environment: dict[str, str]) -> None:
+        done = self.step(jobs, {**environment, "GH_CODE": "1", "FAIL_ON": "never"})
+        assert "::warning::the comment" in done.stdout
+        assert done.returncode == 2, "of the broken script, not of the comment"
+
+    def test_bad_input_leaves_no_file_of_before(self, jobs: Path, environment: dict[str, str]) -> None:
+        self.step(jobs, environment)
+        Path(environment["GITHUB_OUTPUT"]).unlink()
+        done = self.step(jobs, {**environment, "AGAINST": "git:nowhere"})
+        assert done.returncode == 2
+        assert "nowhere: there is no such revision" in done.stderr
+        assert Path(environment["GITHUB_OUTPUT"]).read_text() == "exit-code=2\n"
+
+    def test_the_action_runs_that_script_and_names_its_outputs(self) -> None:
+        action = load("action.yml")
+        assert action["runs"]["using"] == "composite"
+        assert any("ci/github.sh" in each["run"] for each in action["runs"]["steps"])
+        script = (ROOT / "ci" / "github.sh").read_text(encoding="utf-8")
+        assert all(f'"{name}=' in script for name in action["outputs"])
+
+
+def test_the_gitlab_job(jobs: Path, tmp_path: Path) -> None:
+    """Its own lines, as GitLab runs them, but for the installation."""
+    job = load("ci/gitlab.yml")["flinkcompat"]
+    git(jobs, "remote", "add", "origin", str(jobs))
+    lines = [line for line in job["script"] if "pip install" not in line]
+    assert len(lines) == len(job["script"]) - 1
+    variables = {key: str(value) for key, value in job["variables"].items()}
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(lines)],
+        cwd=jobs,
+        env={
+            **variables,
+            "PATH": command_path(tmp_path / "bin"),
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(tmp_path),
+            "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2, done.stderr
+    reports = job["artifacts"]["reports"]
+    rows = json.loads((jobs / reports["codequality"]).read_text(encoding="utf-8"))
+    assert {row["location"]["path"] for row in rows} >= {"jobs/orders.sql", "jobs/broken.sql", "flinkcompat.toml"}
+    assert (jobs / reports["junit"]).read_text(encoding="utf-8").count("<testcase ") == 31
+    assert (jobs / job["artifacts"]["paths"][0]).exists()
+
+
+def test_the_hooks_of_pre_commit(jobs: Path, tmp_path: Path) -> None:
+    """pre-commit runs both, as they are but for the environment of their own, which would be installed from outside."""
+    hooks = load(".pre-commit-hooks.yaml")
+    subprocess.run([BIN / "pre-commit", "validate-manifest", ROOT / ".pre-commit-hooks.yaml"], check=True)
+    local = {"repos": [{"repo": "local", "hooks": [{**hook, "language": "system"} for hook in hooks]}]}
+    (jobs / ".pre-commit-config.yaml").write_text(yaml.safe_dump(local), encoding="utf-8")
+    git(jobs, "add", ".pre-commit-config.yaml")
+    environment = {**os.environ, "PATH": command_path(tmp_path / "bin"), "PYTHONPATH": str(ROOT)}
+    environment |= {"PRE_COMMIT_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(BIN / "pre-commit"), "run", "--color", "never", *arguments]
+        return subprocess.run(command, cwd=jobs, env=environment, capture_output=True, text=True)
+
+    done = run("--all-files")
+    assert done.returncode == 1
+    assert "Flink SQL jobs, each by itself" in done.stdout
+    assert "jobs/broken.sql:8:7: error: input-not-readable" in done.stdout
+    assert "against what is deployed" not in done.stdout, "that one comes before a push"
+    done = run("--all-files", "--hook-stage", "pre-push", "flinkcompat-diff")
+    assert done.returncode == 1
+    assert "orders      incompatible" in done.stdout
