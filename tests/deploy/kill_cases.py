@@ -203,6 +203,7 @@ class Case(Generic[S, T]):
         left = self.losses
         for turn, point in enumerate(self.points or (None,)):
             process = self._begun(attempt, point, left, turn)
+            assert self.hit is not Hit.LOST or self.told[-1].lost, "no call was lost"
             while self.hit is Hit.LOST and (left := left - self.told[-1].lost) > 0:
                 if self.told[-1].lost == 0 or self.told[-1].outcome == self.scenario.comes_to:
                     break  # no call of this name is made any more

@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StepEntry,
 )
 from airflow_flinkcompat.deploy.redeploy.migrating import MigrationFailed, migrate
-from airflow_flinkcompat.deploy.redeploy.recovery import came_back
+from airflow_flinkcompat.deploy.redeploy.recovery import came_back, check_overtaken
 from airflow_flinkcompat.deploy.redeploy.run import (
     RolledBack,
     Run,
@@ -163,6 +163,8 @@ def roll_back(run: Run, head: HeadEntry, failed: FailedEntry, begun: RollingBack
         run.append(RolledBackEntry(**run.way_back(head), start=start, message=message))
         return RolledBack(message)
     except StartRefused as error:
+        # A run that went on late may have been refused for what its retry has made of this very start.
+        check_overtaken(run)
         left = _end(run, start)
         message = f"{failed.message}. Rolling back failed too: {str(error).rstrip('.')}"
         run.append(FailedEntry(**run.way_back(head), start=start, message=message))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -152,6 +152,25 @@ def test_a_call_that_was_lost_on_the_way_back(orders: Deployments, when: str, nu
     head = orders.ledger.head()
     assert head is not None
     assert (head.kind, head.job.script) == ("rolled-back", SCRIPT)
+
+
+def test_a_resource_that_another_run_makes_at_this_moment_is_validated_as_it_is(
+    stand_in: KubernetesStandIn, tmp_path: Path
+) -> None:
+    """The run that comes second is told so by the ledger, and not by an error of the API server."""
+    orders = Deployments(stand_in, tmp_path, {"session_cluster": "session"})
+    job = JobSpec(SCRIPT, {"pipeline.name": "orders", "parallelism.default": "1"}, source="orders.sql")
+    with orders.target() as target, orders.target() as other:
+        create = target._api.create
+
+        def late(body: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+            if not stand_in.calls:
+                other.start(job, Start(), "1" * 32)
+            return create(body, dry_run=dry_run)
+
+        target._api.create = late  # type: ignore[method-assign]
+        assert "validated by the API server" in target.validate(job, Start())
+    assert stand_in.calls == ["create flinksessionjobs"]
 
 
 def test_what_somebody_else_edits_at_this_moment_is_not_written_over(orders: Deployments) -> None:

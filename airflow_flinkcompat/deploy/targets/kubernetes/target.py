@@ -366,7 +366,12 @@ class KubernetesTarget(KubernetesSavepoints):
             return True
 
         seen = self._observed(current)
-        self._written(seen, delete)
+        try:
+            self._written(seen, delete)
+        except DeployRefused:
+            if (other := self._find(current.name)) is not None:
+                self._drop_followed(other)
+            raise
         self._await_gone(seen)
 
     def _observed(self, current: FlinkResource) -> FlinkResource:
@@ -449,9 +454,13 @@ class KubernetesTarget(KubernetesSavepoints):
         raise TargetError(f"{self._manifest.kind} {read.name} changes too fast to be written to: try again")
 
     def _dry_run(self, current: FlinkResource | None, body: Mapping[str, Any]) -> FlinkResource:
-        """The resource as the API server would keep it."""
+        """The resource as the API server would keep it, also where another run makes one of this name just now."""
         if current is None:
-            return FlinkResource(self._api.create(body, dry_run=True))
+            try:
+                return FlinkResource(self._api.create(body, dry_run=True))
+            except Conflict:
+                if (current := self._find(str(body["metadata"]["name"]))) is None:
+                    raise
         patch = patch_of(current.document, body)
         return FlinkResource(self._api.patch(self._manifest.kind, current.name, patch, dry_run=True))
 

@@ -104,19 +104,26 @@ class RealtimeComputeTarget(RealtimeComputeJobs):
         """Write the script into the deployment, read it back, and start a job instance of it from the given state."""
         name = self._name(job, self._prepared(job))
         found = self._deployment(name)
-        if found is not None:
-            jobs = self._api.jobs(found.deployment_id)
-            if (own := instances.of_request(jobs, request_id)) is not None:
-                return Operation(Verb.START, request_id, JobRef(own.job_id))
-            if others := [each.job_id for each in jobs if instances.is_active(each)]:
-                raise TargetError(
-                    f"the deployment {name!r} of {self} has a job instance that has not ended, and not of this start: "
-                    f"{', '.join(others)}. Stop it first"
-                )
+        if found is not None and (own := self._instance(found, request_id)) is not None:
+            return Operation(Verb.START, request_id, own)
         if start.savepoint is not None:
             self._require_savepoint(start.savepoint)
         deployment = self._written(found, name, job, request_id)
-        return Operation(Verb.START, request_id, self._started(deployment, job, start, request_id))
+        # Once more: time has passed, and a run that goes on late may have been taken up by its retry.
+        started = self._instance(deployment, request_id) or self._started(deployment, job, start, request_id)
+        return Operation(Verb.START, request_id, started)
+
+    def _instance(self, deployment: Any, request_id: str) -> JobRef | None:
+        """The job instance of a start that was made before. Raises TargetError: one of another start has not ended."""
+        jobs = self._api.jobs(deployment.deployment_id)
+        if (own := instances.of_request(jobs, request_id)) is not None:
+            return JobRef(own.job_id)
+        if others := [each.job_id for each in jobs if instances.is_active(each)]:
+            raise TargetError(
+                f"the deployment {deployment.name!r} of {self} has a job instance that has not ended, and not of this "
+                f"start: {', '.join(others)}. Stop it first"
+            )
+        return None
 
     def _prepared(self, job: JobSpec) -> Prepared:
         """Raises ScriptRefused."""
