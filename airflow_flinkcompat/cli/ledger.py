@@ -187,7 +187,9 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
 
 @ledger_command.command("adopt")
 @_common
-@click.option("--job-id", required=True, metavar="ID", help="The job, 32 hexadecimal digits.")
+@click.option(
+    "--job-id", required=True, metavar="ID", help="The job, as its target names it (Flink: 32 hexadecimal digits)."
+)
 @click.option("--script", required=True, metavar="FILE", help="The script, or the program (.py, .table), that it runs.")
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."

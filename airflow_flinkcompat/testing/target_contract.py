@@ -293,8 +293,21 @@ class TargetContract:
         assert target.running(name) == (job,)
         with pytest.raises(SavepointFailed):
             target.poll(replace(asked, request_id=new_id()))
-        target.cancel(job)
-        self.started(target, name, Start(taken))
+        assert not same_snapshot(self.stopped(target, job), taken), "a stop leaves a savepoint of its own"
+        self.goes_on_from(target, name, taken)
+
+    def test_a_start_is_given_an_older_savepoint(self, target: Target, name: str) -> None:
+        """Where no job that goes on can be asked for one: that of a stop before the last."""
+        if isinstance(target, LiveSavepoints):
+            return
+        older = self.stopped(target, self.started(target, name))
+        self.stopped(target, self.started(target, name, Start(older)))
+        self.goes_on_from(target, name, older)
+
+    def goes_on_from(self, target: Target, name: str, savepoint: Snapshot) -> None:
+        """A job starts from just this savepoint, not from the latest one."""
+        proof = target.restored_from(self.started(target, name, Start(savepoint)))
+        assert proof.strength is Strength.UNKNOWN or same_snapshot(proof.snapshot, savepoint)
 
     def test_a_restore_beside_the_live_job_takes_its_state(self, target: Target, name: str) -> None:
         """On a target of ``RestoreTests`` and what goes with it: one script is one query, and takes all of it."""

@@ -1,8 +1,8 @@
 """What every layer above asks of a place that runs Flink jobs: values, the verbs of a target, and its capabilities.
 
-A target has eight verbs. A start and a stop are two phases that can be asked for again: each goes by a request id that
-the caller chose and wrote down before, so that whoever comes later finds out what became of it. The stop of a job and
-the start of its successor are asked for under the same one. Whatever only some targets can do is a protocol of its own,
+Every target has the same verbs. A start and a stop are two phases that can be asked for again: each goes by a request
+id that the caller chose and wrote down before, so that whoever comes later finds out what became of it. The stop of a
+job and the start of its successor are asked for under the same one. Whatever only some targets can do is a protocol of its own,
 asked for with ``isinstance``; where a target lacks it, that is said ("cannot be told on this target"), or refused with
 the target's name and a remedy, and nothing is assumed in its place.
 """

@@ -1,4 +1,4 @@
-"""The eight verbs that every target has."""
+"""The verbs that every target has."""
 
 from __future__ import annotations
 
@@ -59,10 +59,15 @@ class Target(Protocol):
         Args:
             job: The job to stop.
             request_id: 32 hexadecimal digits, written down before.
-            directory: Where the savepoint shall lie; None: where the target puts it.
+            directory: Where the savepoint shall lie; None: where the target puts it. A target that cannot choose the
+                place refuses another one.
 
         Returns:
-            The operation to poll.
+            The operation to poll. Of a job that has ended, or is unknown, :meth:`poll` says what became of it.
+
+        Raises:
+            StopFailed: The job cannot be stopped with a savepoint.
+            DeployRefused: The savepoint cannot be put there.
         """
 
     def poll(self, operation: Operation) -> Operation:
@@ -104,7 +109,7 @@ class Target(Protocol):
         """End the job without a savepoint, and wait for its end.
 
         Args:
-            job: The job.
+            job: The job; nothing is done for one that is unknown or has ended.
         """
 
     def restored_from(self, job: JobRef) -> Proof:
