@@ -2,9 +2,9 @@
 
 Every target has the same verbs. A start and a stop are two phases that can be asked for again: each goes by a request
 id that the caller chose and wrote down before, so that whoever comes later finds out what became of it. The stop of a
-job and the start of its successor are asked for under the same one. Whatever only some targets can do is a protocol of its own,
-asked for with ``isinstance``; where a target lacks it, that is said ("cannot be told on this target"), or refused with
-the target's name and a remedy, and nothing is assumed in its place.
+job and the start of its successor are asked for under the same one. Whatever only some targets can do is a protocol of
+its own, asked for with ``isinstance``; where a target lacks it, that is said ("cannot be told on this target"), or
+refused with the target's name and a remedy, and nothing is assumed in its place.
 """
 
 from airflow_flinkcompat.deploy.target.capabilities import (
