@@ -75,7 +75,7 @@ def test_a_compatible_change_goes_on_from_the_savepoint_of_the_stop(gate: Kubern
     assert (head.start.start_mode, head.review.outcome) == ("savepoint", "compatible")
     deployed = gate.client.xcom(gate.dag_id, run, "resume")
     assert (deployed["job_id"], deployed["savepoint"]) == (head.job_id, head.start.savepoint)
-    page = f"{gate.jobmanager.url}/#/job/running/{job_id(gate.resource)}/overview"
+    page = f"{gate.jobmanager.endpoint.url}/#/job/running/{job_id(gate.resource)}/overview"
     assert deployed["job_url"] == gate.client.xcom(gate.dag_id, run, "resume", "_link_FlinkJobLink") == page
     log = gate.log(run, "resume")
     for words in (
