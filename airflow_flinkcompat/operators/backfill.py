@@ -18,7 +18,6 @@ from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
-from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
 
 if TYPE_CHECKING:
@@ -156,6 +155,7 @@ class FlinkBackfillOperator(ScriptOperator):
         """Note in the ledger what was recomputed. That it cannot be written fails no backfill that is done."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
+        from airflow_flinkcompat.secrets import mask_secrets
 
         try:
             ledger = self.open_ledger()

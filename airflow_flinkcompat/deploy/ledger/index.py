@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 FOLDER = "_index"
 """The folder beside those of the deployments; a name that none can have."""
 MOST_MARKERS = 64
-"""How many markers a snapshot leaves uncovered before the next one is made."""
+"""How many markers may be newer than a snapshot until the next one is made: so many, and at most twice as many."""
 _SNAPSHOTS = "snapshots"
 _MARKER = re.compile(r"(?P<deployment>[A-Za-z0-9][A-Za-z0-9._-]{0,127})~(?P<number>\d{6,})\.json")
 _SNAPSHOT = re.compile(r"(\d{6,})\.json")
@@ -175,6 +175,8 @@ class Index:
                 raise LedgerError.
         """
         try:
+            if not self._may_be_due():
+                return
             listed = self._listed()
             if len(listed.uncovered) <= MOST_MARKERS or (view := self._read(listed)) is None:
                 return
@@ -190,6 +192,11 @@ class Index:
             return  # another writer has made it
         except LedgerError as error:
             _log.warning("The index %s was not compacted: %s", self.directory, error)
+
+    def _may_be_due(self) -> bool:
+        """By the names alone, as every run ends by asking: beside a snapshot as many markers may stay for its grace."""
+        markers = sum(1 for name in self._store.names() if _MARKER.fullmatch(name))
+        return markers > MOST_MARKERS and (markers > 2 * MOST_MARKERS or not self._snapshots())
 
     def rebuild(self, read_ledgers: Callable[[], Mapping[str, DeploymentRow]]) -> None:
         """Make a snapshot of what the ledgers say, whatever the index says.

@@ -210,6 +210,10 @@ def test_an_append_asks_little_more(few: None, reads: Counter[str]) -> None:
     ledger.append(DeployingEntry(job=JOB))
     assert (reads["put"], reads["create"]) == (2, 1), "a marker before the entry and a row after it"
     assert reads["_read"] == 1, "whether the last entry is torn; the row before is known"
+    reads.clear()
+    ledger.append(CHECKED)
+    # Of the names three are for the entry, on a store that keeps no writers apart by itself.
+    assert (reads["_read"], reads["names"]) == (1, 4), "no snapshot is read to see that none is due"
 
 
 def test_many_markers_become_one_snapshot_and_few_files_stay(few: None) -> None:
