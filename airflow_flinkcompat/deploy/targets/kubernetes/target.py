@@ -85,7 +85,7 @@ class KubernetesTarget(KubernetesSavepoints):
     ``quiet_seconds``: how long a suspended resource has to stay as it is before it is written to, by its kind.
     """
 
-    quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.5}
+    quiet_seconds: Mapping[str, float] = {"FlinkDeployment": 1.0, "FlinkSessionJob": 0.25}
 
     @classmethod
     def connect(cls, access: Access) -> Self:
