@@ -27,7 +27,7 @@ def test_the_sample_report_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.output == shown
 
 
-@pytest.mark.parametrize("page", [README, *sorted((README.parent / "docs").glob("*.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [README, *sorted((README.parent / "docs").rglob("*.md"))], ids=lambda path: path.stem)
 def test_what_a_page_links_to_is_there(page: Path) -> None:
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -33,7 +33,7 @@ _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 
 # What a cluster's own options say of the plans and states of its jobs.
-_PLANNED = ("table.", "pipeline.max-parallelism", "parallelism.default")
+_PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
 
 
 class SavepointMigration:
@@ -187,7 +187,7 @@ class SavepointMigration:
         target = self._cluster.target
         if self._trials is self._cluster or not isinstance(target, ClusterOptions):
             return self._old, self._new
-        options = {key: value for key, value in target.cluster_options().items() if key.startswith(_PLANNED)}
+        options = {key: value for key, value in target.cluster_options(self._live).items() if key.startswith(_PLANNED)}
         old, new = (replace(side, settings={**options, **side.settings}) for side in (self._old, self._new))
         return old, new
 

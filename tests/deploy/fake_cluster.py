@@ -11,7 +11,7 @@ import pytest
 
 from airflow_flinkcompat.deploy import DeployError, EngineInfo, JobStatus, Operation, Proof, Start
 from airflow_flinkcompat.deploy.flink.statements import prepare
-from airflow_flinkcompat.deploy.target import JobHistory, SnapshotStats, Sources, TablePath, Verb
+from airflow_flinkcompat.deploy.target import JobHistory, JobRef, SnapshotStats, Sources, TablePath, Verb
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs
 from airflow_flinkcompat.model import JobSpec
@@ -173,7 +173,7 @@ class FakeCluster:
     def ever_ran(self, job_id: str) -> bool | None:
         return job_id in self.jobs
 
-    def cluster_options(self) -> Mapping[str, str]:
+    def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
         return {"execution.checkpointing.savepoint-dir": "file:/sp"}
 
     def savepoint_root(self) -> str | None:

@@ -113,7 +113,7 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
 ) -> None:
     """It is opened once; one that was started for this alone is the same each time, so its template is kept."""
     made, said = of(monkeypatch)
-    made._cluster.target.cluster_options = lambda: {
+    made._cluster.target.cluster_options = lambda _=None: {
         "table.exec.state.ttl": "1 d",
         "pipeline.max-parallelism": "64",
         "pipeline.jars": "/opt/a.jar",

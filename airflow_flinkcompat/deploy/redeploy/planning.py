@@ -276,7 +276,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
             start=replace(plan.start, savepoint=savepoint, job_id=job),
             message=f"{verified.status.state}, verified; carried out by somebody else, as entry {plan.number} planned",
             evidence=verified.lines,
-            effective_settings=effective_settings(run),
+            effective_settings=effective_settings(run, job),
         )
     )
     run.log(f"deployed: job {job} is {verified.status.state}, verified; ledger entry {entry.number}")

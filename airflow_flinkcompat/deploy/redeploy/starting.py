@@ -35,6 +35,7 @@ from airflow_flinkcompat.deploy.target import (
     CallerNamesJobs,
     ClusterOptions,
     JobHistories,
+    JobRef,
     ManualStart,
     SavepointStore,
     Snapshot,
@@ -98,7 +99,7 @@ def start(
             start=replace(begun, savepoint_bytes=proof.saved.bytes if proof.saved and proof.saved.vertices else None),
             message=f"{proof.status.state}, verified",
             evidence=proof.lines,
-            effective_settings=effective_settings(run),
+            effective_settings=effective_settings(run, begun.job_id),
         )
     )
     run.log(f"deployed: job {entry.job_id} is {proof.status.state}, verified; ledger entry {entry.number}")
@@ -112,10 +113,10 @@ def start(
     return entry
 
 
-def effective_settings(run: Run) -> Mapping[str, Any]:
-    """The settings that hold for the proposed job: those of the cluster, the session and the script."""
+def effective_settings(run: Run, job: JobRef | None) -> Mapping[str, Any]:
+    """The settings that hold for the proposed job, once it is named: of the cluster, the session and the script."""
     return {
-        "cluster": run.target.cluster_options() if isinstance(run.target, ClusterOptions) else {},
+        "cluster": run.target.cluster_options(job) if isinstance(run.target, ClusterOptions) else {},
         "session": run.job_settings(run.side.settings),
         "script": set_options(run.side.script, run.side.source),
     }

@@ -429,8 +429,11 @@ class JobPages(Protocol):
 class ClusterOptions(Protocol):
     """A target that shows the options of its cluster."""
 
-    def cluster_options(self) -> Mapping[str, str]:
+    def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
         """The options of the cluster.
+
+        Args:
+            job: The job for which they hold, where each has a cluster or options of its own; None: any.
 
         Returns:
             Flink's options by key; values that Flink masks stay masked.

@@ -214,7 +214,7 @@ class JobManagerJobs(SavepointPaths, Closing):
         """Next offset by source partition, where connectors show it in metrics."""
         return state_stats.source_offsets(self._jobmanager, job)
 
-    def cluster_options(self) -> Mapping[str, str]:
+    def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
         """The options in the cluster's file."""
         return state_stats.cluster_options(self._jobmanager)
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -41,6 +42,18 @@ _MISFIT = (
     "Caused by: java.lang.IllegalStateException: Failed to rollback to checkpoint/savepoint {path}. Cannot map "
     "checkpoint/savepoint state for operator a1 to the new program"
 )
+
+
+def _rights() -> frozenset[tuple[str, str]]:
+    page = Path(__file__).parents[3] / "docs" / "targets" / "kubernetes-rbac.yaml"
+    role = next(yaml.safe_load_all(page.read_text("utf-8")))
+    return frozenset(
+        (resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+    )
+
+
+RIGHTS = _rights()
+"""What the Role of the target's page grants, as resource and verb."""
 
 
 @cache
@@ -200,6 +213,7 @@ class KubernetesStandIn:
     ``unready``: how many calls of a JobManager find none. ``forbidden``: the methods that are no right on
     ConfigMaps and Secrets.
     ``refuses``: what an admission webhook says to every write.
+    ``used``: the rights that were needed; what the Role of the target's page does not grant is forbidden.
     ``calls``: the writes to resources, in order. ``at``: runs before and after each of them, with its number from 0;
     what it raises is a call that was lost, or its answer.
     """
@@ -214,6 +228,7 @@ class KubernetesStandIn:
     refuses: str = ""
     at: Callable[[str, int], None] = lambda when, number: None
     calls: list[str] = field(default_factory=list)
+    used: set[tuple[str, str]] = field(default_factory=set)
     url: str = ""
     _count: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -231,7 +246,13 @@ class KubernetesStandIn:
     def _answer(self, request: Request) -> Response:
         for pattern, answer in ((_CUSTOM, self._custom), (_CORE, self._core), (_PROXY, self._proxy)):
             if found := pattern.fullmatch(request.path):
-                return answer(request, found.groupdict())
+                at = found.groupdict()
+                verb = {"GET": "get" if at.get("name") or "service" in at else "list", "POST": "create"}
+                asked = at.get("plural", "services/proxy"), verb.get(request.method, request.method.lower())
+                if asked not in RIGHTS:
+                    return _status(403, f"cannot {asked[1]} resource {asked[0]!r}: the Role of docs/targets lacks it")
+                self.used.add(asked)
+                return answer(request, at)
         return _status(404, "the server could not find the requested resource")
 
     def _custom(self, request: Request, at: Mapping[str, str]) -> Response:

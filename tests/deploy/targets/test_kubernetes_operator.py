@@ -17,7 +17,7 @@ from kubernetes import client
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, RolledBack, StartFailed
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.deploy.redeploy.run import new_id
-from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Snapshot, Start
+from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Snapshot, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi, connect
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, FlinkResource
@@ -484,3 +484,32 @@ def test_the_name_of_a_file_tells_nothing_of_its_secret(stand_in: KubernetesStan
         orders.deploy(SCRIPT)
         names.add(json.loads(orders.resource["metadata"]["annotations"]["flinkcompat/files"])["names"][0])
     assert len(names) == 2
+
+
+def test_a_copy_of_a_resource_is_not_the_job_of_its_start(orders: Deployments) -> None:
+    """Somebody who copies a resource copies its labels, too."""
+    head = orders.ledger.head()
+    assert head is not None
+    copied = json.loads(json.dumps(orders.resource))
+    copied["metadata"]["name"] = "a-copy-of-orders"
+    orders.stand_in.objects = {
+        ("flinksessionjobs", "a-copy-of-orders"): copied,
+        **orders.stand_in.objects,
+    }
+    with orders.target() as target:
+        found = target.poll(Operation(Verb.START, str(head.request_id)))
+    assert found.job == head.job_id
+
+
+def test_a_resource_that_never_rests_is_started_as_it_is(
+    orders: Deployments, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it began from, its proof tells."""
+    monkeypatch.setattr("airflow_flinkcompat.deploy.targets.kubernetes.target._SETTLE_SECONDS", 0.3)
+    with orders.target() as target:
+        (job,) = target.running("orders")
+        target.cancel(job)
+        target.quiet_seconds = dict.fromkeys(target.quiet_seconds, 60.0)
+        target.start(JOB, Start(), new_id())
+        assert len(target.running("orders")) == 1
+    assert "FlinkSessionJob orders changes all the time, and is started as it is now" in caplog.text

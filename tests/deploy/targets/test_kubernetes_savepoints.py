@@ -127,6 +127,18 @@ def test_what_a_cluster_sets_is_told_without_secrets(stand_in: KubernetesStandIn
         }  # fmt: skip
 
 
+def test_a_job_is_told_the_options_of_its_own_resource(orders: Deployments) -> None:
+    """The manifest is for the first start: what was edited since holds for the job that runs."""
+    orders.resource["spec"]["job"]["parallelism"] = 4
+    orders.resource["spec"]["flinkConfiguration"]["table.exec.state.ttl"] = "1 d"
+    head = orders.ledger.head()
+    assert head is not None
+    with orders.target() as target:
+        told = target.cluster_options(head.job_id)
+        assert (told["parallelism.default"], told["table.exec.state.ttl"]) == ("4", "1 d")
+        assert target.cluster_options()["parallelism.default"] == "1"
+
+
 def test_an_application_deletes_what_lies_in_its_folder(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
     """The JobManager of another one may not reach it; where none is ready somebody has to do it by hand."""
     stand_in.flink.savepoints.append("file:/savepoints/savepoint-9")

@@ -87,16 +87,18 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
 
         return self._jobs_of(max(ready, key=shared))
 
-    def cluster_options(self) -> Mapping[str, str]:
-        """Flink's options in the manifest, over those of the session cluster's ``FlinkDeployment``.
+    def cluster_options(self, job: JobRef | None = None) -> Mapping[str, str]:
+        """Flink's options in the job's resource, over those of the session cluster's ``FlinkDeployment``.
 
-        The parallelism of a resource wins over an option.
+        The manifest stands in for a resource that is not there. The parallelism of a resource wins over an option.
         """
-        cluster = self._manifest.spec.get("deploymentName")
+        current = self._find(resource_of(job)) if job else None
+        spec = current.spec if current is not None else self._manifest.spec
+        cluster = spec.get("deploymentName")
         found = self._api.find("FlinkDeployment", str(cluster)) if cluster is not None else None
         options = {
             **((found or {}).get("spec", {}).get("flinkConfiguration") or {}),
-            **(self._manifest.spec.get("flinkConfiguration") or {}),
-            "parallelism.default": (self._manifest.spec.get("job") or {}).get("parallelism") or 1,
+            **(spec.get("flinkConfiguration") or {}),
+            "parallelism.default": (spec.get("job") or {}).get("parallelism") or 1,
         }
         return {key: _MASKED if is_secret_key(key) else str(value) for key, value in options.items()}

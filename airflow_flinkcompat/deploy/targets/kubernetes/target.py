@@ -185,7 +185,7 @@ class KubernetesTarget(KubernetesSavepoints):
         body = self._body(job, base, request_id, start.savepoint, [*dict.fromkeys([*files, *older])])
         note_digest(body, self._dry_run(current, body))
         if current is not None and current.wants_suspended:
-            self._settle(current)
+            current = self._settled(current)
         if current is not None and start.savepoint is not None and self._goes_on(current, start.savepoint, body):
             return
         if current is not None:
@@ -194,21 +194,25 @@ class KubernetesTarget(KubernetesSavepoints):
         if base is not None:
             self._drop(f"configmaps/{next_of(name)}")
 
-    def _settle(self, current: FlinkResource) -> None:
-        """Wait until the operator has written down what it did, and ended the JobManager of an application.
+    def _settled(self, current: FlinkResource) -> FlinkResource | None:
+        """A suspended resource once the operator has written down what it did; None: it is gone.
 
-        It says that a job is suspended before it has come to the end of that. Where the resource is written to in
-        between, it takes its own status for somebody else's and forgets the stop: it then asks a JobManager that is
-        gone until that times out, or starts no job (measured on 1.7.0 and 1.15.0).
+        The operator says that a job is suspended before it has come to the end of that, which for an application is
+        that its JobManager is gone. Where the resource is written to in between, it takes its own status for somebody
+        else's and forgets the stop: it then asks a JobManager that is gone until that times out, or starts no job
+        (measured on 1.7.0 and 1.15.0).
         """
         quiet = self.quiet_seconds[self._manifest.kind]
 
         def changes(found: FlinkResource | None) -> bool:
             return found is not None and self._unchanged_seconds(found) < quiet
 
-        # One whose status never rests is started, too: from what it began, its proof tells.
-        with suppress(Overdue):
-            poll(lambda: self._find(current.name), changes, timeout=_SETTLE_SECONDS)
+        try:
+            return poll(lambda: self._find(current.name), changes, timeout=_SETTLE_SECONDS)
+        except Overdue as overdue:
+            kind = self._manifest.kind
+            _log.warning("%s %s changes all the time, and is started as it is now", kind, current.name)
+            return overdue.last if isinstance(overdue.last, FlinkResource) else current
 
     def _goes_on(self, current: FlinkResource, savepoint: Snapshot, body: Mapping[str, Any]) -> bool:
         """Have the resource go on as it is; False: the operator would go on from something else."""
@@ -252,7 +256,9 @@ class KubernetesTarget(KubernetesSavepoints):
     def poll(self, operation: Operation) -> Operation:
         """What the resource says became of it."""
         if operation.verb is Verb.START:
-            found = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
+            made = self._api.all(self._manifest.kind, f"{REQUEST}={operation.request_id}")
+            # A copy of a resource has its labels, too.
+            found = [each for each in made if each["metadata"]["labels"].get(DEPLOYMENT) == _name(each)]
             if not found:
                 return replace(operation, job=None)
             self._drop_followed(FlinkResource(found[0]))
