@@ -69,6 +69,9 @@ class Store:
         place = os.fspath(root)
         protocol = place.partition("://")[0] if "://" in place else ""
         client = _CLIENTS.get(protocol)
+        if client is _S3:
+            # Else s3fs asks the size of each object first, to read large ones in parts; entries are small.
+            options = {"max_concurrency": 1, **options}
         try:
             self.directory = UPath(os.path.expanduser(place), **options) / folder  # noqa: PTH111 — may be a URI
             self._local = self.directory.protocol in ("", "file", "local")
