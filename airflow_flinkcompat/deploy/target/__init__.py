@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.target.capabilities import (
     RetainedCheckpoints,
     SavepointStore,
     SourceTables,
+    StartOutcomes,
 )
 from airflow_flinkcompat.deploy.target.values import (
     CANNOT_TELL,
@@ -87,6 +88,7 @@ __all__ = [
     "SourceTables",
     "Sources",
     "Start",
+    "StartOutcomes",
     "Strength",
     "TablePath",
     "SnapshotStats",
