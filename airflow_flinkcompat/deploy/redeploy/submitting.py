@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy.target import (
     Operation,
     SnapshotStats,
     Start,
+    StartOutcomes,
     Verb,
 )
 from airflow_flinkcompat.model import JobSpec, StartMode
@@ -178,4 +179,7 @@ def _start_history(run: Run, begun: JobStart, given: Start, earlier: StartEntry)
 
 
 def _job_history(run: Run, job_id: JobRef) -> JobHistory | None:
-    return run.target.job_history(job_id) if isinstance(run.target, JobHistories) else None
+    if isinstance(run.target, JobHistories):
+        return run.target.job_history(job_id)
+    never_up = isinstance(run.target, StartOutcomes) and run.target.came_up(job_id) is False
+    return JobHistory() if never_up else None

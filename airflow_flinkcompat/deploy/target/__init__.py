@@ -27,6 +27,7 @@ from airflow_flinkcompat.deploy.target.capabilities import (
     RetainedCheckpoints,
     SavepointStore,
     SourceTables,
+    StartOutcomes,
 )
 from airflow_flinkcompat.deploy.target.values import (
     CANNOT_TELL,
@@ -93,6 +94,7 @@ __all__ = [
     "SourceTables",
     "Sources",
     "Start",
+    "StartOutcomes",
     "Strength",
     "TablePath",
     "SnapshotStats",

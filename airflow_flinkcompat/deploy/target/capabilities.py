@@ -426,6 +426,21 @@ class JobPages(Protocol):
 
 
 @runtime_checkable
+class StartOutcomes(Protocol):
+    """A target that keeps how a start ended, and does not show how the job went since."""
+
+    def came_up(self, job: JobRef) -> bool | None:
+        """Whether every task of the job ever ran.
+
+        Args:
+            job: The job.
+
+        Returns:
+            False where its start ended otherwise; None where it cannot be told.
+        """
+
+
+@runtime_checkable
 class ClusterOptions(Protocol):
     """A target that shows the options of its cluster."""
 

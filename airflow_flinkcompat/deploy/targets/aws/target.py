@@ -254,6 +254,13 @@ class ManagedFlinkTarget(Closing):
         empty = application.restore == "SKIP_RESTORE_FROM_SNAPSHOT"
         return Proof(None, Strength.DECLARED if empty else Strength.UNKNOWN)
 
+    def came_up(self, job: JobRef) -> bool | None:
+        """By the operation of its start."""
+        look = self._look_of(job)
+        if look is None or look.job != job or look.start is None or look.start.in_progress:
+            return None
+        return not look.start.failed
+
     def deployed(self, name: str) -> Deployed | None:
         """The script and the settings in the application's properties, or in the object they name."""
         look = self._found(name)

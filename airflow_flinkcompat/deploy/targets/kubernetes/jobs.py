@@ -202,7 +202,10 @@ class KubernetesJobs(Closing):
         )
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """How the job went, by its JobManager."""
+        """How the job went, by its JobManager; nothing of one that was never accepted."""
+        current = self._of(job)
+        if current is not None and current.unaccepted:
+            return JobHistory()
         jobs, id_ = self._in_flink(job)
         return jobs.job_history(id_)
 
