@@ -48,6 +48,7 @@ from airflow_flinkcompat.deploy.target import (
     Start,
     Target,
     checkpoint_number,
+    same_snapshot,
 )
 from airflow_flinkcompat.model import JobSpec, StartMode
 
@@ -133,6 +134,9 @@ def plan_change(
         start=JobStart(str(mode), request_id=request),
         message=f"planned for {plan.place}; nothing was touched",
         evidence=plan.notes,
+        savepoint_before=None
+        if stateless or progress.head is None
+        else target.carried_over(progress.head.start.job_ref),
     )
     return Planned(run.append(entry), plan)
 
@@ -251,7 +255,7 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
     what = f"entry {plan.number} planned was carried out as job {job}"
     try:
         _await_up(run, job)
-        savepoint = None if stateless else _carried_over(target, job)
+        savepoint = None if stateless else _carried_over(target, head, plan, job)
         verified = verify_start(
             run.target,
             job,
@@ -298,13 +302,23 @@ def _await_up(run: Run, job: JobRef) -> None:
         ) from None
 
 
-def _carried_over(target: PlansChanges, job: JobRef) -> Snapshot:
-    """The savepoint by which the former job was ended. Raises VerificationFailed: there is none, or a checkpoint."""
+def _carried_over(target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> Snapshot:
+    """The savepoint by which the former job was ended. Raises VerificationFailed: none is named, or an older state."""
     found = target.carried_over(job)
     if found is None:
-        raise VerificationFailed(f"the platform names no savepoint by which it ended the former job of job {job}")
+        raise VerificationFailed(
+            f"the platform names no savepoint by which it ended the former job of job {job}, or one that it was told "
+            "to begin with: what came since that is lost or written twice"
+        )
     if checkpoint_number(found) is not None:
         raise VerificationFailed(
             f"the platform ended the former job of job {job} with its checkpoint {found} in place of a savepoint"
+        )
+    began = head.start.savepoint if head is not None else None
+    older = {"the former job began with": began, "stood there when this was planned": plan.savepoint_before}
+    if was := next((words for words, each in older.items() if each is not None and same_snapshot(found, each)), None):
+        raise VerificationFailed(
+            f"the platform took no savepoint of the former job of job {job}: it names {found}, which {was}, so what "
+            "came since that is lost or written twice"
         )
     return found

@@ -97,7 +97,8 @@ class PlansChanges(Protocol):
             job: The job that followed it.
 
         Returns:
-            The savepoint; None where it names none.
+            The savepoint, also one of an earlier end where it keeps that; None where it names none, or the one that
+            whoever wrote the resource told it to begin with.
         """
 
 

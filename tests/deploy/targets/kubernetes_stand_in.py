@@ -390,6 +390,13 @@ class KubernetesStandIn:
         if last is not None and _as_before(spec, last):
             self._deployed(status, last, generation)
             return
+        nonce = spec["job"].get("savepointRedeployNonce")
+        if last is not None and nonce is not None and nonce != last["job"].get("savepointRedeployNonce"):
+            if job is not None and job.state == "RUNNING":
+                job.state = "CANCELED"
+            said["upgradeSavepointPath"] = spec["job"].get("initialSavepointPath")
+            self._submit(document, spec | {"job": spec["job"] | {"upgradeMode": "savepoint"}}, first=False)
+            return
         if last is not None and last["job"]["state"] == "running" and job is not None:
             if said["state"] not in ("FINISHED", "FAILED", "CANCELED") and not self._ended(document, job, last):
                 return
@@ -434,6 +441,10 @@ class KubernetesStandIn:
         savepoint = None
         if first:
             savepoint = spec["job"].get("initialSavepointPath")
+            if savepoint is not None and self.version == "1.7":
+                said.setdefault("savepointInfo", {})["lastSavepoint"] = {"location": savepoint, "timeStamp": 0}
+            elif savepoint is not None:
+                said["upgradeSavepointPath"] = savepoint
         elif spec["job"]["upgradeMode"] == "savepoint":
             info = said.get("savepointInfo", {}).get("lastSavepoint", {})
             savepoint = said.get("upgradeSavepointPath") or info.get("location")

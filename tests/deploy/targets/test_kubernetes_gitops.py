@@ -273,6 +273,71 @@ def test_a_merge_that_ended_the_job_with_a_checkpoint_is_not_taken_for_a_success
         recorded(orders)
 
 
+def refused(orders: Deployments, words: str) -> None:
+    """The merge is refused with these words, and noted as a failure of its version."""
+    with pytest.raises(DeployRefused, match=words):
+        recorded(orders)
+    assert [each.kind for each in orders.ledger.entries()][-1] == "failed"
+
+
+def test_a_resource_made_anew_from_an_old_savepoint_is_not_taken_for_a_success(orders: Deployments) -> None:
+    """The operator records initialSavepointPath as the savepoint that it goes on from."""
+    planned = plan(orders, CHANGED)
+    orders.stand_in.flink.savepoints.append("file:/savepoints/of-last-year")
+    (document,) = yaml.safe_load_all(planned.plan.documents)
+    document["spec"]["deploymentName"] = "session"
+    document["spec"]["job"]["initialSavepointPath"] = "file:/savepoints/of-last-year"
+    orders.resource["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    orders.stand_in.reconcile()
+    merge(orders.stand_in, yaml.safe_dump(document))
+    with orders.target() as target:
+        target.running("orders")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/of-last-year"
+    refused(orders, "names no savepoint by which it ended the former job of job .*, or one that it was told to begin")
+
+
+def test_a_redeploy_from_an_old_savepoint_is_not_taken_for_a_success(orders: Deployments) -> None:
+    if orders.stand_in.version == "1.7":
+        pytest.skip("savepointRedeployNonce came with 1.8")
+    planned = plan(orders, CHANGED)
+    orders.stand_in.flink.savepoints.append("file:/savepoints/of-last-year")
+    (document,) = yaml.safe_load_all(planned.plan.documents)
+    document["spec"]["job"] |= {"savepointRedeployNonce": 1, "initialSavepointPath": "file:/savepoints/of-last-year"}
+    merge(orders.stand_in, yaml.safe_dump(document))
+    refused(orders, "names no savepoint by which it ended the former job of job .*, or one that it was told to begin")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/of-last-year"
+
+
+def test_the_savepoint_of_an_earlier_upgrade_is_not_taken_for_that_of_the_merge(orders: Deployments) -> None:
+    """A job that failed leaves none: the operator goes on from what it recorded before."""
+    first = plan(orders, CHANGED)
+    merge(orders.stand_in, first.plan.documents)
+    assert recorded(orders) is not None
+    planned = plan(orders, SCRIPT)
+    assert planned.entry.savepoint_before == "file:/savepoints/savepoint-1"
+    (job,) = orders.runs
+    job.state = "FAILED"
+    orders.stand_in.reconcile()
+    merge(orders.stand_in, planned.plan.documents)
+    refused(orders, "took no savepoint of the former job .* names file:/savepoints/savepoint-1, which the former job b")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/savepoint-1"
+
+
+def test_so_is_the_one_that_stood_there_when_it_was_planned(orders: Deployments) -> None:
+    """Of an upgrade that the ledger does not know, as somebody suspended the resource and let it go on."""
+    orders.resource["status"]["jobStatus"]["savepointInfo"] = {"lastSavepoint": {"location": "file:/savepoints/theirs"}}
+    orders.stand_in.flink.savepoints.append("file:/savepoints/theirs")
+    planned = plan(orders, CHANGED)
+    (job,) = orders.runs
+    job.state = "FAILED"
+    orders.stand_in.reconcile()
+    merge(orders.stand_in, planned.plan.documents)
+    refused(orders, "names file:/savepoints/theirs, which stood there when this was planned")
+
+
 def test_an_operator_that_is_not_there_leaves_the_plan_pending(orders: Deployments) -> None:
     orders.stand_in.stopped = True
     planned = plan(orders, CHANGED)

@@ -183,9 +183,14 @@ class KubernetesJobs(Closing):
         return None
 
     def carried_over(self, job: JobRef) -> Snapshot | None:
-        """The savepoint that the operator recorded when it upgraded the resource."""
+        """The savepoint that the operator recorded when it upgraded the resource.
+
+        It records ``initialSavepointPath`` there, too: of a resource made anew, and of ``savepointRedeployNonce``.
+        """
         current = self._of(job)
-        return None if current is None else current.upgrade_savepoint
+        if current is None or current.began_with(current.upgrade_savepoint):
+            return None
+        return current.upgrade_savepoint
 
     def describe(self, job: JobRef) -> JobDescription | None:
         """The job's page at its JobManager."""
