@@ -101,6 +101,16 @@ class PlansChanges(Protocol):
             whoever wrote the resource told it to begin with.
         """
 
+    def edits(self, job: JobRef) -> str | None:
+        """What whoever wrote a job changed of what a plan holds, beside its script and settings.
+
+        Args:
+            job: The job.
+
+        Returns:
+            The differences in words, empty where there is none; None where another job is written there by now.
+        """
+
 
 @runtime_checkable
 class JobDescriptions(Protocol):

@@ -77,7 +77,10 @@ class Lost(Exception):
 
 @dataclass
 class FlinkJob:
-    """A job of the cluster; ``restored``: the savepoint it began with."""
+    """A job of the cluster; ``restored``: the savepoint it began with, or its checkpoint since a failure.
+
+    ``failed_at``: when it failed. ``checkpoints``: when those that are shown were complete, by their number. In seconds.
+    """
 
     id: str
     name: str
@@ -85,6 +88,8 @@ class FlinkJob:
     restored: str | None = None
     failure: str = ""
     savepoint: dict[str, Any] | None = None
+    failed_at: float = 0.001
+    checkpoints: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -172,8 +177,14 @@ class Flink:
         job = self.jobs.get(found[1]) if found else None
         if found is None or job is None:
             return None
-        entries = [{"timestamp": 1, "stacktrace": job.failure}] if job.failure else []
-        restored = {"external_path": job.restored, "id": 1} if job.restored else None
+        entries = [{"timestamp": job.failed_at * 1000, "stacktrace": job.failure}] if job.failure else []
+        restored = None
+        if job.restored:
+            restored = {"external_path": job.restored, "id": int((re.findall(r"/chk-(\d+)$", job.restored) or [1])[0])}
+        history = [
+            {"id": number, "status": "COMPLETED", "latest_ack_timestamp": at * 1000}
+            for number, at in job.checkpoints.items()
+        ]
         return {
             None: {
                 "jid": job.id,
@@ -185,7 +196,12 @@ class Flink:
             "/status": {"status": job.state},
             "/exceptions": {"exceptionHistory": {"entries": entries}},
             "/checkpoints": {
-                "counts": {"completed": 1, "total": 1},
+                "counts": {
+                    "completed": len(history) or 1,
+                    "total": max(job.checkpoints, default=1),
+                    "restored": int(job.restored is not None),
+                },
+                "history": history,
                 "latest": {"restored": restored, **({"savepoint": job.savepoint} if job.savepoint else {})},
             },
             "/vertices/v": {"subtasks": [{"attempt": 0, "status-duration": {"RUNNING": 1}}]},
@@ -387,15 +403,9 @@ class KubernetesStandIn:
             assert job is not None
             job.state = "CANCELED"
             return
-        if last is not None and _as_before(spec, last):
-            self._deployed(status, last, generation)
-            return
-        nonce = spec["job"].get("savepointRedeployNonce")
-        if last is not None and nonce is not None and nonce != last["job"].get("savepointRedeployNonce"):
-            if job is not None and job.state == "RUNNING":
-                job.state = "CANCELED"
-            said["upgradeSavepointPath"] = spec["job"].get("initialSavepointPath")
-            self._submit(document, spec | {"job": spec["job"] | {"upgradeMode": "savepoint"}}, first=False)
+        if last is not None and (_as_before(spec, last) or self._redeployed(document, job, last)):
+            if _as_before(spec, last):
+                self._deployed(status, last, generation)
             return
         if last is not None and last["job"]["state"] == "running" and job is not None:
             if said["state"] not in ("FINISHED", "FAILED", "CANCELED") and not self._ended(document, job, last):
@@ -410,6 +420,17 @@ class KubernetesStandIn:
         if last is not None and last["job"]["state"] == "suspended" and mode != "stateless":
             mode = last["job"]["upgradeMode"]
         self._submit(document, spec | {"job": spec["job"] | {"upgradeMode": mode}}, first=last is None)
+
+    def _redeployed(self, document: dict[str, Any], job: FlinkJob | None, last: Mapping[str, Any]) -> bool:
+        """Start a job from ``initialSavepointPath`` where its spec asks for that by a new nonce, whatever runs."""
+        asked, nonce = document["spec"]["job"], document["spec"]["job"].get("savepointRedeployNonce")
+        if nonce is None or nonce == last["job"].get("savepointRedeployNonce"):
+            return False
+        if job is not None and job.state == "RUNNING":
+            job.state = "CANCELED"
+        document["status"]["jobStatus"]["upgradeSavepointPath"] = asked.get("initialSavepointPath")
+        self._submit(document, document["spec"] | {"job": asked | {"upgradeMode": "savepoint"}}, first=False)
+        return True
 
     def _ended(self, document: dict[str, Any], job: FlinkJob, last: Mapping[str, Any]) -> bool:
         """End the job of a resource as its spec asks for, if that is done at once."""

@@ -335,6 +335,11 @@ class FlinkResource:
         return any(each and same_snapshot(each, savepoint) for each in given)
 
     @property
+    def drops_state(self) -> bool:
+        """Whether its job may leave state aside that fits nowhere, as it is asked for or was brought about last."""
+        return any(job.get("allowNonRestoredState") for job in (self.job, self.last_job))
+
+    @property
     def final_state(self) -> str:
         """The state a job ended in that its JobManager does not know any more."""
         if self.job_state in TERMINAL:
