@@ -314,6 +314,9 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
             f"{reason}. Nothing was touched: revert the merge{former}, or, where the job is right all the same, record "
             f"it (`flinkcompat ledger adopt {run.ledger.deployment} --job-id {job} --script FILE`)"
         ) from None
+    except DeployError:
+        _edits(target, plan, job)  # of a job that was replaced little can be asked
+        raise
     entry = run.append(
         DeployedEntry(
             **run.attempt,
@@ -342,7 +345,7 @@ def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
     found = target.edits(job)
     if found is None:
         raise DeployError(
-            f"job {job}, as which what entry {plan.number} planned was carried out, was replaced or taken away while it "
+            f"job {job}, by which the plan of entry {plan.number} was carried out, was replaced or taken away while it "
             "was verified: nothing was noted of it. Check the change again, against what runs by then"
         )
     return found

@@ -79,7 +79,7 @@ class Lost(Exception):
 class FlinkJob:
     """A job of the cluster; ``restored``: the savepoint it began with, or its checkpoint since a failure.
 
-    ``failed_at``: when it failed. ``checkpoints``: when those that are shown were complete, by their number. In seconds.
+    ``failed_at``: when it failed (seconds). ``checkpoints``: when those that are shown were complete, by their number.
     """
 
     id: str

@@ -228,7 +228,10 @@ class KubernetesJobs(Closing):
         )
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """How the job went, by its JobManager."""
+        """How the job went, by its JobManager; of one that was refused before Flink had it there is nothing to tell."""
+        current = self._of(job)
+        if current is not None and current.in_vain and not (current.reconciled and current.flink_job):
+            return JobHistory()
         jobs, id_ = self._in_flink(job)
         return jobs.job_history(id_)
 
