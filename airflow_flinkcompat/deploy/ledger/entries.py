@@ -31,8 +31,8 @@ def _absent() -> dict[str, Any]:
         "sinks": {}, "counts": {},
         "owner": "", "hand_over": None, "claim_seconds": None, "request_id": None, "trigger_id": None,
         "checkpoint": None, "state": {}, "rolls_back_to": None, "evidence": (), "effective_settings": {},
-        "migrated_from": None, "migrated_to": None, "migration": {}, "passes_over": (), "number": 0, "at": "",
-        "schema": SCHEMA,
+        "migrated_from": None, "migrated_to": None, "migration": {}, "savepoint_before": None, "passes_over": (),
+        "number": 0, "at": "", "schema": SCHEMA,
     }  # fmt: skip
 
 
@@ -490,12 +490,14 @@ class PlannedEntry(StartEntry):
     """What is to be written to a platform was handed to whoever writes there; nothing was touched.
 
     ``start`` is how the job would start, and the request by which it is known once that is done; ``evidence`` what was
-    said of it, a line each.
+    said of it, a line each. ``savepoint_before``: the savepoint that the platform named then as the one to go on from,
+    so none by which it ended a job after that.
     """
 
     KIND = "planned"
 
     evidence: tuple[str, ...] = ()
+    savepoint_before: Snapshot | None = None
 
 
 # ------------------------------------------------------------------------------------------- notes beside the sequence

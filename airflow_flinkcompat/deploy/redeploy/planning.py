@@ -33,21 +33,26 @@ from airflow_flinkcompat.deploy.redeploy.preconditions import (
     check_languages,
     check_mode,
 )
-from airflow_flinkcompat.deploy.redeploy.read_back import carries_out, check_read_back
+from airflow_flinkcompat.deploy.redeploy.read_back import carried_out_by, check_read_back
 from airflow_flinkcompat.deploy.redeploy.recovery import job_name
 from airflow_flinkcompat.deploy.redeploy.run import Options, Run, new_id
+from airflow_flinkcompat.deploy.redeploy.start_history import StartHistory, number_of
 from airflow_flinkcompat.deploy.redeploy.starting import effective_settings
+from airflow_flinkcompat.deploy.redeploy.submitting import job_history
 from airflow_flinkcompat.deploy.redeploy.verify import Unproven, VerificationFailed, verify_start
 from airflow_flinkcompat.deploy.target import (
     ChangePlan,
+    Deployed,
     JobRef,
     JobStatus,
+    MasksSecrets,
     PlansChanges,
     ReadsBack,
     Snapshot,
     Start,
     Target,
     checkpoint_number,
+    same_snapshot,
 )
 from airflow_flinkcompat.model import JobSpec, StartMode
 
@@ -100,6 +105,7 @@ def plan_change(
     entries = ledger.entries()
     progress = Progress.of(entries)
     run.last = progress.last
+    _register_secrets(target, side, progress.head)
     if not isinstance(target, PlansChanges):
         raise DeployRefused(
             f"plan_only is not for {target}: nothing of it is written by a repository. Leave it out, and it is deployed"
@@ -133,6 +139,9 @@ def plan_change(
         start=JobStart(str(mode), request_id=request),
         message=f"planned for {plan.place}; nothing was touched",
         evidence=plan.notes,
+        savepoint_before=None
+        if stateless or progress.head is None
+        else target.carried_over(progress.head.start.job_ref),
     )
     return Planned(run.append(entry), plan)
 
@@ -170,9 +179,11 @@ def carried_out(target: Target, ledger: Ledger, plan: PlannedEntry) -> JobStatus
     Raises:
         DeployError: The target cannot be asked.
     """
-    run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, "", _log.info)
-    job = _job_of(run, ledger.head(), plan)
-    return None if job is None else target.status(job)
+    entries = ledger.entries()
+    found = _find(target, ledger, Progress.of(entries).head, pending_plans(entries), "", _log.info)
+    if found is None or found[1].number != plan.number:
+        return None
+    return target.status(found[2])
 
 
 def record_carried_out(
@@ -204,14 +215,13 @@ def record_carried_out(
     progress = Progress.of(entries)
     if progress.unfinished is not None or not isinstance(target, PlansChanges):
         return None
-    for plan in pending_plans(entries):
-        run = _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, owner, log)
-        run.last, run.options = progress.last, options or Options()
-        job = _job_of(run, progress.head, plan)
-        if job is not None:
-            log(f"job {job} runs what entry {plan.number} planned")
-            return _recorded(run, target, progress.head, plan, job)
-    return None
+    found = _find(target, ledger, progress.head, pending_plans(entries), owner, log)
+    if found is None:
+        return None
+    run, plan, job = found
+    run.last, run.options = progress.last, options or Options()
+    log(f"job {job} runs what entry {plan.number} planned")
+    return _recorded(run, target, progress.head, plan, job)
 
 
 def _run(
@@ -228,6 +238,14 @@ def _run(
     return Run(target, ledger, side, mode, review, None, owner, Options(roll_back=False), log, origin=origin)
 
 
+def _register_secrets(target: Target, job: JobSpec, head: HeadEntry | None) -> None:
+    """Nothing is submitted here, and Flink may show what a placeholder stands for in what it says of a job."""
+    if isinstance(target, MasksSecrets):
+        target.register_secrets(job)
+        if head is not None:
+            target.register_secrets(head.job)
+
+
 def _check_runs(run: Run, head: HeadEntry | None, stateless: bool) -> None:
     """Raises DeployRefused: there is no job from which the platform could take a savepoint."""
     if head is None or stateless or run.runs(head.job_id):
@@ -238,12 +256,34 @@ def _check_runs(run: Run, head: HeadEntry | None, stateless: bool) -> None:
     )
 
 
-def _job_of(run: Run, head: HeadEntry | None, plan: PlannedEntry) -> JobRef | None:
-    """The job by which a plan was carried out; also one that has ended, where it is known by the plan's request."""
-    found = run.target.deployed(job_name(run)) if isinstance(run.target, ReadsBack) else None
-    if found is None:
-        return run.job_of(plan)
-    return found.job if carries_out(run, head, plan, found) else None
+def _find(
+    target: Target,
+    ledger: Ledger,
+    head: HeadEntry | None,
+    plans: Sequence[PlannedEntry],
+    owner: str,
+    log: Callable[[str], None],
+) -> tuple[Run, PlannedEntry, JobRef] | None:
+    """The plan that was carried out, and its job; also one that has ended, where it is known by the plan's request."""
+    runs = {
+        plan.number: _run(target, ledger, plan.job, StartMode.AUTO_FIRST, plan.review, plan.origin, owner, log)
+        for plan in plans
+    }
+    for plan in plans:
+        _register_secrets(target, plan.job, head)
+    kept: dict[str, Deployed | None] = {}
+    for plan in plans:
+        run = runs[plan.number]
+        name = job_name(run)
+        if name not in kept:
+            kept[name] = target.deployed(name) if isinstance(target, ReadsBack) else None
+        found = kept[name]
+        if found is None and (job := run.job_of(plan)) is not None:
+            return run, plan, job
+        by = None if found is None else carried_out_by(run, head, plans, found)
+        if by is not None and found is not None and found.job is not None:
+            return runs[by.number], by, found.job
+    return None
 
 
 def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> DeployedEntry:
@@ -251,7 +291,8 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
     what = f"entry {plan.number} planned was carried out as job {job}"
     try:
         _await_up(run, job)
-        savepoint = None if stateless else _carried_over(target, job)
+        _check_as_planned(run, target, plan, job)
+        savepoint = None if stateless else _carried_over(target, head, plan, job)
         verified = verify_start(
             run.target,
             job,
@@ -259,17 +300,23 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
             settle_seconds=options.settle_seconds,
             timeout=options.start_timeout,
             log=run.log,
+            history=_history(run, plan, job, savepoint),
         )
+        _edits(target, plan, job)
     except Unproven as error:
         raise DeployError(f"what {what}, and is not proved yet: {error}") from None
     except VerificationFailed as error:
         reason = f"what {what}, which is not as it has to be: {str(error).rstrip('.')}"
-        run.ledger.append(FailedVersionEntry(version=JobVersion.of(plan.job), message=reason, owner=run.owner))
+        _edits(target, plan, job)
+        run.append(FailedVersionEntry(version=JobVersion.of(plan.job), message=reason, owner=run.owner))
         former = f" (the script of entry {head.number})" if head is not None else ""
         raise DeployRefused(
             f"{reason}. Nothing was touched: revert the merge{former}, or, where the job is right all the same, record "
             f"it (`flinkcompat ledger adopt {run.ledger.deployment} --job-id {job} --script FILE`)"
         ) from None
+    except DeployError:
+        _edits(target, plan, job)  # of a job that was replaced little can be asked
+        raise
     entry = run.append(
         DeployedEntry(
             **run.attempt,
@@ -281,6 +328,42 @@ def _recorded(run: Run, target: PlansChanges, head: HeadEntry | None, plan: Plan
     )
     run.log(f"deployed: job {job} is {verified.status.state}, verified; ledger entry {entry.number}")
     return entry
+
+
+def _check_as_planned(run: Run, target: PlansChanges, plan: PlannedEntry, job: JobRef) -> None:
+    """Raises VerificationFailed: what was merged is not what was planned and checked. Raises DeployError as _edits."""
+    if edits := _edits(target, plan, job):
+        raise VerificationFailed(f"job {job} was not written as it was planned: {edits}")
+    try:
+        check_engine(run, run.target.engine())
+    except DeployRefused as error:
+        raise VerificationFailed(str(error)) from None
+
+
+def _edits(target: PlansChanges, plan: PlannedEntry, job: JobRef) -> str:
+    """What whoever wrote the job changed of the plan. Raises DeployError: another one was written since."""
+    found = target.edits(job)
+    if found is None:
+        raise DeployError(
+            f"job {job}, by which the plan of entry {plan.number} was carried out, was replaced or taken away while it "
+            "was verified: nothing was noted of it. Check the change again, against what runs by then"
+        )
+    return found
+
+
+def _history(run: Run, plan: PlannedEntry, job: JobRef, savepoint: Snapshot | None) -> StartHistory:
+    """Judges the job by what became of it: between its start, which nobody here saw, and now lie hours or days."""
+    return StartHistory(
+        job,
+        savepoint,
+        lambda: number_of(savepoint, run.ledger.entries()),
+        since=plan.written.timestamp(),
+        start_seconds=run.options.start_timeout,
+        settle_seconds=run.options.settle_seconds,
+        job_history=lambda: job_history(run, job),
+        exact=False,
+        otherwise="revert the merge",
+    )
 
 
 def is_to_be_judged(seen: JobStatus | None) -> bool:
@@ -298,13 +381,23 @@ def _await_up(run: Run, job: JobRef) -> None:
         ) from None
 
 
-def _carried_over(target: PlansChanges, job: JobRef) -> Snapshot:
-    """The savepoint by which the former job was ended. Raises VerificationFailed: there is none, or a checkpoint."""
+def _carried_over(target: PlansChanges, head: HeadEntry | None, plan: PlannedEntry, job: JobRef) -> Snapshot:
+    """The savepoint by which the former job was ended. Raises VerificationFailed: none is named, or an older state."""
     found = target.carried_over(job)
     if found is None:
-        raise VerificationFailed(f"the platform names no savepoint by which it ended the former job of job {job}")
+        raise VerificationFailed(
+            f"the platform names no savepoint by which it ended the former job of job {job}, or one that it was told "
+            "to begin with: what came since that is lost or written twice"
+        )
     if checkpoint_number(found) is not None:
         raise VerificationFailed(
             f"the platform ended the former job of job {job} with its checkpoint {found} in place of a savepoint"
+        )
+    began = head.start.savepoint if head is not None else None
+    older = {"the former job began with": began, "stood there when this was planned": plan.savepoint_before}
+    if was := next((words for words, each in older.items() if each is not None and same_snapshot(found, each)), None):
+        raise VerificationFailed(
+            f"the platform took no savepoint of the former job of job {job}: it names {found}, which {was}, so what "
+            "came since that is lost or written twice"
         )
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME
 from airflow_flinkcompat.deploy.ledger.differences import part_diff
@@ -40,7 +42,7 @@ def check_read_back(run: Run, progress: Progress) -> None:
     differing = [difference(found, entry.job) if entry.job.language == "sql" else "" for entry in entries]
     if "" in differing:
         return
-    if plan := next((each for each in reversed(plans) if carries_out(run, head, each, found)), None):
+    if plan := carried_out_by(run, head, plans, found):
         raise DeployRefused(
             f"job {found.job} runs what entry {plan.number} of the ledger of {run.ledger.deployment} planned: that was "
             "carried out, and is not recorded yet. Check the change again, which records it once it is proved, or do "
@@ -63,21 +65,26 @@ def check_read_back(run: Run, progress: Progress) -> None:
     )
 
 
-def carries_out(run: Run, head: HeadEntry | None, plan: PlannedEntry, found: Deployed) -> bool:
-    """Whether what a platform keeps is what was planned: by the request of the plan, or by its script and settings.
+def carried_out_by(
+    run: Run, head: HeadEntry | None, plans: Sequence[PlannedEntry], found: Deployed
+) -> PlannedEntry | None:
+    """The plan of what a platform keeps: by its request, else by script and settings, where those are of one plan.
 
     Args:
         run: Who asks.
         head: What is in force.
-        plan: The plan.
+        plans: The plans.
         found: What the platform keeps.
 
     Returns:
-        False also where it is still the job of ``head``.
+        The plan; None where there is none, nobody can say which of several, or it is still the job of ``head``.
     """
     if found.job is None or (head is not None and found.job == head.job_id):
-        return False
-    return found.job == run.job_of(plan) or (found.script is not None and not difference(found, plan.job))
+        return None
+    if asked := next((plan for plan in plans if run.job_of(plan) == found.job), None):
+        return asked
+    alike = [plan for plan in plans if found.script is not None and not difference(found, plan.job)]
+    return alike[0] if len(alike) == 1 else None
 
 
 def difference(found: Deployed, job: JobSpec) -> str:

@@ -21,7 +21,8 @@ class StartHistory:
 
     ``since``: when it was written down, in seconds since the epoch; ``start_seconds``: how long it had to prove itself.
     ``number``: of the savepoint's or checkpoint's own number, 0 for a start without state, None where nobody knows it.
-    ``job_history``: asks the target; None where it does not show that.
+    ``job_history``: asks the target; None where it does not show that. ``exact``: it began then, not at some time
+    after that. ``otherwise``: what to do with a job that is not right.
     """
 
     job_id: str
@@ -31,6 +32,8 @@ class StartHistory:
     start_seconds: float
     settle_seconds: float
     job_history: Callable[[], JobHistory | None]
+    exact: bool = True
+    otherwise: str = "cancel it, and deploy again"
 
     def proved(self, status: JobStatus) -> tuple[str, ...] | None:
         """What became of the job after it was proved, a line each; None where its settle time is what is to be judged.
@@ -55,6 +58,11 @@ class StartHistory:
         settled = seen.checkpoint is not None and first >= seen.checkpoint + self.settle_seconds
         if not settled and first < self.since + self.start_seconds + self.settle_seconds:
             return None
+        if not settled and not self.exact:
+            raise self._inconclusive(
+                status,
+                "when it began is not known, and the checkpoints before its first failure are not shown (any more)",
+            )
         if not began_as_given and not self._began_with_it(status, seen):
             raise self._inconclusive(
                 status,
@@ -94,7 +102,7 @@ class StartHistory:
         return DeployError(
             f"whether the start of job {self.job_id} succeeded cannot be told any more, because {why}. It is "
             f"{status.state}; nothing was ended or started. Look at its rows and its log: if it is right, take it over "
-            f"by `flinkcompat ledger adopt --job-id {self.job_id} --former-ended`; if not, cancel it, and deploy again"
+            f"by `flinkcompat ledger adopt --job-id {self.job_id} --former-ended`; if not, {self.otherwise}"
         )
 
 

@@ -174,11 +174,12 @@ def _start_history(run: Run, begun: JobStart, given: Start, earlier: StartEntry)
         since=earlier.written.timestamp(),
         start_seconds=run.options.start_timeout,
         settle_seconds=run.options.settle_seconds,
-        job_history=lambda: _job_history(run, job_id),
+        job_history=lambda: job_history(run, job_id),
     )
 
 
-def _job_history(run: Run, job_id: JobRef) -> JobHistory | None:
+def job_history(run: Run, job_id: JobRef) -> JobHistory | None:
+    """How a job went; None where the target does not show that."""
     if isinstance(run.target, JobHistories):
         return run.target.job_history(job_id)
     never_up = isinstance(run.target, StartOutcomes) and run.target.came_up(job_id) is False

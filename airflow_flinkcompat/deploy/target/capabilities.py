@@ -97,7 +97,18 @@ class PlansChanges(Protocol):
             job: The job that followed it.
 
         Returns:
-            The savepoint; None where it names none.
+            The savepoint, also one of an earlier end where it keeps that; None where it names none, or the one that
+            whoever wrote the resource told it to begin with.
+        """
+
+    def edits(self, job: JobRef) -> str | None:
+        """What whoever wrote a job changed of what a plan holds, beside its script and settings.
+
+        Args:
+            job: The job.
+
+        Returns:
+            The differences in words, empty where there is none; None where another job is written there by now.
         """
 
 

@@ -107,6 +107,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "savepoint": texts,
     "migrated_to": texts,
     "migration": mappings,
+    "savepoint_before": maybe,
 }  # fmt: skip
 entries = st.sampled_from(ENTRY_TYPES).flatmap(
     lambda kind: st.builds(kind, **{each.name: VALUES[each.name] for each in fields(kind)})

@@ -90,7 +90,10 @@ class Lost(Exception):
 
 @dataclass
 class FlinkJob:
-    """A job of the cluster; ``restored``: the savepoint it began with."""
+    """A job of the cluster; ``restored``: the savepoint it began with, or its checkpoint since a failure.
+
+    ``failed_at``: when it failed (seconds). ``checkpoints``: when those that are shown were complete, by their number.
+    """
 
     id: str
     name: str
@@ -98,6 +101,8 @@ class FlinkJob:
     restored: str | None = None
     failure: str = ""
     savepoint: dict[str, Any] | None = None
+    failed_at: float = 0.001
+    checkpoints: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -185,8 +190,14 @@ class Flink:
         job = self.jobs.get(found[1]) if found else None
         if found is None or job is None:
             return None
-        entries = [{"timestamp": 1, "stacktrace": job.failure}] if job.failure else []
-        restored = {"external_path": job.restored, "id": 1} if job.restored else None
+        entries = [{"timestamp": job.failed_at * 1000, "stacktrace": job.failure}] if job.failure else []
+        restored = None
+        if job.restored:
+            restored = {"external_path": job.restored, "id": int((re.findall(r"/chk-(\d+)$", job.restored) or [1])[0])}
+        history = [
+            {"id": number, "status": "COMPLETED", "latest_ack_timestamp": at * 1000}
+            for number, at in job.checkpoints.items()
+        ]
         return {
             None: {
                 "jid": job.id,
@@ -198,7 +209,12 @@ class Flink:
             "/status": {"status": job.state},
             "/exceptions": {"exceptionHistory": {"entries": entries}},
             "/checkpoints": {
-                "counts": {"completed": 1, "total": 1},
+                "counts": {
+                    "completed": len(history) or 1,
+                    "total": max(job.checkpoints, default=1),
+                    "restored": int(job.restored is not None),
+                },
+                "history": history,
                 "latest": {"restored": restored, **({"savepoint": job.savepoint} if job.savepoint else {})},
             },
             "/vertices/v": {"subtasks": [{"attempt": 0, "status-duration": {"RUNNING": 1}}]},
@@ -394,11 +410,8 @@ class KubernetesStandIn:
         told = json.loads(reconciled["lastReconciledSpec"]) if "lastReconciledSpec" in reconciled else None
         last = told["spec"] if told else None
         job, spec, generation = self._job(document), document["spec"], document["metadata"]["generation"]
-        if job is not None and last and last["job"]["state"] != "suspended" and not self.lags:
-            if said.get("state") == "CANCELLING" and job.state == "CANCELED":
-                last["job"]["state"] = "suspended"  # and the generation stays that of before
-                reconciled["lastReconciledSpec"] = json.dumps(told)
-            said["state"] = job.state
+        if job is not None and told is not None and last["job"]["state"] != "suspended" and not self.lags:
+            self._look(job, told, status)
         if generation == _generation(reconciled) and reconciled.get("state") == "DEPLOYED":
             return
         wanted, mode = spec["job"].get("state", "running"), spec["job"]["upgradeMode"]
@@ -408,8 +421,9 @@ class KubernetesStandIn:
             assert job is not None
             job.state = "CANCELED"
             return
-        if last is not None and _as_before(spec, last):
-            self._deployed(status, last, generation)
+        if last is not None and (_as_before(spec, last) or self._redeployed(document, job, last)):
+            if _as_before(spec, last):
+                self._deployed(status, last, generation)
             return
         if last is not None and last["job"]["state"] == "running" and job is not None:
             if said["state"] not in ("FINISHED", "FAILED", "CANCELED") and not self._ended(document, job, last):
@@ -424,6 +438,24 @@ class KubernetesStandIn:
         if last is not None and last["job"]["state"] == "suspended" and mode != "stateless":
             mode = last["job"]["upgradeMode"]
         self._submit(document, spec | {"job": spec["job"] | {"upgradeMode": mode}}, first=last is None)
+
+    @staticmethod
+    def _look(job: FlinkJob, told: dict[str, Any], status: dict[str, Any]) -> None:
+        if status["jobStatus"].get("state") == "CANCELLING" and job.state == "CANCELED":
+            told["spec"]["job"]["state"] = "suspended"  # and the generation stays that of before
+            status["reconciliationStatus"]["lastReconciledSpec"] = json.dumps(told)
+        status["jobStatus"]["state"] = job.state
+
+    def _redeployed(self, document: dict[str, Any], job: FlinkJob | None, last: Mapping[str, Any]) -> bool:
+        """Start a job from ``initialSavepointPath`` where its spec asks for that by a new nonce, whatever runs."""
+        asked, nonce = document["spec"]["job"], document["spec"]["job"].get("savepointRedeployNonce")
+        if nonce is None or nonce == last["job"].get("savepointRedeployNonce"):
+            return False
+        if job is not None and job.state == "RUNNING":
+            job.state = "CANCELED"
+        document["status"]["jobStatus"]["upgradeSavepointPath"] = asked.get("initialSavepointPath")
+        self._submit(document, document["spec"] | {"job": asked | {"upgradeMode": "savepoint"}}, first=False)
+        return True
 
     def _ended(self, document: dict[str, Any], job: FlinkJob, last: Mapping[str, Any]) -> bool:
         """End the job of a resource as its spec asks for, if that is done at once."""
@@ -455,6 +487,10 @@ class KubernetesStandIn:
         savepoint = None
         if first:
             savepoint = spec["job"].get("initialSavepointPath")
+            if savepoint is not None and self.version == "1.7":
+                said.setdefault("savepointInfo", {})["lastSavepoint"] = {"location": savepoint, "timeStamp": 0}
+            elif savepoint is not None:
+                said["upgradeSavepointPath"] = savepoint
         elif spec["job"]["upgradeMode"] == "savepoint":
             info = said.get("savepointInfo", {}).get("lastSavepoint", {})
             savepoint = said.get("upgradeSavepointPath") or info.get("location")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import yaml
 
-from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options
+from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, TargetError
+from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, PlannedEntry
+from airflow_flinkcompat.deploy.ledger.history import LedgerConflict
 from airflow_flinkcompat.deploy.redeploy.planning import (
     Planned,
     carried_out,
@@ -21,11 +26,12 @@ from airflow_flinkcompat.deploy.redeploy.planning import (
     plan_change,
     record_carried_out,
 )
+from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec, StartMode
 from airflow_flinkcompat.testing.fake_target import FakeTarget
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
 from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
-from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, KubernetesStandIn
+from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, FlinkJob, KubernetesStandIn
 from tests.nightly import mostly_nightly
 
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
@@ -271,6 +277,312 @@ def test_a_merge_that_ended_the_job_with_a_checkpoint_is_not_taken_for_a_success
     said.pop("upgradeSavepointPath", None)
     with pytest.raises(DeployRefused, match="with its checkpoint file:/checkpoints/chk-20 in place of a savepoint"):
         recorded(orders)
+
+
+def refused(orders: Deployments, words: str) -> None:
+    """The merge is refused with these words, and noted as a failure of its version."""
+    with pytest.raises(DeployRefused, match=words):
+        recorded(orders)
+    assert [each.kind for each in orders.ledger.entries()][-1] == "failed"
+
+
+def test_a_resource_made_anew_from_an_old_savepoint_is_not_taken_for_a_success(orders: Deployments) -> None:
+    """The operator records initialSavepointPath as the savepoint that it goes on from."""
+    planned = plan(orders, CHANGED)
+    orders.stand_in.flink.savepoints.append("file:/savepoints/of-last-year")
+    (document,) = yaml.safe_load_all(planned.plan.documents)
+    document["spec"]["deploymentName"] = "session"
+    document["spec"]["job"]["initialSavepointPath"] = "file:/savepoints/of-last-year"
+    orders.resource["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    orders.stand_in.reconcile()
+    merge(orders.stand_in, yaml.safe_dump(document))
+    with orders.target() as target:
+        target.running("orders")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/of-last-year"
+    refused(orders, "names no savepoint by which it ended the former job of job .*, or one that it was told to begin")
+
+
+def test_a_redeploy_from_an_old_savepoint_is_not_taken_for_a_success(orders: Deployments) -> None:
+    if orders.stand_in.version == "1.7":
+        pytest.skip("savepointRedeployNonce came with 1.8")
+    planned = plan(orders, CHANGED)
+    orders.stand_in.flink.savepoints.append("file:/savepoints/of-last-year")
+    (document,) = yaml.safe_load_all(planned.plan.documents)
+    document["spec"]["job"] |= {"savepointRedeployNonce": 1, "initialSavepointPath": "file:/savepoints/of-last-year"}
+    merge(orders.stand_in, yaml.safe_dump(document))
+    refused(orders, "names no savepoint by which it ended the former job of job .*, or one that it was told to begin")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/of-last-year"
+
+
+def test_the_savepoint_of_an_earlier_upgrade_is_not_taken_for_that_of_the_merge(orders: Deployments) -> None:
+    """A job that failed leaves none: the operator goes on from what it recorded before."""
+    first = plan(orders, CHANGED)
+    merge(orders.stand_in, first.plan.documents)
+    assert recorded(orders) is not None
+    planned = plan(orders, SCRIPT)
+    assert planned.entry.savepoint_before == "file:/savepoints/savepoint-1"
+    (job,) = orders.runs
+    job.state = "FAILED"
+    orders.stand_in.reconcile()
+    merge(orders.stand_in, planned.plan.documents)
+    refused(orders, "took no savepoint of the former job .* names file:/savepoints/savepoint-1, which the former job b")
+    (job,) = orders.runs
+    assert job.restored == "file:/savepoints/savepoint-1"
+
+
+def test_so_is_the_one_that_stood_there_when_it_was_planned(orders: Deployments) -> None:
+    """Of an upgrade that the ledger does not know, as somebody suspended the resource and let it go on."""
+    orders.resource["status"]["jobStatus"]["savepointInfo"] = {"lastSavepoint": {"location": "file:/savepoints/theirs"}}
+    orders.stand_in.flink.savepoints.append("file:/savepoints/theirs")
+    planned = plan(orders, CHANGED)
+    (job,) = orders.runs
+    job.state = "FAILED"
+    orders.stand_in.reconcile()
+    merge(orders.stand_in, planned.plan.documents)
+    refused(orders, "names file:/savepoints/theirs, which stood there when this was planned")
+
+
+@pytest.mark.parametrize(("merged", "other"), [("stateless", "savepoint"), ("savepoint", "stateless")])
+def test_of_two_plans_of_one_script_the_one_with_the_request_was_carried_out(
+    orders: Deployments, merged: str, other: str
+) -> None:
+    planned = plan(orders, CHANGED, merged)
+    plan(orders, CHANGED, other)
+    merge(orders.stand_in, planned.plan.documents)
+    with orders.target() as target:  # operator 1.10 cancels in the background, and goes on at its next look
+        target.running("orders")
+        assert carried_out(target, orders.ledger, planned.entry) is not None
+    entry = recorded(orders)
+    assert entry is not None
+    assert (entry.start.request_id, entry.start.start_mode) == (planned.entry.start.request_id, merged)
+
+
+def test_which_of_two_plans_of_one_script_it_is_cannot_be_told_without_a_request(orders: Deployments) -> None:
+    planned = plan(orders, CHANGED, "stateless")
+    plan(orders, CHANGED, "savepoint")
+    (document,) = yaml.safe_load_all(planned.plan.documents)
+    document["metadata"] = {"name": "orders"}
+    document["spec"]["job"]["parallelism"] = 2
+    merge(orders.stand_in, yaml.safe_dump(document))
+    with orders.target() as target:
+        target.running("orders")
+    assert recorded(orders) is None
+    with pytest.raises(
+        DeployRefused, match=r"somebody else deployed\. .*flinkcompat ledger adopt orders --job-id orders/"
+    ):
+        plan(orders, MISFIT)
+
+
+def test_what_flink_says_of_a_secret_is_masked(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    stand_in.flink.files = stand_in.objects
+    orders = owned(Deployments(stand_in, tmp_path, {"manifest": MOUNTED}))
+    planned = plan(orders, WITH_SECRET)
+    (resource,) = yaml.safe_load_all(planned.plan.documents)
+    (volume,) = resource["spec"]["podTemplate"]["spec"]["volumes"]
+    secret = {"name": volume["secret"]["secretName"]}
+    kept = {"kind": "Secret", "metadata": secret, "data": {"script.sql": _base64(WITH_SECRET)}}
+    stand_in.flink.refuses[WITH_SECRET] = f"could not connect with {SECRET} to the shop"
+    merge(stand_in, yaml.safe_dump(kept) + "---\n" + planned.plan.documents)
+    said: list[str] = []
+    with (
+        orders.target() as target,
+        pytest.raises(DeployRefused, match=r"could not connect with .* to the shop") as error,
+    ):
+        record_carried_out(
+            target, orders.ledger, owner="gate", options=Options(settle_seconds=0.0, start_timeout=3.0), log=said.append
+        )
+    failed = orders.ledger.entries()[-1]
+    assert (failed.kind, "could not connect with" in failed.message) == ("failed", True)
+    with orders.target() as target:
+        status = carried_out(target, orders.ledger, planned.entry)
+    assert SECRET not in f"{error.value}{orders.ledger.entries()}{said}{status}"
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ({"image": "flink:1.17"}, "image is 'flink:1.17' there and 'flink:1.18' in the manifest"),
+        ({"flinkVersion": "v1_17"}, "flinkVersion is 'v1_17' there and 'v1_18' in the manifest"),
+        (
+            {"job": {"entryClass": "com.example.Other"}},
+            "entryClass is 'com.example.Other' there and 'com.example.SqlRu",
+        ),
+        (
+            {"job": {"allowNonRestoredState": True}},
+            "spec.job.allowNonRestoredState is true, so state may have been left aside",
+        ),
+    ],
+)
+def test_what_came_with_the_merge_beside_the_plan_is_refused(
+    stand_in: KubernetesStandIn, tmp_path: Path, edit: dict[str, Any], words: str
+) -> None:
+    orders = owned(Deployments(stand_in, tmp_path, {"manifest": APPLICATION}))
+    (document,) = yaml.safe_load_all(plan(orders, CHANGED).plan.documents)
+    spec = document["spec"]
+    document["spec"] = {**spec, **edit, "job": {**spec["job"], **edit.get("job", {})}}
+    merge(stand_in, yaml.safe_dump(document))
+    with orders.target() as target:
+        target.running("orders")
+    refused(orders, f"was not written as it was planned: {words}")
+
+
+def in_place(orders: Deployments) -> DeployedEntry:
+    """A job from a savepoint, by a plan."""
+    merged_job(orders)
+    entry = recorded(orders)
+    assert entry is not None
+    return entry
+
+
+def test_state_that_may_be_left_aside_proves_nothing(orders: Deployments) -> None:
+    """Of a redeploy, too: whoever edits the resource meanwhile changes how it starts."""
+    entry = in_place(orders)
+    with orders.target() as target:
+        assert target.restored_from(entry.start.job_ref).snapshot == entry.start.savepoint
+        orders.resource["spec"]["job"]["allowNonRestoredState"] = True
+        with pytest.raises(TargetError, match=r"FlinkSessionJob orders: spec\.job\.allowNonRestoredState is true"):
+            target.restored_from(entry.start.job_ref)
+
+
+def test_a_plan_for_another_version_of_the_engine_is_refused(orders: Deployments) -> None:
+    head = orders.ledger.head()
+    assert head is not None
+    job = JobSpec(CHANGED, SETTINGS, engine="flink", engine_version="2.3", source="orders.sql")
+    with orders.target() as target:
+        planned = plan_change(target, orders.ledger, job, checked_old_sha256=head.sha256, owner="run")
+    merge(orders.stand_in, planned.plan.documents)
+    session = copy.deepcopy(orders.stand_in.objects["flinkdeployments", "session"])
+    session["status"]["clusterInfo"]["flink-version"] = "2.4.0"
+    orders.stand_in.objects["flinkdeployments", "session"] = session
+    refused(orders, r"the change was checked for flink 2\.3, the target is flink 2\.4\.0")
+
+
+def merged_job(orders: Deployments, mode: str = "savepoint") -> FlinkJob:
+    """The job of a plan that was merged an hour ago."""
+    planned = plan(orders, CHANGED, mode)
+    merge(orders.stand_in, planned.plan.documents)
+    with orders.target() as target:
+        # Operator 1.10 cancels in the background, and goes on at its next look.
+        poll(lambda: target.running("orders") and orders.runs, lambda runs: not runs, timeout=3.0)
+    (job,) = orders.runs
+    return job
+
+
+def test_a_job_that_failed_after_its_settle_time_was_carried_out_right(orders: Deployments) -> None:
+    job, now = merged_job(orders), time.time()
+    job.state, job.failure, job.failed_at = "RESTARTING", "java.lang.Exception: TaskManager lost", now + 3600
+    job.checkpoints = {118: now + 3500, 119: now + 3550}
+    entry = recorded(orders)
+    assert entry is not None
+    assert (entry.start.savepoint, entry.start.job_id) == ("file:/savepoints/savepoint-1", orders.ledger.head().job_id)  # type: ignore[union-attr]
+    assert any(line.startswith("after its settle time it failed 1 time, first at ") for line in entry.evidence)
+
+
+def test_an_empty_start_is_proved_although_it_went_on_from_its_own_checkpoint(orders: Deployments) -> None:
+    job, now = merged_job(orders, "stateless"), time.time()
+    job.failure, job.failed_at = "java.lang.Exception: TaskManager lost", now + 3600
+    job.restored = f"file:/checkpoints/{job.id}/chk-119"
+    job.checkpoints = {118: now + 3500, 119: now + 3550, 120: now + 3610}
+    entry = recorded(orders)
+    assert entry is not None
+    assert any("restored from its own checkpoint" in line for line in entry.evidence)
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ({118: 3500, 120: 3610}, "what is shown does not prove that it began with file:/savepoints/savepoint-1"),
+        (
+            {900: 9000, 901: 9010},
+            "when it began is not known, and the checkpoints before its first failure are not sho",
+        ),
+    ],
+)
+def test_what_cannot_be_told_any_more_is_left_to_a_person(
+    orders: Deployments, shown: dict[int, float], words: str
+) -> None:
+    """It is neither recorded nor noted as failed."""
+    job, now = merged_job(orders), time.time()
+    job.failure, job.failed_at = "java.lang.Exception: TaskManager lost", now + 3600
+    job.restored = f"file:/checkpoints/{job.id}/chk-118"
+    job.checkpoints = {number: now + at for number, at in shown.items()}
+    with pytest.raises(DeployError, match=rf"{words}.*flinkcompat ledger adopt .*; if not, revert the merge") as error:
+        recorded(orders)
+    assert not isinstance(error.value, DeployRefused)
+    assert [each.kind for each in orders.ledger.entries()][-1] == "planned"
+    assert len(pending_plans(orders.ledger.entries())) == 1
+
+
+def test_a_plan_that_is_overtaken_while_it_is_verified_is_not_noted_as_failed(orders: Deployments) -> None:
+    merged_job(orders)
+    other = plan_of_another(orders)
+
+    def merge_other(line: str) -> None:
+        if "watching it" in line:
+            merge(orders.stand_in, other)
+
+    options = Options(settle_seconds=0.5, start_timeout=3.0)
+    with orders.target() as target, pytest.raises(DeployError, match="was replaced or taken away while it was verif"):
+        record_carried_out(target, orders.ledger, owner="gate", options=options, log=merge_other)
+    assert "failed" not in [each.kind for each in orders.ledger.entries()]
+
+
+def plan_of_another(orders: Deployments) -> str:
+    """The resource of what runs, with another script."""
+    spec = copy.deepcopy(orders.resource["spec"])
+    spec["job"]["args"] = ["--script", CHANGED.replace("COUNT(*) + 1", "COUNT(*) + 2")]
+    return yaml.safe_dump({"kind": "FlinkSessionJob", "metadata": {"name": "orders"}, "spec": spec})
+
+
+def test_a_failure_is_not_noted_after_another_deployment(orders: Deployments, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders.stand_in.flink.misfits.add("orders")
+    planned = plan(orders, MISFIT)
+    merge(orders.stand_in, planned.plan.documents)
+    with orders.target() as target:
+        edits = target.edits
+
+        def meanwhile(job: JobRef) -> str | None:
+            orders.ledger.append(DeployingEntry(job=JobSpec(CHANGED, SETTINGS), owner="somebody"))
+            return edits(job)
+
+        monkeypatch.setattr(target, "edits", meanwhile)
+        with pytest.raises(LedgerConflict):
+            record_carried_out(
+                target, orders.ledger, owner="gate", options=Options(settle_seconds=0.0, start_timeout=3.0)
+            )
+    assert "failed" not in [each.kind for each in orders.ledger.entries()]
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ("flinkConfiguration: {s3.secret-key: hunter2hunter2}", r"spec\.flinkConfiguration\.s3\.secret-key"),
+        (
+            "podTemplate: {spec: {containers: [{name: main, env: [{name: DB_PASSWORD, value: hunter2hunter2}]}]}}",
+            r"spec\.podTemplate\.spec\.containers\[0\]\.env\[0\]\.DB_PASSWORD",
+        ),
+    ],
+)
+def test_a_secret_of_the_manifest_is_in_no_plan(
+    stand_in: KubernetesStandIn, tmp_path: Path, more: str, place: str
+) -> None:
+    manifest = APPLICATION.replace("  serviceAccount: flink", f"  serviceAccount: flink\n  {more}")
+    orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
+    words = rf"{place} would stand in the plan for everybody to read\. Take it out of the manifest of the connection"
+    with pytest.raises(DeployRefused, match=words) as error:
+        plan(orders, SCRIPT)
+    assert "hunter2" not in str(error.value)
+    assert orders.ledger.entries() == ()
+
+
+def test_what_names_a_secret_is_none(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    reference = "env: [{name: DB_PASSWORD, valueFrom: {secretKeyRef: {name: shop, key: password}}}]"
+    more = f"podTemplate: {{spec: {{containers: [{{name: main, {reference}}}]}}}}"
+    manifest = APPLICATION.replace("  serviceAccount: flink", f"  serviceAccount: flink\n  {more}")
+    orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
+    assert "secretKeyRef" in plan(orders, SCRIPT).plan.text
 
 
 def test_an_operator_that_is_not_there_leaves_the_plan_pending(orders: Deployments) -> None:

@@ -34,6 +34,8 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import REFUSED, STAR
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import Lookup
 
+_DROPS_STATE = "spec.job.allowNonRestoredState is true, so state may have been left aside"
+
 
 class KubernetesJobs(Closing):
     """The jobs of custom resources of one kind in one namespace.
@@ -160,9 +162,20 @@ class KubernetesJobs(Closing):
         )
 
     def restored_from(self, job: JobRef) -> Proof:
-        """What Flink's own checkpoint statistics name."""
+        """What Flink's own checkpoint statistics name.
+
+        Raises:
+            TargetError: By the resource the restore may leave state aside, which nobody here asked for.
+        """
         jobs, id_ = self._in_flink(job)
-        return jobs.restored_from(id_)
+        proof = jobs.restored_from(id_)
+        current = self._of(job)
+        if proof.snapshot is not None and current is not None and current.drops_state:
+            raise TargetError(
+                f"{self._manifest.kind} {current.name}: {_DROPS_STATE}: somebody else changed how it starts. Set it to "
+                "false there, and look at the job's rows before it is recorded (`flinkcompat ledger adopt`)"
+            )
+        return proof
 
     # ------------------------------------------------------------------------------------------------- capabilities
     def deployed(self, name: str) -> Deployed | None:
@@ -183,9 +196,22 @@ class KubernetesJobs(Closing):
         return None
 
     def carried_over(self, job: JobRef) -> Snapshot | None:
-        """The savepoint that the operator recorded when it upgraded the resource."""
+        """The savepoint that the operator recorded when it upgraded the resource.
+
+        It records ``initialSavepointPath`` there, too: of a resource made anew, and of ``savepointRedeployNonce``.
+        """
         current = self._of(job)
-        return None if current is None else current.upgrade_savepoint
+        if current is None or current.began_with(current.upgrade_savepoint):
+            return None
+        return current.upgrade_savepoint
+
+    def edits(self, job: JobRef) -> str | None:
+        """What its resource has otherwise than the manifest, or lets Flink do with its state."""
+        current = self._of(job)
+        if current is None:
+            return None
+        found = [self._manifest.differing(current.spec, of_job=True), _DROPS_STATE if current.drops_state else ""]
+        return ", ".join(filter(None, found))
 
     def describe(self, job: JobRef) -> JobDescription | None:
         """The job's page at its JobManager."""
@@ -202,9 +228,10 @@ class KubernetesJobs(Closing):
         )
 
     def job_history(self, job: JobRef) -> JobHistory:
-        """How the job went, by its JobManager; nothing of one that was never accepted."""
+        """How the job went, by its JobManager; nothing of one that was never accepted, or was refused before that."""
         current = self._of(job)
-        if current is not None and current.unaccepted:
+        refused = current is not None and current.in_vain and not (current.reconciled and current.flink_job)
+        if current is not None and (refused or current.unaccepted):
             return JobHistory()
         jobs, id_ = self._in_flink(job)
         return jobs.job_history(id_)

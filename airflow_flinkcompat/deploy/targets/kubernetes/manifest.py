@@ -113,12 +113,18 @@ class Manifest:
         """Whether Flink's own ``SqlDriver`` runs the script, which Flink 1.x does not have."""
         return (self.spec.get("job") or {}).get("entryClass") == DRIVER
 
-    def differing(self, spec: Mapping[str, Any]) -> str:
-        """Which of what says the engine is another one in a resource than here, in words; empty where none is."""
+    def differing(self, spec: Mapping[str, Any], *, of_job: bool = False) -> str:
+        """Which of what says the engine is another one in a resource than here, in words; empty where none is.
+
+        ``of_job``: also of what runs the script, which a deployment writes anew.
+        """
+        engine = (("image", "flinkVersion", "deploymentName"), spec, self.spec)
+        runner = (("jarURI", "entryClass"), spec.get("job") or {}, self.spec.get("job") or {})
         found = [
-            f"{key} is {spec.get(key)!r} there and {self.spec[key]!r} in the manifest"
-            for key in ("image", "flinkVersion", "deploymentName")
-            if key in self.spec and spec.get(key) != self.spec[key]
+            f"{key} is {there.get(key)!r} there and {here[key]!r} in the manifest"
+            for keys, there, here in (engine, *([runner] if of_job else []))
+            for key in keys
+            if key in here and there.get(key) != here[key]
         ]
         return ", ".join(found)
 

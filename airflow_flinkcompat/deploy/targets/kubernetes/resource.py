@@ -329,6 +329,16 @@ class FlinkResource:
             and same_snapshot(self.upgrade_savepoint, savepoint)
         )
 
+    def began_with(self, savepoint: Snapshot | None) -> bool:
+        """Whether it is the one that the resource was told to begin with, now or when it was brought about last."""
+        given = (job.get("initialSavepointPath") for job in (self.job, self.last_job))
+        return any(each and same_snapshot(each, savepoint) for each in given)
+
+    @property
+    def drops_state(self) -> bool:
+        """Whether its job may leave state aside that fits nowhere, as it is asked for or was brought about last."""
+        return any(job.get("allowNonRestoredState") for job in (self.job, self.last_job))
+
     @property
     def final_state(self) -> str:
         """The state a job ended in that its JobManager does not know any more."""
