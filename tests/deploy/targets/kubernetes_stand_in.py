@@ -421,9 +421,7 @@ class KubernetesStandIn:
             assert job is not None
             job.state = "CANCELED"
             return
-        if last is not None and (_as_before(spec, last) or self._redeployed(document, job, last)):
-            if _as_before(spec, last):
-                self._deployed(status, last, generation)
+        if last is not None and self._settled(document, job, last):
             return
         if last is not None and last["job"]["state"] == "running" and job is not None:
             if said["state"] not in ("FINISHED", "FAILED", "CANCELED") and not self._ended(document, job, last):
@@ -446,8 +444,11 @@ class KubernetesStandIn:
             status["reconciliationStatus"]["lastReconciledSpec"] = json.dumps(told)
         status["jobStatus"]["state"] = job.state
 
-    def _redeployed(self, document: dict[str, Any], job: FlinkJob | None, last: Mapping[str, Any]) -> bool:
-        """Start a job from ``initialSavepointPath`` where its spec asks for that by a new nonce, whatever runs."""
+    def _settled(self, document: dict[str, Any], job: FlinkJob | None, last: Mapping[str, Any]) -> bool:
+        """Whether nothing has to be ended first: no news, or a new nonce, which asks for ``initialSavepointPath``."""
+        if _as_before(document["spec"], last):
+            self._deployed(document["status"], last, document["metadata"]["generation"])
+            return True
         asked, nonce = document["spec"]["job"], document["spec"]["job"].get("savepointRedeployNonce")
         if nonce is None or nonce == last["job"].get("savepointRedeployNonce"):
             return False

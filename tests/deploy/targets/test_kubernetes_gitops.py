@@ -515,12 +515,13 @@ def test_what_cannot_be_told_any_more_is_left_to_a_person(
     assert len(pending_plans(orders.ledger.entries())) == 1
 
 
-def test_a_plan_that_is_overtaken_while_it_is_verified_is_not_noted_as_failed(orders: Deployments) -> None:
+@pytest.mark.parametrize("moment", ["runs what entry", "watching it"])
+def test_a_plan_that_is_overtaken_while_it_is_verified_is_not_noted_as_failed(orders: Deployments, moment: str) -> None:
     merged_job(orders)
     other = plan_of_another(orders)
 
     def merge_other(line: str) -> None:
-        if "watching it" in line:
+        if moment in line:
             merge(orders.stand_in, other)
 
     options = Options(settle_seconds=0.5, start_timeout=3.0)
