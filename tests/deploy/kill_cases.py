@@ -21,7 +21,7 @@ from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, LedgerEntry
 from airflow_flinkcompat.deploy.target import Strength, Target
 from tests.deploy.faults import Result, write
 from tests.deploy.jobs import wait_for
-from tests.deploy.kills import ANY_PHASE, Attempt, Point, Told
+from tests.deploy.kills import ANY_PHASE, Attempt, Point, Told, exit_code
 from tests.nightly import NIGHTLY, sample
 
 OWNER = "worker"
@@ -224,8 +224,8 @@ class Case(Generic[S, T]):
         if pauses:
             wait_for(seen.exists, "the run pauses", self.patience)
         elif point is not None and self.hit is Hit.KILLED:
-            process.join(self.patience)
-            assert process.exitcode == -signal.SIGKILL, f"it ended by {process.exitcode}"
+            code = exit_code(process, self.patience)
+            assert code == -signal.SIGKILL, f"it ended by {code}"
         else:
             self._ended(process, turn)
         return process
@@ -235,8 +235,8 @@ class Case(Generic[S, T]):
 
     def _ended(self, process: BaseProcess, turn: int | str) -> Told:
         """What a run has come to by itself."""
-        process.join(self.patience)
-        assert process.exitcode == 0, f"the run ended by {process.exitcode}"
+        code = exit_code(process, self.patience)
+        assert code == 0, f"the run ended by {code}"
         self.told.append(Told.of(self._seen(turn)))
         return self.told[-1]
 
@@ -250,8 +250,8 @@ class Case(Generic[S, T]):
     def _gone_on(self, paused: BaseProcess) -> Told:
         assert paused.pid is not None
         os.kill(paused.pid, signal.SIGCONT)
-        paused.join(self.patience)
-        assert paused.exitcode == 0, f"the late run ended by {paused.exitcode}"
+        code = exit_code(paused, self.patience)
+        assert code == 0, f"the late run ended by {code}"
         return Told.of(self._seen(0))
 
     def _one_of(self, own: Told, other: Told) -> tuple[Told, list[str]]:

@@ -16,8 +16,10 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, Self, TypeVar
 
 import httpx
@@ -38,6 +40,8 @@ _ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
 # Imported once for all processes: the clients of the platforms take seconds.
 _PRELOADED = ["tests.deploy.kills", "tests.deploy.targets.stand_in_kills"]
 ANY_PHASE = "*"
+# A start asks what became of all other processes, and of two that read that at once one gets nothing (and says 255).
+_PROCESSES = Lock()
 
 
 @dataclass(frozen=True)
@@ -206,8 +210,16 @@ class Attempt:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_PRELOADED)
         process = context.Process(target=_run, args=(self, point, seen, by, losses))
-        process.start()
+        with _PROCESSES:
+            process.start()
         return process
+
+
+def exit_code(process: BaseProcess, seconds: float) -> int | None:
+    """How a process has ended; None where it has not, after so many seconds."""
+    wait([process.sentinel], seconds)
+    with _PROCESSES:
+        return process.exitcode
 
 
 @dataclass
