@@ -23,7 +23,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi, con
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, FlinkResource
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
 from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn, Lost
 
 RECORDED = Path(__file__).parents[2] / "local_kubernetes" / "recorded" / "operator-1.7.0"
@@ -231,6 +231,26 @@ def test_an_application_whose_jobmanager_comes_up(stand_in: KubernetesStandIn, t
 
 
 # ------------------------------------------------------------------------------------------------------ stops that fail
+def test_a_start_that_the_operator_forgot_is_made_anew(tmp_path: Path) -> None:
+    """A write to its status that met the start's: it takes that for done, and nothing was started (seen on 1.7.0)."""
+    with operator("1.7") as stand_in:
+        orders = _running(stand_in, tmp_path, {"session_cluster": "session"})
+
+        def forgets(when: str, number: int) -> None:
+            if (when, number) == ("after", 1):
+                document = orders.resource
+                stand_in._deployed(document["status"], document["spec"], document["metadata"]["generation"])
+                document["status"]["lifecycleState"] = "DEPLOYED"
+
+        stand_in.at = forgets
+        entry = orders.deploy(CHANGED, owner="second")
+        kinds = [call.partition(" ")[0] for call in stand_in.calls]
+        assert kinds == ["patch", "patch", "delete", "create"]
+        assert entry.start.savepoint == "file:/savepoints/savepoint-1"
+        (job,) = orders.runs
+        assert job.restored == entry.start.savepoint
+
+
 def test_a_stop_that_failed_is_taken_back(orders: Deployments) -> None:
     """The operator would try it for ever, and end the job when nobody looks any more."""
     orders.stand_in.flink.no_savepoints = "java.io.IOException: access denied by s3"

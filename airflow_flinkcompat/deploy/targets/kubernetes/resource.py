@@ -297,6 +297,11 @@ class FlinkResource:
         return self.reconciled_generation >= self.generation and self._reconciliation.get("state") == "DEPLOYED"
 
     @property
+    def noticed(self) -> bool:
+        """Whether the operator goes about this spec, or says that it has."""
+        return self.reconciled_generation >= self.generation or self._reconciliation.get("state") != "DEPLOYED"
+
+    @property
     def unaccepted(self) -> bool:
         """Whether no job of this spec was ever accepted, and none of a former one is left."""
         return bool(not self.reconciled and self.last_job.get("state", SUSPENDED) == SUSPENDED)
