@@ -379,12 +379,8 @@ def test_what_flink_says_of_a_secret_is_masked(stand_in: KubernetesStandIn, tmp_
     stand_in.flink.files = stand_in.objects
     orders = owned(Deployments(stand_in, tmp_path, {"manifest": MOUNTED}))
     planned = plan(orders, WITH_SECRET)
-    (resource,) = yaml.safe_load_all(planned.plan.documents)
-    (volume,) = resource["spec"]["podTemplate"]["spec"]["volumes"]
-    secret = {"name": volume["secret"]["secretName"]}
-    kept = {"kind": "Secret", "metadata": secret, "data": {"script.sql": _base64(WITH_SECRET)}}
     stand_in.flink.refuses[WITH_SECRET] = f"could not connect with {SECRET} to the shop"
-    merge(stand_in, yaml.safe_dump(kept) + "---\n" + planned.plan.documents)
+    merge(stand_in, f"{_kept(_secret_of(planned))}---\n{planned.plan.documents}")
     said: list[str] = []
     with (
         orders.target() as target,
@@ -636,23 +632,29 @@ def test_a_secret_is_named_and_never_in_a_plan(stand_in: KubernetesStandIn, tmp_
     stand_in.flink.files = stand_in.objects
     orders = owned(Deployments(stand_in, tmp_path, {"manifest": MOUNTED}))
     planned = plan(orders, WITH_SECRET)
-    (resource,) = yaml.safe_load_all(planned.plan.documents)
-    (volume,) = resource["spec"]["podTemplate"]["spec"]["volumes"]
-    name = volume["secret"]["secretName"]
+    name = _secret_of(planned)
     assert SECRET not in f"{planned}{orders.ledger.entries()}"
     assert (
         f"Before the merge make the Secret {name} in namespace default with the key script.sql: the script with "
         f"{PLACEHOLDER} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
     ) in planned.plan.notes
-    kept = {"kind": "Secret", "metadata": {"name": name}, "data": {"script.sql": _base64(WITH_SECRET)}}
-    merge(stand_in, yaml.safe_dump(kept) + "---\n" + planned.plan.documents)
+    merge(stand_in, f"{_kept(name)}---\n{planned.plan.documents}")
     entry = recorded(orders)
     assert entry is not None
     assert entry.job_id == f"orders/{planned.entry.start.request_id}"
 
 
-def _base64(script: str) -> str:
-    return base64.b64encode(script.replace(PLACEHOLDER, SECRET).encode()).decode()
+def _secret_of(planned: Planned) -> str:
+    """The Secret that the resource of a plan mounts."""
+    (resource,) = yaml.safe_load_all(planned.plan.documents)
+    (volume,) = resource["spec"]["podTemplate"]["spec"]["volumes"]
+    return str(volume["secret"]["secretName"])
+
+
+def _kept(name: str) -> str:
+    """The Secret as whoever merges the plan makes it."""
+    script = base64.b64encode(WITH_SECRET.replace(PLACEHOLDER, SECRET).encode()).decode()
+    return yaml.safe_dump({"kind": "Secret", "metadata": {"name": name}, "data": {"script.sql": script}})
 
 
 def test_a_secret_among_statements_is_refused(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
