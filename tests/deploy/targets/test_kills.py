@@ -89,6 +89,7 @@ def _scenarios(target: str) -> list[StandInScenario]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600 if NIGHTLY else 300)
 @pytest.mark.parametrize("target", sorted(KINDS))
 def test_a_redeploy_that_is_hit_is_taken_up(target: str, tmp_path: Path) -> None:
@@ -106,7 +107,8 @@ def test_a_redeploy_that_is_hit_is_taken_up(target: str, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200 if NIGHTLY else 600)
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
 def test_a_redeploy_on_a_jobmanager_that_is_hit_is_taken_up(local_flink: LocalFlink, tmp_path: Path) -> None:
     """The same with real jobs, whose rows are those of an undisturbed run."""
     numbers = count()
@@ -127,4 +129,4 @@ def test_a_redeploy_on_a_jobmanager_that_is_hit_is_taken_up(local_flink: LocalFl
         where="a JobManager without a SQL Gateway, on a real Flink", rows="its rows are those of an undisturbed run"
     )
     title = "Redeploys on a JobManager killed and taken up"
-    Matrix(case, "kills-jobmanager", title, notes, 6 if NIGHTLY else 4, few=2).whole(scenarios)
+    Matrix(case, "kills-jobmanager", title, notes, 6, few=2).whole(scenarios)
