@@ -12,6 +12,7 @@ from tests.deploy.targets.aws_account import Account
 from tests.deploy.targets.aws_stand_in import MemoryJobs, StandIn
 from tests.deploy.targets.kubernetes_deployments import Deployments, operator
 from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn
+from tests.nightly import mostly_nightly
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         found.close()
 
 
-@pytest.fixture(params=["1.7", "1.10"])
+@pytest.fixture(params=mostly_nightly(["1.10", "1.7"]))
 def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
     """The API server with an operator of either line."""
     with operator(request.param) as stand_in:
