@@ -36,11 +36,30 @@ from tests.deploy.redeploy.test_migrating_flink import (
     damage,
 )
 from tests.local_kubernetes.cluster import NAMESPACE, LocalKube
-from tests.local_kubernetes.test_target import MANIFEST, operated  # noqa: F401
+from tests.local_kubernetes.session import create_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.kubernetes, pytest.mark.timeout(1800)]
 
 Rig = tuple[LocalKube, LocalFlink]
+MANIFEST = """
+kind: FlinkSessionJob
+spec:
+  deploymentName: session
+  job:
+    jarURI: file://{jar}
+    entryClass: flinkcompat.SqlRunner
+    args: ["--statements", "{{statements}}"]
+"""
+
+
+@pytest.fixture(scope="module")
+def operated(kubernetes_binary: Path, flink_1_20: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A Kubernetes with the operator, and the Flink that is its session cluster, with a SQL Gateway beside it."""
+    work = tmp_path_factory.mktemp("operated")
+    with LocalFlink(work / "flink", home=flink_1_20) as flink, LocalKube(work / "kube") as kube:
+        kube.start_operator()
+        create_session(kube, flink)
+        yield kube, flink
 
 
 @pytest.fixture
@@ -49,7 +68,7 @@ def files(tmp_path: Path) -> Files:
 
 
 @pytest.fixture
-def target(operated: Rig, runner_jar_path: Path) -> Iterator[KubernetesTarget]:  # noqa: F811
+def target(operated: Rig, runner_jar_path: Path) -> Iterator[KubernetesTarget]:
     kube, flink = operated
     manifest = Manifest.of({"manifest": MANIFEST.format(jar=runner_jar_path)}, "the test")
     api = KubernetesApi(kube.api, NAMESPACE)
@@ -67,7 +86,7 @@ def ledger(tmp_path: Path, target: KubernetesTarget) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def gateway(operated: Rig) -> Iterator[Callable[[], Cluster]]:  # noqa: F811
+def gateway(operated: Rig) -> Iterator[Callable[[], Cluster]]:
     """A SQL Gateway of the session cluster itself."""
     _, flink = operated
     where = TargetLocation("sql-gateway", {"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
@@ -168,7 +187,7 @@ def test_longer_windows_are_refused_and_the_job_goes_on(
 
 
 def test_the_operator_takes_no_notice_of_a_savepoint_of_its_job(
-    operated: Rig,  # noqa: F811
+    operated: Rig,
     target: KubernetesTarget,
     ledger: Ledger,
     files: Files,

@@ -64,7 +64,7 @@ def ran(contract: pytest.Pytester, *options: str) -> pytest.RunResult:
 
 def test_a_target_keeps_the_contract_by_its_name_alone(contract: pytest.Pytester) -> None:
     result = ran(contract, "--flinkcompat-target", "mine:Mine", "--flinkcompat-connection", '{"server": "one"}')
-    result.assert_outcomes(passed=25)
+    result.assert_outcomes(passed=27)
     result.stdout.fnmatch_lines(["flinkcompat: target mine:Mine"])
     assert "one" not in result.stdout.str().split("flinkcompat: target", 1)[1].splitlines()[0]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from airflow_flinkcompat.deploy.flink.error_hints import Origin
+from airflow_flinkcompat.deploy.flink.error_hints import EndpointOrigin
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
 
 GROUPS = (
@@ -91,7 +91,7 @@ class _Settings:
         if password and not login and not password.isascii():
             raise self._wrong("password", "is a bearer token (there is no login) and must be ASCII")
         tls = self._tls()
-        origin = Origin(
+        origin = EndpointOrigin(
             self.place,
             {key: self.spell(self._key(key)) for key in KEYS},
             self._get("ca_file") or None,

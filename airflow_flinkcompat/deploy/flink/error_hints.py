@@ -10,7 +10,7 @@ import httpx
 
 
 @dataclass(frozen=True)
-class Origin:
+class EndpointOrigin:
     """Where an endpoint's settings come from: ``place`` (``connection 'flink_default'``) and what keys are named there.
 
     ``ca_file`` is the one in force; ``credentials`` and ``client_cert`` tell whether there are any.

@@ -16,7 +16,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from airflow_flinkcompat.deploy.errors import DeployError, condense, redact
-from airflow_flinkcompat.deploy.flink.error_hints import Origin, is_refused_by_proxy, tls_failure
+from airflow_flinkcompat.deploy.flink.error_hints import EndpointOrigin, is_refused_by_proxy, tls_failure
 from airflow_flinkcompat.secrets import Redactor
 
 _log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Endpoint:
     timeout: float = 30.0
     # None: the environment's, if it names one.
     proxy: httpx.Proxy | None = None
-    origin: Origin = field(default_factory=Origin)
+    origin: EndpointOrigin = field(default_factory=EndpointOrigin)
 
     def __repr__(self) -> str:
         return f"Endpoint({self.place!r})"

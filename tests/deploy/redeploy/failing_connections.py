@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from airflow_flinkcompat.deploy import DeployError, Endpoint
-from airflow_flinkcompat.deploy.flink.error_hints import Origin
+from airflow_flinkcompat.deploy.flink.error_hints import EndpointOrigin
 from tests.deploy.deployment_fixture import DeploymentFixture, wire
 from tests.deploy.failures import Cases
 from tests.deploy.servers import rest_server
@@ -63,7 +63,7 @@ def gateway_401(stage: DeploymentFixture) -> str:
 def jobmanager_401(stage: DeploymentFixture) -> str:
     with rest_server(authorization="Bearer another") as server:
         target = stage.reached_by(
-            jobmanager=Endpoint(server.url, auth=("ann", "planted-word"), origin=Origin(credentials=True))
+            jobmanager=Endpoint(server.url, auth=("ann", "planted-word"), origin=EndpointOrigin(credentials=True))
         )
         _, message = stage.fails(target)
     assert f"the JobManager at {server.url} answered 401" in message

@@ -15,9 +15,8 @@ from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget, openapi
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import Credential, WorkspaceSettings, version_of
 from airflow_flinkcompat.secrets import AnyPlaceholder
-from tests.deploy.targets.realtime_compute_stand_in import InMemory, Service, serving
+from tests.deploy.targets.realtime_compute_stand_in import InMemory, Service, no_address, serving
 from tests.deploy.targets.test_realtime_compute import access as standing_in
-from tests.deploy.targets.test_realtime_compute import no_address
 
 GIVEN = {
     "region": "eu-central-1",
