@@ -6,7 +6,6 @@ import base64
 import copy
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +29,12 @@ from airflow_flinkcompat.deploy.target import JobRef
 from airflow_flinkcompat.model import JobSpec, StartMode
 from airflow_flinkcompat.testing.fake_target import FakeTarget
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments
 from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, FlinkJob, KubernetesStandIn
-from tests.nightly import mostly_nightly
 
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
 WITH_SECRET = CHANGED.replace("'connector' = 'blackhole'", f"'connector' = 'blackhole', 'password' = '{PLACEHOLDER}'")
 PLURALS = {"FlinkSessionJob": "flinksessionjobs", "FlinkDeployment": "flinkdeployments"}
-
-
-@pytest.fixture(params=mostly_nightly(["1.10", "1.7"]))
-def stand_in(request: pytest.FixtureRequest) -> Iterator[KubernetesStandIn]:
-    with operator(request.param) as found:
-        yield found
 
 
 @pytest.fixture
@@ -303,9 +295,9 @@ def test_a_resource_made_anew_from_an_old_savepoint_is_not_taken_for_a_success(o
     refused(orders, "names no savepoint by which it ended the former job of job .*, or one that it was told to begin")
 
 
+@pytest.mark.parametrize("stand_in", ["1.10"], indirect=True)
 def test_a_redeploy_from_an_old_savepoint_is_not_taken_for_a_success(orders: Deployments) -> None:
-    if orders.stand_in.version == "1.7":
-        pytest.skip("savepointRedeployNonce came with 1.8")
+    """By ``savepointRedeployNonce``, which came with 1.8."""
     planned = plan(orders, CHANGED)
     orders.stand_in.flink.savepoints.append("file:/savepoints/of-last-year")
     (document,) = yaml.safe_load_all(planned.plan.documents)

@@ -167,9 +167,9 @@ class KubernetesJobs(Closing):
         Raises:
             TargetError: By the resource the restore may leave state aside, which nobody here asked for.
         """
-        jobs, id_ = self._in_flink(job)
-        proof = jobs.restored_from(id_)
         current = self._of(job)
+        jobs, id_ = self._in_flink_of(job, current)
+        proof = jobs.restored_from(id_)
         if proof.snapshot is not None and current is not None and current.drops_state:
             raise TargetError(
                 f"{self._manifest.kind} {current.name}: {_DROPS_STATE}: somebody else changed how it starts. Set it to "
@@ -233,7 +233,7 @@ class KubernetesJobs(Closing):
         refused = current is not None and current.in_vain and not (current.reconciled and current.flink_job)
         if current is not None and (refused or current.unaccepted):
             return JobHistory()
-        jobs, id_ = self._in_flink(job)
+        jobs, id_ = self._in_flink_of(job, current)
         return jobs.job_history(id_)
 
     def ever_ran(self, job: JobRef) -> bool | None:
@@ -321,7 +321,10 @@ class KubernetesJobs(Closing):
         return self._jobmanagers[cluster]
 
     def _in_flink(self, job: JobRef) -> tuple[JobManagerJobs, JobRef]:
-        current = self._of(job)
+        return self._in_flink_of(job, self._of(job))
+
+    def _in_flink_of(self, job: JobRef, current: FlinkResource | None) -> tuple[JobManagerJobs, JobRef]:
+        """The job in Flink, by its resource as it was read."""
         if current is None or current.flink_job is None:
             raise TargetError(f"job {job} {CANNOT_TELL}: the operator names no job of it in Flink{self._why(current)}")
         return self._jobs_of(current), JobRef(current.flink_job)

@@ -27,8 +27,8 @@ class KubernetesSavepoints(SavepointPaths, KubernetesJobs):
 
     def savepoint(self, job: JobRef, request_id: str, directory: str | None) -> Operation:
         """Ask the JobManager, by default into the ``state.savepoints.dir`` of the resource or its cluster."""
-        jobs, id_ = self._in_flink(job)
         current = self._of(job)
+        jobs, id_ = self._in_flink_of(job, current)
         own = savepoint_directory(current.configuration) if current is not None else None
         jobs.savepoint(id_, request_id, directory or own)
         return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
