@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session, as a backfill itself would start it."""
+    """The one Spark session, as a backfill itself would start it; an archive of its classes is used, never made."""
+    from airflow_flinkcompat.backfill.spark import startup
     from airflow_flinkcompat.backfill.spark.session import spark_session
-    from airflow_flinkcompat.backfill.spark.startup import Effort
     from tests.backfill.packages import NEEDS
     from tests.services.kafka import ivy_directory
 
@@ -39,7 +40,9 @@ def spark() -> Iterator[SparkSession]:
         with (ivy_directory() / ".tests").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             # A few rows a query: the second compiler would take more processor time than it saves.
-            session = ends.enter_context(spark_session("local[2]", NEEDS, Effort.LITTLE))
+            # To write its classes at the end takes this JVM a minute, after the last test of its process.
+            with patch.object(startup, "_writable", return_value=False):
+                session = ends.enter_context(spark_session("local[2]", NEEDS, startup.Effort.LITTLE))
         yield session
 
 

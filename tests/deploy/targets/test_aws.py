@@ -135,6 +135,16 @@ def test_a_stop_does_not_take_an_earlier_snapshot_for_its_own(account: Account) 
     assert found.startswith("orders/auto-")
 
 
+def test_a_snapshot_of_the_same_moment_as_the_stops_own_is_not_chosen_between(account: Account) -> None:
+    run = account.started()
+    account.server.create_application_snapshot("orders", "nightly")
+    account.stopped(run)
+    nightly, took = account.orders.snaps
+    nightly.created = took.created
+    with pytest.raises(StopFailed, match=r"nightly.* were created at one time, .*flinkcompat ledger adopt"):
+        account.target().poll(Operation(Verb.STOP, new_id(), run))
+
+
 def test_a_forced_stop_leaves_no_snapshot(account: Account) -> None:
     run = account.started()
     account.server.create_application_snapshot("orders", "nightly")

@@ -113,9 +113,15 @@ class ApplicationLook:
         if stop is not None and stop.in_progress:
             return RunOutcome("CANCELLING")
         if stop is not None and not stop.failed:
-            left = self._left_by(stop, snapshots())
+            left, *more = self._left_by(stop, snapshots()) or (None,)
             if left is None:
                 return RunOutcome("CANCELED")
+            if more and more[0].created == left.created:
+                unclear = f"snapshots {left.name} and {more[0].name} were created at one time, {left.created}"
+                remedy = "start the application from the later one by hand, then flinkcompat ledger adopt"
+                return RunOutcome(
+                    "CANCELED", failure=f"{unclear}, and nothing says which of them the stop took: {remedy}"
+                )
             if left.status not in ("CREATING", "READY"):
                 return RunOutcome("CANCELED", failure=f"snapshot {left.name} of the stop is {left.status}")
             if left.status == "CREATING":
@@ -139,8 +145,8 @@ class ApplicationLook:
         up = start is not None and start.id != self.record.after and start.status == "SUCCESSFUL"
         return RunOutcome(_STATES[status], up and status == "RUNNING")
 
-    def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> ServiceSnapshot | None:
-        """The snapshot that a stop took: the latest of the version that ran, and not older than the stop.
+    def _left_by(self, stop: ServiceOperation, snapshots: Sequence[ServiceSnapshot]) -> tuple[ServiceSnapshot, ...]:
+        """The snapshot that a stop took: the first of those of the version that ran that are not older than the stop.
 
         A READY application takes none, so a later one is the stop's own. Nobody promises that both times are as fine.
         """
@@ -151,7 +157,7 @@ class ApplicationLook:
             began = stop.began if snapshot.created.microsecond else stop.began.replace(microsecond=0)
             return snapshot.created >= began and (updated or snapshot.version == application.version)
 
-        return next(filter(belongs, snapshots), None)
+        return tuple(filter(belongs, snapshots))
 
     def next_record(self, request: str, outcome: RunOutcome | None) -> RunRecord:
         """The record of the next request, which keeps how the run before it ended."""
