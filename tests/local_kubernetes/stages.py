@@ -13,15 +13,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+from kubernetes import client
 from kubernetes.client.rest import RESTClientObject
 
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, HeadEntry, StoppedEntry
+from airflow_flinkcompat.deploy.redeploy.planning import Planned, plan_change, record_carried_out
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 from tests.deploy.scenarios import FILES, SCENARIOS, TOTALS, Scenario
+from tests.local_kubernetes.cluster import NAMESPACE
 from tests.local_kubernetes.resources import Resource
 from tests.local_kubernetes.rigs import Place, Rig
 
@@ -111,6 +115,27 @@ class Stage:
             return said
         raise AssertionError(f"it came to {entry.kind}, not to {error.__name__}")
 
+    def plan(self, side: JobSpec) -> Planned:
+        """What a repository is to hold so that this runs; nothing is touched."""
+        head = self.ledger.head()
+        with self.target() as target:
+            return plan_change(
+                target, self.ledger, side, checked_old_sha256=head.sha256 if head else None, owner=self.owner
+            )
+
+    def merge(self, documents: str) -> None:
+        """As Argo CD or Flux applies what was merged: what is there keeps whatever its repository does not name."""
+        for each in yaml.safe_load_all(documents):
+            if each["kind"] == "ConfigMap":
+                client.CoreV1Api(self.rig.kube.api).create_namespaced_config_map(NAMESPACE, each)
+            else:
+                self.rig.kube.patch(each["kind"], each["metadata"]["name"], each)
+
+    def recorded(self) -> DeployedEntry | None:
+        """What the next run records of the plans; it waits for the job of one that was merged."""
+        with self.target() as target:
+            return record_carried_out(target, self.ledger, owner=self.owner, options=OPTIONS)
+
     def check(self, of: Scenario = SUCCEEDS, stops: int = 1) -> HeadEntry:
         """One job runs, from where the ledger says; no savepoint is lost, the ledger has no gap, the rows are right.
 
@@ -133,10 +158,11 @@ class Stage:
             assert target.restored_from(head.start.job_ref).snapshot == (None if began_empty else head.start.savepoint)
         jobs = self.rig.flink_jobs(self.name)
         assert len(jobs) == 1, f"{len(jobs)} jobs run by Flink's word"
-        self._check_rows(of)
+        self.check_rows(of)
         return head
 
-    def _check_rows(self, of: Scenario) -> None:
+    def check_rows(self, of: Scenario = SUCCEEDS) -> None:
+        """What the job writes from here to the end is right, and so is what was written before."""
         early = sorted(row for name, rows in of.rows.items() for row in rows if name != "after")
         late = of.rows["after"]
         self.files.arrive("while nobody deploys", FILES["while nobody deploys"])

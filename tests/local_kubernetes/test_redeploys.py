@@ -131,6 +131,38 @@ def two_at_once(stage: Stage) -> str:
     return " and ".join(came_to)
 
 
+# ------------------------------------------------------------------------------------------------- planned, then merged
+def merged(stage: Stage) -> str:
+    """Planned, and merged by a repository."""
+    stage.created()
+    planned = stage.plan(stage.proposed())
+    assert stage.recorded() is None, "nobody has merged it yet"
+    stage.merge(planned.plan.documents)
+    entry = stage.recorded()
+    assert entry is not None
+    assert str(planned.entry.start.request_id) in str(entry.job_id)
+    savepoint = Path(str(entry.start.savepoint).removeprefix("file:"))
+    assert (savepoint / "_metadata").is_file()
+    stage.check(stops=0)
+    return f"{entry.kind}: {'; '.join(entry.evidence)}"
+
+
+def merged_then_reverted(stage: Stage) -> str:
+    """Planned and merged, its state refused, and the merge reverted."""
+    first = stage.created()
+    before = stage.resource()
+    stage.merge(stage.plan(stage.proposed(scenario("refused at submit"))).plan.documents)
+    with pytest.raises(DeployError) as refused:
+        stage.recorded()
+    said = str(refused.value)
+    assert stage.ledger.head() == first, "what was deployed before is still what is in force"
+    kept = {key: before["metadata"][key] for key in ("name", "labels", "annotations")}
+    stage.merge(json.dumps({"kind": before["kind"], "metadata": kept, "spec": before["spec"]}))
+    wait_for(lambda: len(stage.rig.flink_jobs(stage.name)) == 1, "the former job runs again", PATIENCE)
+    stage.check_rows()
+    return said
+
+
 # ----------------------------------------------------------------------------------------------- the operator is killed
 def killed_before_it_sees_a_stop(stage: Stage) -> str:
     """Operator killed before it sees the stop."""
@@ -200,9 +232,20 @@ SESSION: tuple[Case, ...] = (
     state_refused,
     restore_refused,
     two_at_once,
+    merged,
+    merged_then_reverted,
     *OPERATOR_KILLED,
 )
-APPLICATION: tuple[Case, ...] = (created, resumed, stateless, script_refused, state_refused, *OPERATOR_KILLED)
+APPLICATION: tuple[Case, ...] = (
+    created,
+    resumed,
+    stateless,
+    script_refused,
+    state_refused,
+    merged,
+    merged_then_reverted,
+    *OPERATOR_KILLED,
+)
 
 
 class Redeploys:
