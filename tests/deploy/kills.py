@@ -292,6 +292,9 @@ class _Faults:
             if Path(place).name == METADATA:  # a savepoint is there from now on
                 self.call("savepoint is published", lambda: link(source, place, **more), torn)
                 return
+            if Path(place).parent.name == "snapshots":  # of the ledger's index, which whoever comes by makes
+                link(source, place, **more)
+                return
             kind = json.loads(Path(source).read_bytes())["kind"]
             self.call(f"ledger {kind}", lambda: link(source, place, **more), torn)
             self.phase = kind
