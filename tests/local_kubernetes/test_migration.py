@@ -203,6 +203,7 @@ def test_the_operator_takes_no_notice_of_a_savepoint_of_its_job(
         status = found["status"]
         return found["metadata"]["generation"], status["lifecycleState"], status["jobStatus"].get("savepointInfo")
 
+    wait_for(lambda: told()[1] == "STABLE", "the operator has seen that the job runs", 120)
     before = told()
     asked = target.savepoint(job, new_id(), None)
     taken = poll(lambda: target.poll(asked).snapshot, lambda seen: seen is None, timeout=120)
