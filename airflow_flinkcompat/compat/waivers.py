@@ -12,7 +12,7 @@ import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 
 from airflow_flinkcompat.compat import one_sided
 from airflow_flinkcompat.compat.report import REFUSALS, Finding, Report
@@ -102,7 +102,11 @@ def apply_waivers(
     Returns:
         The reports, each of the same outcome, and what to do about waivers that are over.
     """
-    own = [each for each in waivers if not (each.deployment and named[0]) or each.deployment == named[0]]
+    own = [
+        replace(each, by=mask_secrets(each.by), reason=mask_secrets(each.reason))
+        for each in waivers
+        if not (each.deployment and named[0]) or each.deployment == named[0]
+    ]
     if not own:
         return Judged(tuple(reports))
     if any(report.environments > 1 for report in reports):
@@ -118,9 +122,7 @@ def apply_waivers(
     return Judged(found, tuple(dict.fromkeys(_note(each, found, change, named[1]) for each in over)))
 
 
-def _applied(
-    report: Report, waivers: Sequence[Waiver], change: ChangeIdentity, today: date, used: set[int]
-) -> Report:
+def _applied(report: Report, waivers: Sequence[Waiver], change: ChangeIdentity, today: date, used: set[int]) -> Report:
     def of(finding: Finding) -> AppliedWaiver | None:
         if not is_waivable(finding):
             return None
@@ -159,7 +161,7 @@ def _state(waiver: Waiver, finding: Finding, today: date) -> WaiverState:
 
 def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, name: str) -> str:
     """What to say of a waiver that was given for no finding that is there."""
-    said = f"the waiver of {waiver.rule} ({waiver.subject}) by {mask_secrets(waiver.by)}"
+    said = f"the waiver of {waiver.rule} ({waiver.subject}) by {waiver.by}"
     remedy = f"remove it with: flinkcompat waive {name} {waiver.rule} --subject {shlex.quote(waiver.subject)} --remove"
     again = any(
         (finding.rule, finding.subject) == (waiver.rule, waiver.subject) and is_waivable(finding)
@@ -174,7 +176,7 @@ def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, nam
 
 
 def waiver_lines(reports: Iterable[Report]) -> tuple[str, ...]:
-    """What a report says of its waivers right below the verdict, secrets masked.
+    """What a report says of its waivers right below the verdict.
 
     Args:
         reports: The verdicts on one change.
@@ -190,12 +192,14 @@ def waiver_lines(reports: Iterable[Report]) -> tuple[str, ...]:
 def _line(finding: Finding, applied: AppliedWaiver) -> str:
     waiver = applied.waiver
     said = f"{finding.rule} ({finding.subject})"
-    by, reason = (" ".join(mask_secrets(text).split()) for text in (waiver.by, waiver.reason))
+    by, reason = (" ".join(text.split()) for text in (waiver.by, waiver.reason))
     match applied.state:
         case WaiverState.EXPIRED:
             return f"The waiver of {said} by {by} expired on {waiver.until}, and counts no more: {reason}"
         case WaiverState.FLAG_MISSING:
-            return f"The waiver of {said} by {by} does not count: it lacks even_silently_wrong = true. {_wrong(finding)}"
+            return (
+                f"The waiver of {said} by {by} does not count: it lacks even_silently_wrong = true. {_wrong(finding)}"
+            )
     wrong = f" {_wrong(finding)}" if may_restore_wrongly(finding) else ""
     return f"Waived by {by} until {waiver.until}: {said}: {reason.rstrip('.')}.{wrong}"
 
@@ -203,14 +207,19 @@ def _line(finding: Finding, applied: AppliedWaiver) -> str:
 def _wrong(finding: Finding) -> str:
     """How the restore may end."""
     if finding.consequence is Consequence.SILENTLY_WRONG:
-        return "FLINK WOULD RUN ON WITH WRONG ROWS AND NO ERROR."
-    return "It is not known how a restore would end: it MAY RUN ON WITH WRONG ROWS AND NO ERROR."
+        return "IF IT WERE RESUMED, FLINK WOULD RUN ON WITH WRONG ROWS AND NO ERROR."
+    return "IF IT WERE RESUMED, IT MIGHT RUN ON WITH WRONG ROWS AND NO ERROR: how it would end is not known."
 
 
 def waivers_held(reports: Iterable[Report]) -> Iterator[Waiver]:
     """The waivers by which findings pass, each once."""
     applied = (finding.waiver for report in reports for finding in report.waived)
     yield from dict.fromkeys(each.waiver for each in applied if each is not None)
+
+
+def utc_day() -> date:
+    """Today, the same day everywhere."""
+    return datetime.now(UTC).date()
 
 
 def _digest(value: object) -> str:

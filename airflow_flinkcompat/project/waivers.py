@@ -12,7 +12,8 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from datetime import date, datetime
-from pathlib import PurePath
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.model import InputError, Waiver
@@ -24,6 +25,11 @@ _TABLE = "waiver"
 _HEADER = re.compile(r"^\[\[\s*waiver\s*\]\].*$", re.MULTILINE)
 _FIRST_LINE = "# Findings on {} that were waived (flinkcompat waive). Each holds for one change alone, until its day.\n"
 _KEYS = {each.name: each for each in fields(Waiver)}
+
+
+def waivers_path(script: Path) -> Path:
+    """The file of the waivers of a script."""
+    return script.with_name(f"{script.name}{WAIVERS_SUFFIX}")
 
 
 def read_waivers(text: str, name: str) -> tuple[Waiver, ...]:
@@ -93,7 +99,7 @@ def with_waiver(text: str, waiver: Waiver, name: str) -> str:
     """
     kept, _ = without_waivers(text, lambda each: _identity(each) == _identity(waiver), name)
     if not kept.strip():
-        kept = _FIRST_LINE.format(PurePath(name).name.removesuffix(WAIVERS_SUFFIX))
+        kept = _FIRST_LINE.format(Path(name).name.removesuffix(WAIVERS_SUFFIX))
     written = f"{kept.rstrip()}\n\n{_entry(waiver)}"
     assert read_waivers(written, name)[-1] == waiver
     return written
@@ -120,7 +126,7 @@ def without_waivers(text: str, goes: Callable[[Waiver], bool], name: str) -> tup
     starts = [*(each.start() for each in _HEADER.finditer(text)), len(text)]
     if len(starts) != len(every) + 1:
         raise InputError(f"{name}: is not laid out as flinkcompat waive writes it: change it by hand")
-    blocks = [text[start:end] for start, end in zip(starts, starts[1:], strict=False)]
+    blocks = [text[start:end] for start, end in pairwise(starts)]
     left = text[: starts[0]] + "".join(block for block, each in zip(blocks, every, strict=True) if each not in gone)
     if read_waivers(left, name) != tuple(each for each in every if each not in gone):
         raise InputError(f"{name}: is not laid out as flinkcompat waive writes it: change it by hand")
