@@ -195,7 +195,8 @@ def _line(finding: Finding, applied: AppliedWaiver) -> str:
     by, reason = (" ".join(text.split()) for text in (waiver.by, waiver.reason))
     match applied.state:
         case WaiverState.EXPIRED:
-            return f"The waiver of {said} by {by} expired on {waiver.until}, and counts no more: {reason}"
+            over = f"expired on {waiver.until}, and counts no more (give it anew, or remove it, with flinkcompat waive)"
+            return f"The waiver of {said} by {by} {over}: {reason}"
         case WaiverState.FLAG_MISSING:
             return (
                 f"The waiver of {said} by {by} does not count: it lacks even_silently_wrong = true. {_wrong(finding)}"
