@@ -276,8 +276,10 @@ class Report:
     @property
     def gate_outcome(self) -> Outcome:
         """What a gate goes by: the outcome without the findings that are waived, and never worse than it."""
-        left = [finding.outcome for finding in self.deciding if not finding.is_waived]
-        return min(Outcome.worst(left) if left else Outcome.COMPATIBLE, self.outcome, key=lambda each: each.rank)
+        if not self.waived:
+            return self.outcome
+        left = Outcome.worst(finding.outcome for finding in self.deciding if not finding.is_waived)
+        return min(left, self.outcome, key=lambda each: each.rank)
 
     @property
     def unseen(self) -> tuple[Finding, ...]:

@@ -169,7 +169,7 @@ def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, nam
         for finding in report.findings
     )
     if again:
-        return f"{said} was given for another change than this one, and does not hold: {remedy}"
+        return f"{said} does not hold: it was given for another change, or another verdict on it; {remedy}"
     if waiver.deployed_sha256 != change.deployed:
         return f"{said} has ended: another version is deployed now than the one that it was given for; {remedy}"
     return f"{said} has ended: nothing of what it was given for is left in the change; {remedy}"

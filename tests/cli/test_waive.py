@@ -7,10 +7,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from airflow_flinkcompat.fleet.formats import FORMATS
 from tests.cli.command import COMPATIBLE, INCOMPATIBLE, PARTIAL, QUERY, V1, VALIDATOR, Result, Run, report_of
 from tests.cli.test_diff import CLICKS, HEAD, ORDERS, change, commit, deploy
+from tests.fleet.formats.github_sarif import GITHUB_SARIF
 from tests.fleet.formats.test_formats import VALIDATOR_OF_FLEET
 from tests.fleet.repository import git
 
@@ -78,7 +80,9 @@ def test_every_format_tells_it(project: Path, run: Run) -> None:
     assert orders["report"]["findings"][0]["waiver"]["state"] == "holds"
     (annotation,) = orders["annotations"]
     assert (annotation["severity"], annotation["waiver"]["by"]) == ("note", "ann")
-    (finding,) = json.loads(shown["sarif"].out)["runs"][0]["results"]
+    log = json.loads(shown["sarif"].out)
+    Draft202012Validator(GITHUB_SARIF).validate(log)
+    (finding,) = log["runs"][0]["results"]
     assert finding["level"] == "note"
     assert finding["suppressions"] == [
         {
@@ -130,7 +134,10 @@ def test_another_change_or_a_further_one_is_not_waived(project: Path, run: Run) 
     change("orders", V1.replace("'1' MINUTE", "'5' MINUTE"))
     result = run("diff", *AGAINST)
     assert result.code == 1
-    assert "note: orders: the waiver of window-changed (totals > 1) by ann was given for another change" in result.out
+    assert (
+        "note: orders: the waiver of window-changed (totals > 1) by ann does not hold: it was given for another change"
+        in result.out
+    )
     change("orders", INCOMPATIBLE.replace("'topic' = 'orders'", "'topic' = 'others'"))
     result = run("diff", *AGAINST)
     assert result.code == 1

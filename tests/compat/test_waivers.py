@@ -156,8 +156,9 @@ def test_another_change_of_the_same_rule_and_subject_is_not_waived() -> None:
     judged = apply_waivers([other], waivers, elsewhere, TODAY, ("orders", "orders"))
     assert judged.reports == (other,)
     assert judged.notes == (
-        "the waiver of window-changed (totals > 1) by ann was given for another change than this one, and does not "
-        "hold: remove it with: flinkcompat waive orders window-changed --subject 'totals > 1' --remove",
+        "the waiver of window-changed (totals > 1) by ann does not hold: it was given for another change, or "
+        "another verdict on it; remove it with: flinkcompat waive orders window-changed --subject 'totals > 1' "
+        "--remove",
     )
 
 
