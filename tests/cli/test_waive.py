@@ -48,6 +48,14 @@ def waive(run: Run, *arguments: str) -> Result:
     return result
 
 
+def every_format(run: Run) -> tuple[int, dict[str, str]]:
+    """The exit code of a diff, and what it says in each format."""
+    files = {style: Path(f"shown.{style}") for style in FORMATS}
+    outputs = [word for style, path in files.items() for word in ("--output", f"{style}={path}")]
+    code = run("diff", *AGAINST, *outputs).code
+    return code, {style: path.read_text("utf-8") for style, path in files.items()}
+
+
 def test_what_is_waived_passes_and_stands_in_the_report(project: Path, run: Run) -> None:
     assert run("diff", *AGAINST).code == 1
     said = waive(run, "orders", *WINDOW, *AGAINST)
@@ -67,20 +75,20 @@ def test_what_is_waived_passes_and_stands_in_the_report(project: Path, run: Run)
 
 def test_every_format_tells_it(project: Path, run: Run) -> None:
     waive(run, "orders", *WINDOW, *AGAINST)
-    shown = {style: run("diff", *AGAINST, "--format", style) for style in FORMATS}
-    assert {result.code for result in shown.values()} == {0}
-    for style, result in shown.items():
-        assert "ann" in result.out, style
-        assert "2999-12-31" in result.out, style
-        assert "counted by hand" in result.out, style
-    data = json.loads(shown["json"].out)
+    code, shown = every_format(run)
+    assert code == 0
+    for style, text in shown.items():
+        assert "ann" in text, style
+        assert "2999-12-31" in text, style
+        assert "counted by hand" in text, style
+    data = json.loads(shown["json"])
     VALIDATOR_OF_FLEET.validate(data)
     (orders, _) = data["deployments"]
     assert (orders["outcome"], orders["gate_outcome"], orders["exit_code"]) == ("incompatible", "compatible", 0)
     assert orders["report"]["findings"][0]["waiver"]["state"] == "holds"
     (annotation,) = orders["annotations"]
     assert (annotation["severity"], annotation["waiver"]["by"]) == ("note", "ann")
-    log = json.loads(shown["sarif"].out)
+    log = json.loads(shown["sarif"])
     Draft202012Validator(GITHUB_SARIF).validate(log)
     (finding,) = log["runs"][0]["results"]
     assert finding["level"] == "note"
@@ -92,9 +100,9 @@ def test_every_format_tells_it(project: Path, run: Run) -> None:
             "properties": {"by": "ann", "until": "2999-12-31", "evenSilentlyWrong": True},
         }
     ]
-    assert shown["github"].out.startswith("::notice file=jobs/orders.sql,")
-    assert json.loads(shown["gitlab"].out)[0]["severity"] == "info"
-    suite = ElementTree.fromstring(shown["junit"].out.partition("\n")[2])
+    assert shown["github"].startswith("::notice file=jobs/orders.sql,")
+    assert json.loads(shown["gitlab"])[0]["severity"] == "info"
+    suite = ElementTree.fromstring(shown["junit"].partition("\n")[2])
     assert (suite.get("failures"), suite.get("tests")) == ("0", "2")
     assert "Waived by ann" in (suite.findtext(".//testcase[@name='orders']/system-out") or "")
 
@@ -148,7 +156,7 @@ def test_another_change_or_a_further_one_is_not_waived(project: Path, run: Run) 
 
 
 def test_it_ends_when_the_change_is_deployed(project: Path, run: Run, tmp_path: Path) -> None:
-    root = str(tmp_path / "ledger")
+    root = tmp_path / "ledger"
     for name in ("orders", "clicks"):
         deploy(root, name)
     against = ("--against", f"ledger:{root}")
@@ -174,12 +182,11 @@ def test_it_ends_when_the_change_is_deployed(project: Path, run: Run, tmp_path: 
 def test_one_that_expired_is_told_and_counts_no_more(project: Path, run: Run) -> None:
     waive(run, "orders", *WINDOW, *AGAINST)
     FILE.write_text(FILE.read_text("utf-8").replace("2999-12-31", "2026-01-31"), encoding="utf-8")
-    for style in FORMATS:
-        result = run("diff", *AGAINST, "--format", style)
-        assert result.code == 1, style
-        assert "2026-01-31" in result.out, style
-    assert " ".join(run("diff", *AGAINST).out.split()).count("by ann expired on 2026-01-31, and counts no more") == 1
-    (finding,) = json.loads(run("diff", *AGAINST, "--format", "sarif").out)["runs"][0]["results"]
+    code, shown = every_format(run)
+    assert code == 1
+    assert [style for style, text in shown.items() if "2026-01-31" not in text] == []
+    assert " ".join(shown["text"].split()).count("by ann expired on 2026-01-31, and counts no more") == 1
+    (finding,) = json.loads(shown["sarif"])["runs"][0]["results"]
     assert (finding["level"], finding["suppressions"][0]["status"]) == ("error", "rejected")
     waive(run, "orders", *WINDOW, *AGAINST)
     assert FILE.read_text("utf-8").count("[[waiver]]") == 1, "it is renewed"

@@ -84,7 +84,7 @@ CHANGE = ChangeIdentity("d", "p")
 @given(report=reports(), data=st.data())
 def test_a_waiver_changes_no_verdict_and_lets_nothing_else_pass(report: Report, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(report.findings), max_size=4))
-    others = st.sampled_from(
+    others: st.SearchStrategy[dict[str, object]] = st.sampled_from(
         [{}, {"until": date(2020, 1, 1)}, {"deployed_sha256": "e"}, {"even_silently_wrong": False}]
     )
     waivers = [given_for(each, report, CHANGE, **data.draw(others)) for each in chosen]
