@@ -21,6 +21,7 @@ from airflow_flinkcompat.cli.ledger import ledger_command
 from airflow_flinkcompat.cli.migrate import migrate_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
 from airflow_flinkcompat.cli.rules import rules_command
+from airflow_flinkcompat.cli.waive import waive_command
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
@@ -41,6 +42,7 @@ for command in (
     diff_command,
     plan_command,
     lint_command,
+    waive_command,
     rules_command,
     backfill_command,
     rehearse_command,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
 )
 from airflow_flinkcompat.cli.project import config_option, judging, project_for
-from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair
+from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair, waivers_beside
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.compat import (
     Report,
@@ -36,7 +37,9 @@ from airflow_flinkcompat.compat import (
 )
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
+from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
+from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -113,6 +116,8 @@ def check_command(
 
     Without an engine both are judged: the report says which one says what, and the worse verdict decides the exit code.
 
+    A finding that is waived beside NEW (flinkcompat waive) stays in the report, and does not fail the gate.
+
     A script with errors of syntax is bad input, exit code 2, and so is a NEW that holds literal secrets: it cannot be
     deployed, whatever its state.
 
@@ -143,38 +148,73 @@ def check_command(
     if explain_plan and programs:
         raise InputError(f"{programs[0]}: --explain-plan compiles SQL scripts, not programs")
 
-    def side(script: NamedScript, own: Mapping[str, str], version: str | None) -> Side | None:
-        if script.text is None:
-            return None
-        effective, named = {**job.settings, **own}, engine or next(iter(ENGINES))
-        path, text = script.source, script.text
-        if path.endswith(PROGRAM_SUFFIXES):
-            given, others = job.variables, elsewhere if path.endswith(".py") else None
-            files = local_texts(path, text, given, others)
-            return Side(
-                text, effective, job.functions, job.catalog, named, version, path, language_of(path), given, files
-            )
-        return Side(text, effective, job.functions, job.catalog, named, version, path)
-
     deployed, proposed = read_pair(old, new)
-    before = side(deployed, parse_settings(old_settings), old_engine_version or engine_version)
-    after = side(proposed, {}, engine_version)
+    before_options = replace(
+        job,
+        settings={**job.settings, **parse_settings(old_settings)},
+        engine_version=old_engine_version or engine_version,
+    )
+    before, after = side_of(deployed, before_options, elsewhere), side_of(proposed, job, elsewhere)
     _require_deployable(before, after, allow_secrets)
-    report: Report | Reports
-    if before is None or after is None:
-        report = _one_sided(before, after, deployed.source, proposed.source, engine)
-    elif engine is None:
-        report = check_engines(before, after)
-    else:
-        plans = None
-        if explain_plan:
-            plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
-        report = check(before, after, with_other_engine=True, plans=plans)
+    plans = None
+    if explain_plan and before is not None and after is not None:
+        plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
+    report = judged((before, after), (deployed.source, proposed.source), engine, plans)
+    report = _with_waivers(report, (old, new), (before, after), by.deployment)
     # JSON holds no advice, so nothing has to be known for it.
     known = ReportContext() if style == "json" else replace(_circumstances(report, after), project=by.words)
     click.echo(render(report, style, known), nl=False)
-    if fails_gate(report.outcome, by.fail_on):
+    if fails_gate(report.gate_outcome, by.fail_on):
         sys.exit(1)
+
+
+def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str]) -> Side | None:
+    """A script that was named, as one side of a change.
+
+    Args:
+        script: The script.
+        options: How it is judged; the catalog is DDL.
+        elsewhere: The texts that a program finds under a path where no file is.
+
+    Returns:
+        The side; None where there is no script.
+    """
+    if script.text is None:
+        return None
+    engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
+    side = Side(
+        text, options.settings, options.functions, options.catalog, engine, options.engine_version, path,
+    )  # fmt: skip
+    if not path.endswith(PROGRAM_SUFFIXES):
+        return side
+    given, others = options.variables, elsewhere if path.endswith(".py") else None
+    files = local_texts(path, text, given, others)
+    return replace(side, language=language_of(path), variables=given, files=files)
+
+
+def judged(
+    sides: tuple[Side | None, Side | None], sources: tuple[str, str], engine: str | None, plans: Plans | None = None
+) -> Report | Reports:
+    """The verdict on two sides, one of which may be missing, of the engine that was named or of both."""
+    before, after = sides
+    if before is None or after is None:
+        return _one_sided(before, after, *sources, engine)
+    if engine is None:
+        return check_engines(before, after)
+    return check(before, after, with_other_engine=True, plans=plans)
+
+
+def _with_waivers(
+    report: Report | Reports, named: tuple[str, str], sides: tuple[Side | None, Side | None], deployment: str
+) -> Report | Reports:
+    """The report with the waivers beside the proposed script; what is over of them is a warning."""
+    waivers = waivers_beside(named[1])
+    each = report.each if isinstance(report, Reports) else (report,)
+    names = (deployment, deployment or shlex.join(named))
+    judged = apply_waivers(each, waivers, ChangeIdentity.of(*sides), utc_day(), names)
+    first, *others = judged.reports
+    first = replace(first, warnings=(*first.warnings, *judged.notes))
+    return Reports((first, *others)) if isinstance(report, Reports) else first
 
 
 def _one_sided(

@@ -59,7 +59,8 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _against(command: Callable[..., None]) -> Callable[..., None]:
+def against_option(command: Callable[..., None]) -> Callable[..., None]:
+    """What deployments are compared with."""
     return click.option(
         "--against",
         metavar="ledger[:URI]|git:REF",
@@ -70,7 +71,7 @@ def _against(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("diff")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@_against
+@against_option
 @_reporting
 def diff_command(names: tuple[str, ...], against: str | None, **options: Any) -> None:
     r"""What is deployed against the working tree, for every deployment of the project file, or those NAMED.
@@ -91,7 +92,7 @@ def diff_command(names: tuple[str, ...], against: str | None, **options: Any) ->
 
 @click.command("plan")
 @click.argument("name")
-@_against
+@against_option
 @_reporting
 def plan_command(name: str, against: str | None, **options: Any) -> None:
     """What the gate in Airflow would do with the deployment NAME, and why: its diff, branch and next steps."""
@@ -117,7 +118,7 @@ def lint_command(
     It tells errors of syntax and literal secrets (exit code 2), and what the engine refuses, statements that are not
     read and tables that neither the script nor a catalog declares (exit code 1, unless --fail-on says otherwise).
     """
-    with _extras("lint"):
+    with named_extras("lint"):
         from airflow_flinkcompat.fleet.review import lint_scripts
         from airflow_flinkcompat.fleet.sides import name_from
 
@@ -135,7 +136,7 @@ def lint_command(
     scripts = [Path(each) for each in files]
     if not files and project is not None:
         scripts = [project.folder / each.script for each in project.deployments]
-    root = _root(project.folder if project else Path())
+    root = root_of(project.folder if project else Path())
     gate, sides = fail_on or DEFAULT_GATE, []
     for script in dict.fromkeys(scripts):
         by = judging(project, script, None, given, fail_on)
@@ -167,20 +168,18 @@ def _diff(
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
-    with _extras(command):
+    with named_extras(command):
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
     targets = _targets(outputs)
-    project = project_for(config, Path())
-    if project is None:
-        raise InputError(f"{_NO_FILE}: begin with flinkcompat init")
+    project = require_project(project_for(config, Path()))
     if not project.names:
         raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
     if engine_version is not None and engine is None:
         engines = {each.options.engine for each in project.deployments}
         engine = engines.pop() if len(engines) == 1 else None
     require_engine(engine, engine_version=engine_version)
-    root = _root(project.folder)
+    root = root_of(project.folder)
     request = Request(
         project,
         root,
@@ -189,13 +188,20 @@ def _diff(
         names,
         command,
     )
-    with _extras(command), _baselines(project, against) as baselines:
+    with named_extras(command), baselines_for(project, against) as baselines:
         fleet = diff_fleet(request, baselines)
     _answer(fleet, style, targets)
 
 
+def require_project(project: ProjectFile | None) -> ProjectFile:
+    """A project file that has to be there. Raises InputError."""
+    if project is None:
+        raise InputError(f"{_NO_FILE}: begin with flinkcompat init")
+    return project
+
+
 @contextmanager
-def _baselines(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
+def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
     """What the deployments are compared with, as it was named, or by default."""
     from airflow_flinkcompat.fleet.baselines import LedgerBaselines, revision_baselines
 
@@ -238,7 +244,7 @@ def _former_names(project: ProjectFile, repository: Path | None) -> frozenset[st
 
 
 @contextmanager
-def _extras(command: str) -> Iterator[None]:
+def named_extras(command: str) -> Iterator[None]:
     """Packages that the bare install leaves out are named with their remedy."""
     try:
         yield
@@ -246,7 +252,8 @@ def _extras(command: str) -> Iterator[None]:
         raise bare_install(command, error) from None
 
 
-def _root(folder: Path) -> Path:
+def root_of(folder: Path) -> Path:
+    """The root of the repository of a folder, from which files are called; the folder where it is in none."""
     return repository_of(folder) or folder.resolve()
 
 

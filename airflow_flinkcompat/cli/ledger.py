@@ -393,6 +393,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
         "report": row["report_path"],
         "approved by": row["approved_by"],
         "reason": row["reason"],
+        "waived": "; ".join(f"{each['rule']} ({each['subject']}) by {each['by']}" for each in row["waivers"]),
         "commit": row["commit"],
         "author": row["author"],
         "team": row["team"],

@@ -76,11 +76,13 @@ class Judging:
         options: Both together; ``catalog`` is its DDL.
         fail_on: The gate.
         words: What a report says of the file; "" where nothing was taken of it.
+        deployment: The deployment that the script is judged as; "" where it is none.
     """
 
     options: JobOptions
     fail_on: str
     words: str = ""
+    deployment: str = ""
 
 
 def judging(
@@ -117,7 +119,7 @@ def judging(
         taken = (*taken, f"fail_on {gate}")
     which = "" if judged_as is None else f", deployment {judged_as.name}"
     words = f"By {os.path.relpath(project.path)}{which}: {'; '.join(taken)}." if taken else ""
-    return Judging(options, gate, words)
+    return Judging(options, gate, words, judged_as.name if judged_as else "")
 
 
 def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:

@@ -7,8 +7,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_flinkcompat.model import InputError, language_of
+from airflow_flinkcompat.model import InputError, Waiver, language_of
 from airflow_flinkcompat.project.revisions import run_git, words_of
+from airflow_flinkcompat.project.waivers import WAIVERS_SUFFIX, read_waivers
 from airflow_flinkcompat.sql import decode_script, read_text
 
 STDIN = "-"
@@ -89,6 +90,27 @@ def read_pair(old: str, new: str) -> tuple[NamedScript, NamedScript]:
     if before.text is None and after.text is None:
         raise InputError(f"{old}, {new}: there is no script on either side")
     return before, after
+
+
+def waivers_beside(name: str) -> tuple[Waiver, ...]:
+    """The waivers beside a script: in the working tree, or of the same revision.
+
+    Args:
+        name: What was named, as :func:`read_named` takes it.
+
+    Returns:
+        The waivers; none where there is no such file, and of standard input or the null device.
+
+    Raises:
+        ScriptError: The file cannot be read, or is not UTF-8.
+        InputError: It cannot be used.
+    """
+    if name in (STDIN, NOTHING):
+        return ()
+    of_script = _is_of_revision(name)
+    place = f"{name}{WAIVERS_SUFFIX}"
+    content = _of_revision(place) if of_script else None if _is_missing(place) else Path(place).read_bytes()
+    return () if content is None else read_waivers(decode_script(content, place), place)
 
 
 def require_one_stdin(old: str, new: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.compat.report import Report
-from airflow_flinkcompat.model import Policy
+from airflow_flinkcompat.model import Outcome, Policy
 
 _STOPS_THE_JOB = ("resume", "migrate", "restart")
 
@@ -42,9 +42,24 @@ def branch_of(report: Report, policy: Policy, *, migrates: bool) -> str:
     Returns:
         ``resume``, ``migrate``, ``restart``, ``approve`` or ``reject``.
     """
-    branch = policy_branch(report, policy, migrates=migrates)
+    branch = _with_waivers(report, policy, policy_branch(report, policy, migrates=migrates))
     # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
     return "approve" if report.is_refused and branch in _STOPS_THE_JOB else branch
+
+
+def _with_waivers(report: Report, policy: Policy, branch: str) -> str:
+    """The branch of a report of which findings may be waived.
+
+    That metrics start from zero is all there is to a partial change: where it is waived, what is left decides. Whether
+    state fits that is in doubt, or that does not fit, no waiver makes any better: it lifts a rejection, and a person
+    decides with it before their eyes.
+    """
+    if report.gate_outcome is report.outcome:
+        return branch
+    without = policy.branch_for(report.gate_outcome)
+    if report.outcome is Outcome.PARTIAL:
+        return without
+    return "approve" if branch == "reject" and without != "reject" else branch
 
 
 def policy_branch(report: Report, policy: Policy, *, migrates: bool) -> str:

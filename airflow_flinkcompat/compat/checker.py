@@ -97,7 +97,7 @@ def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Repor
     if len(reports) > 1 and report.outcome is not Outcome.COMPATIBLE:
         said = f"judged for {len(reports)} ways in which conditions on the environment may turn out; told of: {where}"
         report = replace(report, warnings=(*report.warnings, said))
-    return report
+    return replace(report, environments=len(reports))
 
 
 def _check(

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.migration_report import SEEN_RULES, SETTING_RULE, MigrationReport
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
-from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason, Span
+from airflow_flinkcompat.model import AppliedWaiver, Basis, Consequence, Outcome, Reason, Span, WaiverState
 from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -40,8 +40,8 @@ class Finding:
     ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``,
     ``evidence`` the ids of the restores alone.
     ``sink`` None: the script as a whole; ``operator`` is the path of the operator it is about, "" where it is none.
-    ``remedy`` is what a user can say to settle an unknown. ``claims`` are the keys of the differences that it speaks
-    of; a report that was written and read again holds none.
+    ``remedy`` is what a user can say to settle an unknown. ``waiver`` is what somebody said of it beside the script.
+    ``claims`` are the keys of the differences that it speaks of; a report that was written and read again holds none.
     """
 
     rule: str
@@ -63,6 +63,17 @@ class Finding:
     operator: str = ""
     remedy: Remedy | None = None
     claims: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    waiver: AppliedWaiver | None = None
+
+    @property
+    def is_waived(self) -> bool:
+        """Whether a gate lets it pass."""
+        return self.waiver is not None and self.waiver.state is WaiverState.HOLDS
+
+    @property
+    def subject(self) -> str:
+        """What it is about: the path of an operator, a sink, or ``script``; secrets masked."""
+        return " ".join(mask_secrets(self.operator or self.sink or "script").split())
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON values, secrets masked; :meth:`from_dict` reads it back.
@@ -89,6 +100,7 @@ class Finding:
             "overruled_by": self.overruled_by,
             "operator": mask_secrets(self.operator),
             **({} if self.remedy is None else {"remedy": self.remedy.value}),
+            **({} if self.waiver is None else {"waiver": self.waiver.to_dict()}),
         }
 
     @staticmethod
@@ -124,6 +136,7 @@ class Finding:
             overruled_by=data.get("overruled_by", ""),
             operator=data.get("operator", ""),
             remedy=Remedy(data["remedy"]) if "remedy" in data else None,
+            waiver=AppliedWaiver.from_dict(data["waiver"]) if "waiver" in data else None,
         )
 
 
@@ -217,7 +230,7 @@ class OperatorReport:
 
 
 _NOT_READ = "statement-not-read"
-_REFUSALS = frozenset({"program-refused", "statement-refused"})
+REFUSALS = frozenset({"program-refused", "statement-refused"})
 _REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
 
 
@@ -230,6 +243,7 @@ class Report:
     Both are empty in reports of earlier versions, and where the sides could not be paired. ``sources`` are the tables
     the proposed script reads, as far as it declares them, with where each begins when it is given no state.
     ``migration`` is what a rewritten savepoint would keep of an incompatible change, where compiled plans tell it.
+    ``environments``: in how many ways a program was judged, of which this is the worst; no part of the JSON.
     """
 
     outcome: Outcome
@@ -247,11 +261,25 @@ class Report:
     operators: tuple[OperatorReport, ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
     migration: MigrationReport | None = None
+    environments: int = field(default=1, compare=False, repr=False)
 
     @property
     def deciding(self) -> tuple[Finding, ...]:
         """Findings nothing decides over."""
         return tuple(finding for finding in self.findings if not finding.overruled_by)
+
+    @property
+    def waived(self) -> tuple[Finding, ...]:
+        """The findings that a gate lets pass."""
+        return tuple(finding for finding in self.findings if finding.is_waived)
+
+    @property
+    def gate_outcome(self) -> Outcome:
+        """What a gate goes by: the outcome without the findings that are waived, and never worse than it."""
+        if not self.waived:
+            return self.outcome
+        left = Outcome.worst(finding.outcome for finding in self.deciding if not finding.is_waived)
+        return min(left, self.outcome, key=lambda each: each.rank)
 
     @property
     def unseen(self) -> tuple[Finding, ...]:
@@ -270,7 +298,7 @@ class Report:
         """Whether Flink takes the proposed script or program in no way at all, with state or without."""
         # A statement that is not read decides against a change only where Flink's parser refuses it.
         unread = any(each.rule == _NOT_READ and each.outcome is Outcome.INCOMPATIBLE for each in self.deciding)
-        return unread or any(finding.rule in _REFUSALS for finding in self.deciding)
+        return unread or any(finding.rule in REFUSALS for finding in self.deciding)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.
@@ -346,6 +374,11 @@ class Reports:
     def outcome(self) -> Outcome:
         """The worst of the outcomes: it holds whichever engine runs the job."""
         return self.each[0].outcome
+
+    @property
+    def gate_outcome(self) -> Outcome:
+        """The worst of what a gate goes by."""
+        return Outcome.worst(report.gate_outcome for report in self.each)
 
     def to_dict(self) -> dict[str, Any]:
         """The reports as JSON-able data.

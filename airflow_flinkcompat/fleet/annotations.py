@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from airflow_flinkcompat.compat import Finding
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, Severity, Status
-from airflow_flinkcompat.model import Outcome, Span
+from airflow_flinkcompat.model import AppliedWaiver, Outcome, Span, WaiverState
 from airflow_flinkcompat.project import FAIL_ON
 
 BAD_INPUT_RULE = "input-not-readable"
@@ -23,7 +23,7 @@ class Annotation:
 
     Attributes:
         deployment: Whose script it is.
-        severity: An error where it fails the gate, else a warning.
+        severity: An error where it fails the gate, a note where it is waived, else a warning.
         rule: The code of the rule.
         title: What the rule is about.
         message: What was found, secrets masked.
@@ -33,6 +33,7 @@ class Annotation:
         end_line: Where it ends.
         end_column: The column of its last character; None where only the beginning is known.
         fingerprint: The same for the same finding of another commit, wherever the lines have moved.
+        waiver: What somebody said of it beside the script.
     """
 
     deployment: str
@@ -46,6 +47,7 @@ class Annotation:
     end_line: int
     end_column: int | None
     fingerprint: str
+    waiver: AppliedWaiver | None = None
 
 
 def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
@@ -61,18 +63,30 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
     seen: Counter[str] = Counter()
     found = []
     for review in fleet.deployments:
-        for severity, rule, title, message, span, clause in _said(review, fleet.fail_on):
+        for severity, rule, title, message, span, clause, waiver in _said(review, fleet.fail_on):
             identity = "\0".join((review.name, rule, " ".join(clause.lower().split())))
             seen[identity] += 1
             digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
-            shown = format_inline(message)
+            shown = format_inline(message if waiver is None else f"{message} ({_of_waiver(waiver)})")
             place = (span.line, span.column, span.end_line, span.end_column or None)
-            found.append(Annotation(review.name, severity, rule, title, shown, review.script, *place, digest))
+            found.append(Annotation(review.name, severity, rule, title, shown, review.script, *place, digest, waiver))
     return tuple(found)
 
 
-def _said(review: DeploymentReview, fail_on: str) -> Iterator[tuple[Severity, str, str, str, Span, str]]:
-    """Severity, rule, title, message, place, and the clause that the finding is known by again."""
+def _of_waiver(applied: AppliedWaiver) -> str:
+    waiver = applied.waiver
+    match applied.state:
+        case WaiverState.HOLDS:
+            return f"waived by {waiver.by} until {waiver.until}: {waiver.reason}"
+        case WaiverState.EXPIRED:
+            return f"the waiver by {waiver.by} expired on {waiver.until}"
+    return f"the waiver by {waiver.by} does not count: it lacks even_silently_wrong = true"
+
+
+def _said(
+    review: DeploymentReview, fail_on: str
+) -> Iterator[tuple[Severity, str, str, str, Span, str, AppliedWaiver | None]]:
+    """Severity, rule, title, message, place, the clause that the finding is known by again, and its waiver."""
     for fault in review.faults:
         away = review.status is Status.UNREACHABLE
         rule, title = (
@@ -80,15 +94,16 @@ def _said(review: DeploymentReview, fail_on: str) -> Iterator[tuple[Severity, st
         )
         place = Span(review.script, fault.line, fault.column, fault.line, 0)
         message = fault.message.removeprefix(f"{place}: ")
-        yield Severity.ERROR, rule, title, message, place, message
+        yield Severity.ERROR, rule, title, message, place, message, None
     gate = FAIL_ON[fail_on]
     for finding in review.findings:
         if finding.outcome is not Outcome.COMPATIBLE:
             fails = gate is not None and finding.outcome.rank >= gate.rank
-            severity = Severity.ERROR if fails else Severity.WARNING
+            severity = Severity.NOTE if finding.is_waived else Severity.ERROR if fails else Severity.WARNING
             message = finding.message.removeprefix(f"{finding.after_span}: ")
             clause = finding.after or finding.before or message
-            yield severity, finding.rule, finding.title, message, _place(finding, review.script), clause
+            place = _place(finding, review.script)
+            yield severity, finding.rule, finding.title, message, place, clause, finding.waiver
 
 
 def _place(finding: Finding, script: str) -> Span:

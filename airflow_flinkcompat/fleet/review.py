@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 
 from airflow_flinkcompat.backfill import why_refused
@@ -14,10 +15,11 @@ from airflow_flinkcompat.compat.deployable import obstacles
 from airflow_flinkcompat.compat.lint import lint
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.reports.sections import engine_label
+from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
 from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, OutOfReachError
-from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment
+from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, waivers_of
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
@@ -39,6 +41,7 @@ class Request:
         given: What the command line says before the file; its engine and version alone count.
         names: The deployments that are asked for; empty: all.
         command: ``diff`` or ``plan``.
+        today: The day in UTC, by which waivers expire.
     """
 
     project: ProjectFile
@@ -47,6 +50,7 @@ class Request:
     given: JobOptions
     names: tuple[str, ...] = ()
     command: str = "diff"
+    today: date = field(default_factory=utc_day)
 
     def wants(self, name: str) -> bool:
         """Whether a deployment is asked for."""
@@ -90,6 +94,7 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
     reviews += [_removed(request, name, each, file) for name, each in deleted.items() if request.wants(name)]
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
+    notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
 
 
@@ -169,7 +174,10 @@ def _options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None) 
 def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline: Baseline) -> DeploymentReview:
     engine = deployment.options.engine
     engines = [engine] if engine else [*ENGINES]
-    review = DeploymentReview(deployment.name, Status.CHANGED, new.source, baseline.words)
+    identity = ChangeIdentity.of(baseline.side, new)
+    review = DeploymentReview(deployment.name, Status.CHANGED, new.source, baseline.words, change=identity)
+    waivers = waivers_of(request.project.folder / deployment.script, request.root)
+    named = (deployment.name, deployment.name)
     known = ReportContext(
         deployment=deployment.name,
         job_id=baseline.job_id,
@@ -181,9 +189,13 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     if baseline.side is None:
         added = [_with_lint(added_report(new.on(each), baseline.words), new.on(each)) for each in engines]
         action = f"refuses it: {refused}" if refused else "starts it for the first time"
-        return replace(review, status=Status.ADDED, reports=_worst_first(added), known=known, action=action)
+        judged = apply_waivers(_worst_first(added), waivers, identity, request.today, named)
+        review = replace(review, status=Status.ADDED, reports=judged.reports, notes=judged.notes)
+        return replace(review, known=known, action=action)
     old = baseline.side if baseline.entry else _of_version(baseline.side, request.given)
     reports = (check(old.on(engine), new),) if engine else check_engines(old, new).each
+    judged = apply_waivers(reports, waivers, identity, request.today, named)
+    reports, review = judged.reports, replace(review, notes=judged.notes)
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
     if reports[0].outcome is not Outcome.COMPATIBLE:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
-from airflow_flinkcompat.model import ENGINES, language_of
+from airflow_flinkcompat.model import ENGINES, Waiver, language_of
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment
+from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
 from airflow_flinkcompat.sql import ScriptError, decode_script
 
 
@@ -58,6 +59,26 @@ def side_of_script(path: Path, options: JobOptions, folder: Path, root: Path, *,
         variables,
         {name: each.text for name, each in found_files.items()},
     )
+
+
+def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:
+    """The waivers beside a script.
+
+    Args:
+        path: The script, which need not be there.
+        root: The root of the repository.
+
+    Returns:
+        The waivers; none where there is no such file.
+
+    Raises:
+        ScriptError: The file cannot be read.
+        InputError: It cannot be used.
+    """
+    place = waivers_path(path)
+    name = name_from(place, root)
+    text = _text(place, name)
+    return () if text is None else read_waivers(text, name)
 
 
 def name_from(path: Path, root: Path) -> str:

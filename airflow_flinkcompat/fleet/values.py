@@ -9,6 +9,7 @@ from enum import StrEnum
 from airflow_flinkcompat.compat import Finding, Report, ReportContext
 from airflow_flinkcompat.compat.reports.advice import NO_CONTEXT
 from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.compat.waivers import ChangeIdentity
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.project import FAIL_ON
 
@@ -29,10 +30,11 @@ class Status(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much an annotation asks for."""
+    """How much an annotation asks for; a note, of what is waived, for nothing."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class DeploymentReview:
             come to one.
         action: What the gate would do, in words.
         known: What is known beside the change, for the report.
+        change: Both sides by their digests, which waivers are bound to; None where nothing was compared.
+        notes: What else is to be known of it, a line each.
     """
 
     name: str
@@ -70,6 +74,8 @@ class DeploymentReview:
     branch: tuple[str, ...] = ()
     action: str = ""
     known: ReportContext = NO_CONTEXT
+    change: ChangeIdentity | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome | None:
@@ -77,12 +83,17 @@ class DeploymentReview:
         return Outcome.worst(report.outcome for report in self.reports) if self.reports else None
 
     @property
+    def gate_outcome(self) -> Outcome | None:
+        """The worst outcome without what is waived; None where nothing was judged."""
+        return Outcome.worst(report.gate_outcome for report in self.reports) if self.reports else None
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """What decides, of the worst report first; what two engines say alike is there once."""
         found: dict[tuple[object, ...], Finding] = {}
         for report in self.reports:
             for each in report.deciding:
-                found.setdefault((each.rule, each.message, each.after_span), each)
+                found.setdefault((each.rule, each.message, each.after_span, each.is_waived), each)
         return tuple(found.values())
 
     @property
@@ -103,8 +114,8 @@ class DeploymentReview:
             return OUT_OF_REACH
         if self.faults:
             return BAD_INPUT
-        gate = FAIL_ON[fail_on]
-        fails = gate is not None and self.outcome is not None and self.outcome.rank >= gate.rank
+        gate, outcome = FAIL_ON[fail_on], self.gate_outcome
+        fails = gate is not None and outcome is not None and outcome.rank >= gate.rank
         return FAILED if fails else PASSED
 
 
@@ -136,7 +147,7 @@ class FleetDiff:
     @property
     def summary(self) -> str:
         """How many there are of each kind, on one line."""
-        words = Counter(result_of(each) for each in self.deployments)
+        words = Counter(result_label(each) for each in self.deployments)
         what = "script" if self.command == "lint" else "deployment"
         total = len(self.deployments)
         counts = ", ".join(f"{count} {word}" for word, count in words.items())
@@ -149,3 +160,9 @@ def result_of(review: DeploymentReview) -> str:
         linted = review.status is Status.LINTED and review.outcome is Outcome.COMPATIBLE
         return "passed" if linted else review.outcome.value
     return review.status.value
+
+
+def result_label(review: DeploymentReview) -> str:
+    """The word of :func:`result_of` for people, who are told where the gate goes by less than the outcome."""
+    result = result_of(review)
+    return result if review.gate_outcome is review.outcome else f"{result} (waived)"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.model.outcome import Basis, Consequence, Outcome, Reason
     from airflow_flinkcompat.model.policy import BRANCHES, Branch, Policy
     from airflow_flinkcompat.model.text import NormalForm, Span
+    from airflow_flinkcompat.model.waiver import AppliedWaiver, Waiver, WaiverState
 
 _HOMES = {
     ".engine": ("ENGINES",),
@@ -63,6 +64,7 @@ _HOMES = {
     ".outcome": ("Basis", "Consequence", "Outcome", "Reason"),
     ".policy": ("BRANCHES", "Branch", "Policy"),
     ".text": ("NormalForm", "Span"),
+    ".waiver": ("AppliedWaiver", "Waiver", "WaiverState"),
 }
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "NATIVE",
     "PROGRAM_SUFFIXES",
     "AcceptName",
+    "AppliedWaiver",
     "Basis",
     "Branch",
     "Consequence",
@@ -95,6 +98,8 @@ __all__ = [
     "Span",
     "StartMode",
     "StartModeName",
+    "Waiver",
+    "WaiverState",
     "is_path",
     "language_of",
 ]

@@ -164,7 +164,9 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         entry = self.open_ledger().append(
             (RejectedEntry if rejected else ApprovedEntry)(
                 version=JobVersion(summary.engine, summary.engine_version, summary.new_sha256),
-                review=Review(summary.outcome, summary.report, None if rejected else who, reason),
+                review=Review(
+                    summary.outcome, summary.report, None if rejected else who, reason, tuple(summary.waivers)
+                ),
                 message=f"{who} chose {answer['chosen_options'][0]!r}"
                 + (f"; from zero start {', '.join(zero)}" if zero else ""),
                 owner=run_name(context),

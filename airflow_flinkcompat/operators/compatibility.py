@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from airflow_flinkcompat.compat import Report, ReportContext, Side
     from airflow_flinkcompat.compat.plan_comparison import Plans
+    from airflow_flinkcompat.compat.waivers import ChangeIdentity
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
     from airflow_flinkcompat.model import AcceptName
@@ -48,6 +49,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
     ``return_value``) with a pointer to the full report (key ``report``), which the ledger keeps as JSON and Markdown.
+
+    What is waived beside the script's file (``flinkcompat waive``) stands in the report and in the ledger. It lets a
+    partial change through; where state may not fit, a person is asked with the waiver before their eyes, also where the
+    policy rejects.
 
     A script with an error of syntax or a literal secret, and one that a FlinkSqlDeployOperator downstream would refuse,
     fails the task: nobody is asked about what cannot be deployed. There is one gate for each deployment; it is not
@@ -201,7 +206,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         words = [f"{summary.outcome or 'not compared'}: {against}", *([f"no commit is known: {why}"] if why else [])]
         entry = CheckedEntry(
             version=JobVersion.of(new),
-            review=Review(summary.outcome, summary.report),
+            review=Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
             origin=origin,
             branch=summary.branch,
             policy=summary.policy,
@@ -232,7 +237,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         ledger.append(
             (UnchangedEntry if unchanged else RejectedEntry)(
                 version=JobVersion.of(new),
-                review=Review(summary.outcome, summary.report),
+                review=Review(summary.outcome, summary.report, waivers=tuple(summary.waivers)),
                 message=f"{why}: the check found it {summary.outcome}",
                 owner=run_name(context),
             )
@@ -270,12 +275,14 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat import check, render_markdown
         from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
+        from airflow_flinkcompat.compat.waivers import ChangeIdentity, waivers_held
         from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head).on(new.engine)
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))
+        report = self._with_waivers(report, ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
         known = self._circumstances(head, new, branch)
@@ -298,7 +305,16 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             accepted=self.accept,
             from_zero=[masked_text(name) for name in from_zero],
             policy=policy,
+            waivers=[each.to_dict() for each in waivers_held([report])],
         )
+
+    def _with_waivers(self, report: Report, change: ChangeIdentity) -> Report:
+        """The report with what is waived beside the script; what is over of it is a warning."""
+        from airflow_flinkcompat.compat.waivers import apply_waivers, utc_day
+
+        judged = apply_waivers([report], self.waivers(), change, utc_day(), (self.deployment, self.deployment))
+        (report,) = judged.reports
+        return replace(report, warnings=(*report.warnings, *judged.notes))
 
     def _circumstances(self, head: HeadEntry, new: Side, branch: str) -> ReportContext:
         """What the ledger and this DAG know of the change beside the script."""

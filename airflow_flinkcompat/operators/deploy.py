@@ -157,7 +157,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             summary = summaries.pull(context, self, self.check_task_id)
             side = summaries.checked_side(self, summary)
             ledger = self.open_ledger()
-            review = Review(summary.outcome, summary.report, *self._approver(context, summary))
+            review = Review(summary.outcome, summary.report, *self._approver(context, summary), tuple(summary.waivers))
             try:
                 with self.hook.get_conn() as target:
                     planned = plan_change(
@@ -285,6 +285,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     report_path=summary.report,
                     approved_by=approved_by,
                     reason=reason,
+                    waivers=summary.waivers,
                     origin=Origin.from_dict(summary.origin),
                     owner=run_name(context),
                     hand_over=hand_over,

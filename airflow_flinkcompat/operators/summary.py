@@ -32,7 +32,8 @@ class Summary:
     ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
     ``accepted``: what it does on request alone, and was asked for. ``from_zero``: the metrics that start from zero
     where a job whose state fits in part is resumed. ``policy``: the branch that the policy alone made of the outcome.
-    ``origin``: where the version comes from, by the keys of the ledger's ``Origin``.
+    ``origin``: where the version comes from, by the keys of the ledger's ``Origin``. ``waivers``: those that hold, for
+    findings of this change.
     """
 
     deployment: str
@@ -51,10 +52,11 @@ class Summary:
     from_zero: Sequence[str] = ()
     policy: str | None = None
     origin: Mapping[str, str | None] = field(default_factory=dict)
+    waivers: Sequence[Mapping[str, Any]] = ()
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
-        lists = {"accepted": [*self.accepted], "from_zero": [*self.from_zero]}
+        lists = {"accepted": [*self.accepted], "from_zero": [*self.from_zero], "waivers": [*map(dict, self.waivers)]}
         return {**asdict(self), "findings": [dict(row) for row in self.findings], **lists}
 
     @classmethod

@@ -32,6 +32,8 @@ _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger"
 """What may be said at the top of the file, for all deployments."""
 _TOP = (*_COMMON, "fail_on", "defaults", "deployments")
 _TABLES = ("defaults", "deployments")
+_OF_WAIVERS = ("accept", "waiver", "waivers")
+"""What somebody may write here who looks for waivers."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def tables_of(content: Mapping[str, Any], file: Path) -> ProjectTables:
         if found is None:
             raise InputError(f"{file}: there is no table [tool.flinkcompat] in it")
         content = found
-    problems = [f"{file}: {key}: {unknown_key(key, _TOP)}" for key in content if key not in _TOP]
+    problems = [f"{file}: {key}: {_unknown_at_top(key)}" for key in content if key not in _TOP]
     for key in _TABLES:
         if not isinstance(content.get(key, {}), Mapping):
             raise InputError(f"{file}: {key}: a table is needed, [{key}]")
@@ -151,6 +153,12 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
     """
     meant = get_close_matches(key, known, 1)
     return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"
+
+
+def _unknown_at_top(key: str) -> str:
+    if key in _OF_WAIVERS:
+        return "is not known here: a finding is waived in a file beside its script, by flinkcompat waive"
+    return unknown_key(key, _TOP)
 
 
 def flat_options(value: Any) -> Any:

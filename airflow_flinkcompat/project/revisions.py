@@ -66,6 +66,23 @@ def repository_of(folder: Path) -> Path | None:
     raise InputError(f"{folder}: git does not open the repository: {words}{remedy}")
 
 
+def committer(folder: Path) -> str:
+    """Who commits in a folder, by Git's settings.
+
+    Args:
+        folder: A folder.
+
+    Returns:
+        Name and address, or what there is of both; "" where Git does not know, or is not installed.
+    """
+    try:
+        name, address = (run_git("config", "--get", key, cwd=folder) for key in ("user.name", "user.email"))
+    except FileNotFoundError:
+        return ""
+    told = [each.stdout.decode(errors="replace").strip() for each in (name, address)]
+    return f"{told[0]} <{told[1]}>" if all(told) else "".join(told)
+
+
 def commit_of(repository: Path, revision: str) -> str:
     """The commit that a revision is.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger
     from airflow_flinkcompat.deploy.ledger.entries import StepEntry
     from airflow_flinkcompat.hooks.flink import FlinkHook
-    from airflow_flinkcompat.model import FunctionDeclaration, JobSpec, Language
+    from airflow_flinkcompat.model import FunctionDeclaration, JobSpec, Language, Waiver
 
 
 @contextmanager
@@ -289,6 +289,15 @@ class ScriptOperator(DeploymentOperator):
             variables=variables,
             files=self._beside(variables),
         )
+
+    def waivers(self) -> tuple[Waiver, ...]:
+        """What is waived beside the script's file. Raises AirflowFailException, InputError: it cannot be used."""
+        from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
+
+        if self._place is None:
+            return ()
+        place = waivers_path(self._place[0])
+        return read_waivers(decoded(read_template(place), place), str(place)) if place.exists() else ()
 
     def _beside(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The texts beside a program that is a file, by path; they are watched as the program is."""

@@ -118,3 +118,9 @@ def test_what_is_said_twice_is_a_mistake(tmp_path: Path) -> None:
     (line,) = read_deployments(path).problems
     assert line == f"{path}: deployment 'orders': engine: is said twice, here and as check.engine; remove one"
     assert load_project(path).broken == {"orders": (line,)}
+
+
+def test_who_looks_for_waivers_here_is_told_where_they_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "flinkcompat.toml", f'[[accept]]\nrule = "window-changed"\n{ORDERS}')
+    with pytest.raises(InputError, match="accept: is not known here: a finding is waived in a file beside its script"):
+        load_project(path)

@@ -20,6 +20,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     format_excerpt,
     format_inline,
     headline,
+    outcome_label,
     overruled,
     rows,
     sections,
@@ -27,6 +28,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     verdicts,
     why,
 )
+from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -40,7 +42,8 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
     Returns:
         Markdown that ends in a line break, with every secret masked.
     """
-    blocks = [[f"## {headline(report)}", "", f"{_sides(report)}, {engine_label(report)}"]]
+    blocks = [[f"## {headline(report)}"], *_waivers([report])]
+    blocks.append([f"{_sides(report)}, {engine_label(report)}"])
     if known.project:
         blocks.append([plain_words(known.project)])
     if known.entry:
@@ -64,7 +67,7 @@ def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTE
     """
     worst, *others = reports.each
     blocks = [[f"## {plain_words(head)}"] for head in verdicts(reports)]
-    blocks.append([f"{_sides(worst)}. {plain_words(WHICH_ENGINE)}"])
+    blocks += [*_waivers(reports.each), [f"{_sides(worst)}. {plain_words(WHICH_ENGINE)}"]]
     if known.project:
         blocks.append([plain_words(known.project)])
     blocks += [[f"## {plain_words(title(worst))}"], *_blocks(worst, known), *_warnings(worst)]
@@ -91,7 +94,7 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
     blocks += [_trimmed(_section(section)) for section in sections(report)]
     found, fine = overruled(report)
     if found or fine:
-        lines = [f"* `{f.rule}`, {f.outcome.value}: {plain_words(f.message)}" for f in found]
+        lines = [f"* `{f.rule}`, {outcome_label(f)}: {plain_words(f.message)}" for f in found]
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
         blocks.append(["### Also seen, but decided by the above", "", *lines])
     if report.migration is not None:
@@ -106,6 +109,10 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
         lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
         blocks.append(_trimmed(lines))
     return blocks
+
+
+def _waivers(reports: Iterable[Report]) -> list[list[str]]:
+    return [[f"**{plain_words(line)}**"] for line in waiver_lines(reports)]
 
 
 def _warnings(report: Report) -> list[list[str]]:
@@ -137,7 +144,7 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
-    yield from (f"**`{finding.rule}`**, {finding.outcome.value}: {plain_words(finding.message)}.", "")
+    yield from (f"**`{finding.rule}`**, {outcome_label(finding)}: {plain_words(finding.message)}.", "")
     places = [f"{code_span(str(span))}" if span else "" for span in (finding.before_span, finding.after_span)]
     if finding.before or finding.after:
         yield f"| before {places[0]} | after {places[1]} |".replace("  ", " ")

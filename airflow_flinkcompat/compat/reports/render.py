@@ -20,6 +20,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     format_excerpt,
     format_inline,
     headline,
+    outcome_label,
     overruled,
     rows,
     sections,
@@ -27,6 +28,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     verdicts,
     why,
 )
+from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
@@ -46,7 +48,8 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
     Returns:
         Text that ends in a line break, with every secret masked.
     """
-    head = [headline(report), *_wrapped(f"{_sides(report)}, {engine_label(report)}", width)]
+    head = [headline(report), *_waivers([report], width)]
+    head += _wrapped(f"{_sides(report)}, {engine_label(report)}", width)
     blocks = [[*head, *_wrapped(format_inline(known.project), width)]]
     blocks += _blocks(report, width, known)
     if report.other is not None:
@@ -67,7 +70,8 @@ def render_text_of_engines(reports: Reports, width: int = WIDTH, known: ReportCo
     """
     worst, *others = reports.each
     heads = [line for head in verdicts(reports) for line in _wrapped(head, width, "", "  ")]
-    heads += [*_wrapped(_sides(worst), width), *_wrapped(format_inline(known.project), width)]
+    heads += [*_waivers(reports.each, width), *_wrapped(_sides(worst), width)]
+    heads += _wrapped(format_inline(known.project), width)
     blocks = [heads, _wrapped(WHICH_ENGINE, width)]
     blocks += [_underlined(worst), *_blocks(worst, width, known), *_warnings(worst, width)]
     for other in others:
@@ -109,6 +113,10 @@ def _blocks(report: Report, width: int, known: ReportContext) -> list[list[str]]
     return blocks
 
 
+def _waivers(reports: Iterable[Report], width: int) -> list[str]:
+    return [line for said in waiver_lines(reports) for line in _wrapped(said, width, "", "  ")]
+
+
 def _warnings(report: Report, width: int) -> list[list[str]]:
     return [_wrapped(f"Warning: {format_inline(warning)}", width) for warning in report.warnings]
 
@@ -129,7 +137,9 @@ def report_rows(report: Report) -> list[str]:
     header = ("outcome", "where", "rule", "what", "effect")
     rows = [
         (
-            finding.outcome.value + (" (overruled)" if finding.overruled_by else ""),
+            finding.outcome.value
+            + (" (overruled)" if finding.overruled_by else "")
+            + (" (waived)" if finding.is_waived else ""),
             format_inline(finding.operator or finding.sink or "script"),
             finding.rule,
             format_inline(finding.message),
@@ -181,7 +191,7 @@ def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
 
 def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]:
     yield from _wrapped(
-        f"[{finding.outcome.value}] {finding.rule}: {format_inline(finding.message)}", width, "  ", "    "
+        f"[{outcome_label(finding)}] {finding.rule}: {format_inline(finding.message)}", width, "  ", "    "
     )
     yield from _clauses(finding, width)
     notes = [("metric", f"{format_excerpt(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
@@ -218,7 +228,7 @@ def _clauses(finding: Finding, width: int) -> Iterator[str]:
 
 def _overruled(report: Report, width: int) -> list[str]:
     found, fine = overruled(report)
-    lines = [f"[{finding.outcome.value}] {finding.rule}: {format_inline(finding.message)}" for finding in found]
+    lines = [f"[{outcome_label(finding)}] {finding.rule}: {format_inline(finding.message)}" for finding in found]
     if fine:
         lines.append(f"[compatible] {', '.join(fine)}")
     if not lines:

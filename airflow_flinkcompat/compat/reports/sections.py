@@ -125,6 +125,11 @@ def fates_heading(operator: OperatorReport) -> str:
     return "after a start without state" if told else ""
 
 
+def outcome_label(finding: Finding) -> str:
+    """The outcome of a finding, and that it is waived where it is."""
+    return f"{finding.outcome.value}, waived" if finding.is_waived else finding.outcome.value
+
+
 def overruled(report: Report) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Findings that another one decides over, and the codes of those among them that would be fine by themselves."""
     found = [finding for finding in report.findings if finding.overruled_by]

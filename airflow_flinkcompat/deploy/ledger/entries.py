@@ -31,7 +31,8 @@ def _absent() -> dict[str, Any]:
         "sinks": {}, "counts": {},
         "owner": "", "hand_over": None, "claim_seconds": None, "request_id": None, "trigger_id": None,
         "checkpoint": None, "state": {}, "rolls_back_to": None, "evidence": (), "effective_settings": {},
-        "migrated_from": None, "migrated_to": None, "migration": {}, "savepoint_before": None, "passes_over": (),
+        "migrated_from": None, "migrated_to": None, "migration": {}, "savepoint_before": None, "waivers": (),
+        "passes_over": (),
         "number": 0, "at": "", "schema": SCHEMA,
     }  # fmt: skip
 
@@ -54,13 +55,15 @@ class _Keys:
 class Review(_Keys):
     """What let a version run: the outcome of its check, where the report is kept, who approved it, and why.
 
-    ``reason`` is what whoever decided gave for it, also for a rejection.
+    ``reason`` is what whoever decided gave for it, also for a rejection. ``waivers`` are those by which findings of the
+    check passed, a row each.
     """
 
     outcome: str | None = None
     report_path: str | None = None
     approved_by: str | None = None
     reason: str | None = None
+    waivers: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

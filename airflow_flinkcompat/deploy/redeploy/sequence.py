@@ -11,9 +11,10 @@ its stop is the exception: it is stopped once more, and its successor starts fro
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from airflow_flinkcompat.compat.cutover.record import Cutover
 from airflow_flinkcompat.deploy.errors import DeployRefused, TargetError
@@ -75,6 +76,7 @@ def deploy(
     report_path: str | None = None,
     approved_by: str | None = None,
     reason: str | None = None,
+    waivers: Sequence[Mapping[str, Any]] = (),
     origin: Origin | None = None,
     owner: str | None = None,
     hand_over: Cutover | None = None,
@@ -104,6 +106,7 @@ def deploy(
         report_path: Where its report is kept, for the ledger.
         approved_by: Who approved the change, for the ledger.
         reason: Why, for the ledger.
+        waivers: Those by which findings of the check passed, a row each, for the ledger.
         origin: Where the version comes from and whose the deployment is, for the ledger.
         owner: The name of this run: the same name may take up its own unfinished run at once, and is told what its
             finished one came to. None: this process, every call being a new run.
@@ -133,7 +136,7 @@ def deploy(
         ledger,
         side,
         StartMode(start_mode),
-        Review(outcome, report_path, approved_by, reason),
+        Review(outcome, report_path, approved_by, reason, tuple(waivers)),
         None if hand_over is None else hand_over.to_dict(),
         owner or this_process(),
         options or Options(),

@@ -39,6 +39,7 @@ def fleet_document(fleet: FleetDiff) -> dict[str, Any]:
                 "line": each.line,
                 "column": each.column,
                 "fingerprint": each.fingerprint,
+                **({} if each.waiver is None else {"waiver": each.waiver.to_dict()}),
             }
         )
     return {
@@ -69,6 +70,7 @@ def _review(review: DeploymentReview, fail_on: str) -> dict[str, Any]:
         "baseline": mask_secrets(review.baseline),
         "entry": review.known.entry or None,
         "outcome": None if review.outcome is None else review.outcome.value,
+        "gate_outcome": None if review.gate_outcome is None else review.gate_outcome.value,
         "exit_code": review.exit_code(fail_on),
         "sentence": review.sentence,
         "branches": list(review.branch),

@@ -17,7 +17,7 @@ from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.annotations import annotations_of
-from airflow_flinkcompat.fleet.values import PASSED, DeploymentReview, FleetDiff, Status, result_of
+from airflow_flinkcompat.fleet.values import PASSED, DeploymentReview, FleetDiff, Status, result_label, result_of
 from airflow_flinkcompat.secrets import mask_secrets
 
 _COMPARED = (Status.CHANGED, Status.DELETED)
@@ -89,7 +89,7 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
     blocks, left_out, places = ["\n".join(head)], [], _places(fleet)
     for review in fleet.deployments:
         body = _markdown_detail(review, places.get(review.name, ()))
-        title = f"<summary>{_html(review.name)}: {result_of(review)}</summary>"
+        title = f"<summary>{_html(review.name)}: {result_label(review)}</summary>"
         block = f"<details>{title}\n\n{body}\n\n</details>"
         if not body:
             continue
@@ -146,7 +146,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _row(review: DeploymentReview) -> tuple[str, str, str, str]:
-    return review.name, result_of(review), review.sentence, format_inline(review.action)
+    return review.name, result_label(review), review.sentence, format_inline(review.action)
 
 
 def _markdown_detail(review: DeploymentReview, places: Sequence[str]) -> str:

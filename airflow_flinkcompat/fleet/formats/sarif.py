@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.report import tool_version
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_url
 from airflow_flinkcompat.fleet.annotations import BAD_INPUT_RULE, OUT_OF_REACH_RULE, Annotation, annotations_of
-from airflow_flinkcompat.fleet.values import FleetDiff
+from airflow_flinkcompat.fleet.values import FleetDiff, Severity
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "%SRCROOT%"
@@ -104,4 +104,20 @@ def _result(each: Annotation, index: int) -> dict[str, Any]:
             }
         ],
         "partialFingerprints": {_GITHUB_KEY: f"{each.fingerprint}:1", _OWN_KEY: each.fingerprint},
+        **_suppressions(each),
+    }
+
+
+def _suppressions(each: Annotation) -> dict[str, Any]:
+    """What is waived is a note besides, for services that do not read suppressions."""
+    if each.waiver is None:
+        return {}
+    waiver, holds = each.waiver.waiver, each.severity is Severity.NOTE
+    said = {"by": waiver.by, "until": waiver.until.isoformat(), "evenSilentlyWrong": waiver.even_silently_wrong}
+    # Where a waiver does not count, "rejected" keeps a result from being taken for a suppressed one.
+    status = "accepted" if holds else "rejected"
+    return {
+        "suppressions": [
+            {"kind": "external", "status": status, "justification": waiver.reason, "properties": said},
+        ]
     }

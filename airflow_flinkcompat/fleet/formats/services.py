@@ -6,13 +6,16 @@ import json
 import re
 from xml.etree import ElementTree
 
+from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
 from airflow_flinkcompat.fleet.formats.people import explained
 from airflow_flinkcompat.fleet.values import BAD_INPUT, PASSED, FleetDiff, Severity, result_of
 from airflow_flinkcompat.secrets import mask_secrets
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_GITLAB_SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor"}
+_GITLAB_SEVERITIES = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
+_GITHUB_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+_MOST_PRESSING = tuple(Severity)
 
 
 def render_github(fleet: FleetDiff) -> str:
@@ -24,7 +27,7 @@ def render_github(fleet: FleetDiff) -> str:
     Returns:
         A line for each finding, errors first, because GitHub shows ten of a step; then the summary.
     """
-    found = sorted(annotations_of(fleet), key=lambda each: each.severity is not Severity.ERROR)
+    found = sorted(annotations_of(fleet), key=lambda each: _MOST_PRESSING.index(each.severity))
     return "\n".join([*map(_command, found), mask_secrets(f"flinkcompat: {fleet.summary}")]) + "\n"
 
 
@@ -34,7 +37,7 @@ def _command(each: Annotation) -> str:
         place["endColumn"] = str(each.end_column + 1)
     place["title"] = f"{each.deployment}: {each.rule}"
     told = ",".join(f"{key}={_escaped(value, property_=True)}" for key, value in place.items())
-    return f"::{each.severity.value} {told}::{_escaped(each.message)}"
+    return f"::{_GITHUB_COMMANDS[each.severity]} {told}::{_escaped(each.message)}"
 
 
 def _escaped(text: str, *, property_: bool = False) -> str:
@@ -90,6 +93,8 @@ def render_junit(fleet: FleetDiff) -> str:
             kind = "failure" if code < BAD_INPUT else "error"
             attributes = {"type": result_of(review), "message": _xml(review.sentence)}
             ElementTree.SubElement(case, kind, attributes).text = _xml(explained(review))
+        elif waived := [*waiver_lines(review.reports), *review.notes]:
+            ElementTree.SubElement(case, "system-out").text = _xml(mask_secrets("\n".join(waived)))
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 

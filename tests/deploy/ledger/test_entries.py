@@ -81,7 +81,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "message": texts,
     "passes_over": st.lists(numbers, max_size=2).map(tuple),
     "job": jobs(),
-    "review": st.builds(Review, maybe, maybe, maybe, maybe),
+    "review": st.builds(Review, maybe, maybe, maybe, maybe, st.lists(mappings, max_size=2).map(tuple)),
     "origin": st.builds(Origin, maybe, maybe, maybe, maybe),
     "branch": maybe,
     "policy": maybe,

@@ -50,6 +50,14 @@ _LOCATION = _object(
         )
     }
 )
+_SUPPRESSION = _object(
+    {"kind": {"enum": ["inSource", "external"]}},
+    {
+        "status": {"enum": ["accepted", "underReview", "rejected"]},
+        "justification": _TEXT,
+        "properties": {"type": "object"},
+    },
+)
 _RESULT = _object(
     {
         "ruleId": _TEXT,
@@ -62,7 +70,9 @@ _RESULT = _object(
             "required": ["primaryLocationLineHash"],
             "additionalProperties": _TEXT,
         },
-    }
+    },
+    # GitHub passes over them; others read them as OASIS says (3.35).
+    {"suppressions": {"type": "array", "minItems": 1, "items": _SUPPRESSION}},
 )
 GITHUB_SARIF: dict[str, Any] = _object(
     {

@@ -1,0 +1,271 @@
+"""``flinkcompat waive``: a finding that may stand, written down beside the script with reason and day.
+
+The word is not "accept": what a migration does on request alone goes by that (``migrate --accept``).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import click
+
+from airflow_flinkcompat.cli.arguments import engine_option, parse_settings, require_engine
+from airflow_flinkcompat.cli.check import judged, side_of
+from airflow_flinkcompat.cli.diff import against_option, baselines_for, named_extras, require_project, root_of
+from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for
+from airflow_flinkcompat.cli.scripts import path_of, read_pair
+from airflow_flinkcompat.compat import Finding, Report, Reports
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
+from airflow_flinkcompat.compat.waivers import (
+    ChangeIdentity,
+    finding_digest,
+    is_waivable,
+    may_restore_wrongly,
+    utc_day,
+)
+from airflow_flinkcompat.model import InputError, Waiver
+from airflow_flinkcompat.project import JobOptions, ProjectFile, unknown_key
+from airflow_flinkcompat.project.revisions import committer
+from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import decode_script, read_script
+
+_FORM = "flinkcompat waive NAME RULE, or OLD NEW RULE"
+
+
+@dataclass(frozen=True)
+class _Change:
+    """The change of which a finding is waived. ``called`` is what the command line calls it."""
+
+    reports: tuple[Report, ...]
+    identity: ChangeIdentity
+    script: Path
+    deployment: str
+    called: str
+
+
+@click.command("waive")
+@click.argument("what", nargs=-1, metavar="NAME|OLD NEW")
+@click.argument("rule")
+@click.option("--subject", metavar="TEXT", help="The operator or sink it is about, as the report names it.")
+@click.option("--reason", metavar="TEXT", help="Why the finding may stand; needed.")
+@click.option("--until", metavar="DATE", help="The last day on which it may, as 2026-12-31; needed.")
+@click.option("--by", metavar="WHO", help="Who says so (default: user.name and user.email of Git).")
+@click.option(
+    "--even-silently-wrong",
+    is_flag=True,
+    help="Needed where Flink would run on with wrong rows and no error, or where that cannot be excluded.",
+)
+@click.option("--remove", is_flag=True, help="Take the waivers of RULE out again.")
+@against_option
+@engine_option
+@click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="Of OLD NEW: a setting in force on both sides.")
+@click.option("--catalog", metavar="FILE", help="Of OLD NEW: DDL of tables the scripts do not declare.")
+@config_option
+def waive_command(
+    what: tuple[str, ...],
+    rule: str,
+    subject: str | None,
+    reason: str | None,
+    until: str | None,
+    by: str | None,
+    even_silently_wrong: bool,
+    remove: bool,
+    against: str | None,
+    engine: str | None,
+    engine_version: str | None,
+    settings: tuple[str, ...],
+    catalog: str | None,
+    config: str | None,
+) -> None:
+    """Waive the finding RULE on the change of deployment NAME, or on that from script OLD to NEW.
+
+    It is written into a file beside the script, SCRIPT.waivers.toml, which is committed with the change. The verdict
+    stays what it is, and every report says who waived what; the gate lets it pass until that day. It is bound to what
+    is deployed and to all that the finding says: another change is not waived, and once this one is deployed it is
+    over.
+    """
+    if len(what) not in (1, 2):
+        raise InputError(f"name one deployment or two scripts, then the rule: {_FORM}")
+    if rule not in BY_CODE:
+        raise InputError(f"rule {rule!r} {_unknown_rule(rule)}; flinkcompat rules lists them")
+    if len(what) == 1 and (settings or catalog):
+        raise InputError("--set and --catalog belong to two scripts: of a deployment the project file says them")
+    if len(what) == 2 and against is not None:
+        raise InputError("--against belongs to a deployment: of two scripts OLD is what is compared with")
+    if remove:
+        script, deployment = _place(what, config)
+        _remove(script, deployment, rule, subject)
+        return
+    reason, day = _said(reason, until)
+    given = JobOptions(
+        parse_settings(settings), (), read_script(catalog).text if catalog else "", {}, engine, engine_version
+    )
+    change = (
+        _of_deployment(what[0], config, given, against)
+        if len(what) == 1
+        else _of_scripts(what[0], what[1], config, given)
+    )
+    found = _selected(change, rule, subject)
+    dangerous = [finding for _, finding in found if may_restore_wrongly(finding)]
+    if dangerous and not even_silently_wrong:
+        raise InputError(
+            f"{dangerous[0].rule} ({dangerous[0].subject}): a restore may run on with wrong rows and no error; "
+            "where it may stand all the same, add --even-silently-wrong"
+        )
+    by = by or committer(change.script.absolute().parent)
+    if not by:
+        raise InputError("who waives it is not known: add --by WHO, or tell Git your name (git config user.name)")
+    place = _shown(waivers_path(change.script))
+    text = _read(place)
+    for report_engine, finding in found:
+        waiver = Waiver(
+            rule=finding.rule,
+            subject=finding.subject,
+            engine=report_engine,
+            outcome=finding.outcome.value,
+            finding=mask_secrets(finding.message),
+            reason=reason,
+            by=by,
+            until=day,
+            deployed_sha256=change.identity.deployed,
+            finding_sha256=finding_digest(finding, report_engine, change.identity),
+            deployment=change.deployment,
+            even_silently_wrong=even_silently_wrong and may_restore_wrongly(finding),
+        )
+        text = with_waiver(text, waiver, str(place))
+        said = f"{finding.rule} ({finding.subject}), {waiver.outcome} on {report_engine}"
+        click.echo(f"{place}: waived until {day}: {said}")
+    place.write_text(text, encoding="utf-8")
+    click.echo("Commit it with the change. The report still shows it, and it is over once the change is deployed.")
+
+
+def _unknown_rule(rule: str) -> str:
+    told = unknown_key(rule, tuple(BY_CODE))
+    return told if "did you mean" in told else "is not known"
+
+
+def _said(reason: str | None, until: str | None) -> tuple[str, date]:
+    """The reason and the day. Raises InputError: one is missing, or can be no such thing."""
+    if reason is None or not reason.strip():
+        raise InputError("--reason is missing: say for reviewers why the finding may stand")
+    if until is None:
+        raise InputError("--until is missing: name the last day on which it may stand, as --until 2026-12-31")
+    try:
+        reason.encode()
+        day = date.fromisoformat(until)
+    except UnicodeEncodeError:
+        raise InputError("--reason is not UTF-8 text") from None
+    except ValueError:
+        raise InputError(f"--until {until!r} is no day: write it as 2026-12-31") from None
+    if day < utc_day():
+        raise InputError(f"--until {day} is past: name a day from today ({utc_day()}, UTC) on")
+    return reason.strip(), day
+
+
+def _place(what: tuple[str, ...], config: str | None) -> tuple[Path, str]:
+    """The script that is meant, and the deployment; "" for two scripts."""
+    if len(what) == 1:
+        project = require_project(project_for(config, Path()))
+        deployment = named_deployment(project, what[0])
+        return project.folder / deployment.script, deployment.name
+    return _script_file(what[1]), ""
+
+
+def _script_file(name: str) -> Path:
+    if path_of(name) is None or not Path(name).is_file():
+        raise InputError(f"{name}: is no file here: a waiver is written beside the proposed script")
+    return Path(name)
+
+
+def _remove(script: Path, deployment: str, rule: str, subject: str | None) -> None:
+    place = _shown(waivers_path(script))
+
+    def goes(waiver: Waiver) -> bool:
+        known = not deployment or waiver.deployment in ("", deployment)
+        return known and waiver.rule == rule and subject in (None, waiver.subject)
+
+    left, gone = without_waivers(_read(place), goes, str(place))
+    if not gone:
+        about = "" if subject is None else f" ({subject})"
+        raise InputError(f"{place}: holds no waiver of {rule}{about}: there is nothing to remove")
+    if "[[" in left:
+        place.write_text(left, encoding="utf-8")
+    else:
+        place.unlink()
+    for each in gone:
+        click.echo(f"{place}: removed: {each.rule} ({each.subject}), by {each.by} until {each.until}")
+
+
+def _shown(place: Path) -> Path:
+    """A file by its path from here, as messages have it."""
+    return Path(os.path.relpath(place))
+
+
+def _read(place: Path) -> str:
+    try:
+        return decode_script(place.read_bytes(), str(place))
+    except FileNotFoundError:
+        return ""
+
+
+def _of_deployment(name: str, config: str | None, given: JobOptions, against: str | None) -> _Change:
+    with named_extras("waive"):
+        from airflow_flinkcompat.fleet.review import Request, diff_fleet
+
+    project: ProjectFile = require_project(project_for(config, Path()))
+    deployment = named_deployment(project, name)
+    require_engine(given.engine or deployment.options.engine, engine_version=given.engine_version)
+    request = Request(project, root_of(project.folder), "unknown", given, (name,))
+    with named_extras("waive"), baselines_for(project, against) as baselines:
+        (review,) = diff_fleet(request, baselines).deployments
+    if review.faults:
+        raise InputError("\n  ".join(each.message for each in review.faults))
+    if review.change is None:
+        raise InputError(f"{name}: {review.sentence}: there is nothing to waive")
+    return _Change(review.reports, review.change, project.folder / deployment.script, name, name)
+
+
+def _of_scripts(old: str, new: str, config: str | None, given: JobOptions) -> _Change:
+    script = _script_file(new)
+    by = judging(project_for(config, script), script, None, given, None)
+    require_engine(by.options.engine, engine_version=by.options.engine_version)
+    named = read_pair(old, new)
+    sides = tuple(side_of(each, by.options, {}) for each in named)
+    before, after = sides
+    report = judged((before, after), (named[0].source, named[1].source), by.options.engine)
+    reports = report.each if isinstance(report, Reports) else (report,)
+    return _Change(reports, ChangeIdentity.of(before, after), script, by.deployment, shlex.join((old, new)))
+
+
+def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str, Finding]]:
+    """The findings that are meant, each with its engine. Raises InputError: there are none, or it is not told which."""
+    if any(report.environments > 1 for report in change.reports):
+        raise InputError(
+            f"{change.called}: the program is judged for several ways in which conditions on its environment may turn "
+            "out, and only the worst is told, so that nothing of it can be waived"
+        )
+    every = [(report.engine, each) for report in change.reports for each in report.findings if is_waivable(each)]
+    found = [pair for pair in every if pair[1].rule == rule and subject in (None, pair[1].subject)]
+    if not found:
+        about = "" if subject is None else f" about {subject!r}"
+        raise InputError(f"{change.called}: there is no finding {rule}{about} in the change; {_listed(every)}")
+    subjects = dict.fromkeys(finding.subject for _, finding in found)
+    if len(subjects) > 1:
+        raise InputError(
+            f"{change.called}: {rule} was found of {len(subjects)} subjects: name one with --subject: "
+            + ", ".join(map(shlex.quote, subjects))
+        )
+    distinct = {finding_digest(each, engine, change.identity): (engine, each) for engine, each in found}
+    return list(distinct.values())
+
+
+def _listed(every: Iterable[tuple[str, Finding]]) -> str:
+    there = dict.fromkeys(f"{finding.rule} ({finding.subject})" for _, finding in every)
+    return f"there are {', '.join(there)}" if there else "nothing in it has to be waived"

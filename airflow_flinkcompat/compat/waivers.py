@@ -1,0 +1,227 @@
+"""Waivers against a verdict: which finding each was given for, and what it is worth today.
+
+The verdict stays what it is. A finding that is waived is still there, with its outcome; a gate goes by the others
+(:attr:`Report.gate_outcome`). A waiver is bound to what was deployed and to the finding with all that it says, so that
+it silences neither another change nor a verdict that became another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+
+from airflow_flinkcompat.compat import one_sided
+from airflow_flinkcompat.compat.report import REFUSALS, Finding, Report
+from airflow_flinkcompat.model import AppliedWaiver, Consequence, JobSpec, Outcome, Waiver, WaiverState
+from airflow_flinkcompat.secrets import mask_secrets
+
+_NO_RESTORE = {*REFUSALS, *(rule.code for rule in one_sided.RULES)}
+"""Rules of findings after which no savepoint is restored, rightly or wrongly."""
+
+
+@dataclass(frozen=True)
+class ChangeIdentity:
+    """Both sides of a change by their digests, whatever engine they are judged for; "" where a side is not there."""
+
+    deployed: str
+    proposed: str
+
+    @classmethod
+    def of(cls, old: JobSpec | None, new: JobSpec | None) -> ChangeIdentity:
+        """The identity of the change from ``old`` to ``new``."""
+        return cls(*("" if side is None else _digest(side.part_digests()) for side in (old, new)))
+
+
+def finding_digest(finding: Finding, engine: str, change: ChangeIdentity) -> str:
+    """What a waiver of a finding is bound to, beside what is deployed.
+
+    Args:
+        finding: The finding, waived or not.
+        engine: The engine whose finding it is.
+        change: The change.
+
+    Returns:
+        A SHA-256 of rule, subject, clauses and words, of outcome and consequence. A finding without clauses does not
+        tell what changed, so that it is bound to the whole of the proposed side.
+    """
+    row = finding.to_dict()
+    for span in (finding.before_span, finding.after_span):  # lines may move
+        row["message"] = row["message"].removeprefix(f"{span}: ")
+    keys = ("rule", "outcome", "message", "before", "after", "reason", "consequence", "sink", "operator")
+    whole = "" if finding.before or finding.after else change.proposed
+    return _digest([engine, *(row[key] for key in keys), whole])
+
+
+def may_restore_wrongly(finding: Finding) -> bool:
+    """Whether a restore may run on with wrong rows and no error: that is known, or nothing else is.
+
+    Args:
+        finding: A finding.
+
+    Returns:
+        True where its waiver has to say so on purpose.
+    """
+    if finding.consequence is not None:
+        return finding.consequence is Consequence.SILENTLY_WRONG
+    return finding.outcome is Outcome.INCOMPATIBLE and finding.rule not in _NO_RESTORE
+
+
+def is_waivable(finding: Finding) -> bool:
+    """Whether there is anything to waive; that a job runs on without a script is no matter of state."""
+    return finding.outcome is not Outcome.COMPATIBLE and finding.rule != one_sided.REMOVED.code
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Reports with their waivers, and a line for each waiver that has nothing to say to them any more."""
+
+    reports: tuple[Report, ...]
+    notes: tuple[str, ...] = ()
+
+
+def apply_waivers(
+    reports: Sequence[Report],
+    waivers: Sequence[Waiver],
+    change: ChangeIdentity,
+    today: date,
+    named: tuple[str, str] = ("", "NAME"),
+) -> Judged:
+    """The reports on one change with the waivers of its script.
+
+    Args:
+        reports: The verdict of each engine that was asked.
+        waivers: What stands beside the proposed script.
+        change: The change that the reports are about.
+        today: The day, in UTC.
+        named: The deployment, "" where none is known, and what ``flinkcompat waive`` knows the change by.
+
+    Returns:
+        The reports, each of the same outcome, and what to do about waivers that are over.
+    """
+    own = [
+        replace(each, by=mask_secrets(each.by), reason=mask_secrets(each.reason))
+        for each in waivers
+        if not (each.deployment and named[0]) or each.deployment == named[0]
+    ]
+    if not own:
+        return Judged(tuple(reports))
+    if any(report.environments > 1 for report in reports):
+        why = (
+            "no waiver is taken: the program was judged for several ways in which conditions on its environment may "
+            "turn out, and only the worst is told; give --var for what it asks its environment"
+        )
+        return Judged(tuple(reports), (why,))
+    used: set[int] = set()
+    found = tuple(_applied(report, own, change, today, used) for report in reports)
+    engines = {report.engine for report in reports}
+    over = (each for each in own if id(each) not in used and each.engine in engines)
+    return Judged(found, tuple(dict.fromkeys(_note(each, found, change, named[1]) for each in over)))
+
+
+def _applied(report: Report, waivers: Sequence[Waiver], change: ChangeIdentity, today: date, used: set[int]) -> Report:
+    def of(finding: Finding) -> AppliedWaiver | None:
+        if not is_waivable(finding):
+            return None
+        digest = finding_digest(finding, report.engine, change)
+        given = [
+            each
+            for each in waivers
+            if (each.engine, each.deployed_sha256, each.finding_sha256) == (report.engine, change.deployed, digest)
+        ]
+        used.update(map(id, given))
+        states = [AppliedWaiver(each, _state(each, finding, today)) for each in given]
+        # The one that holds, else the one that held last.
+        return max(states, key=lambda each: (each.state is WaiverState.HOLDS, each.waiver.until), default=None)
+
+    findings = tuple(replace(finding, waiver=of(finding)) for finding in report.findings)
+    waived = {finding.rule for finding in findings if finding.is_waived}
+    # What was decided over by a waived finding is not waived with it: it has to count again.
+    return replace(
+        report,
+        findings=tuple(
+            replace(finding, overruled_by="")
+            if finding.overruled_by in waived and finding.outcome is not Outcome.COMPATIBLE
+            else finding
+            for finding in findings
+        ),
+    )
+
+
+def _state(waiver: Waiver, finding: Finding, today: date) -> WaiverState:
+    if waiver.until < today:
+        return WaiverState.EXPIRED
+    if may_restore_wrongly(finding) and not waiver.even_silently_wrong:
+        return WaiverState.FLAG_MISSING
+    return WaiverState.HOLDS
+
+
+def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, name: str) -> str:
+    """What to say of a waiver that was given for no finding that is there."""
+    said = f"the waiver of {waiver.rule} ({waiver.subject}) by {waiver.by}"
+    remedy = f"remove it with: flinkcompat waive {name} {waiver.rule} --subject {shlex.quote(waiver.subject)} --remove"
+    again = any(
+        (finding.rule, finding.subject) == (waiver.rule, waiver.subject) and is_waivable(finding)
+        for report in reports
+        for finding in report.findings
+    )
+    if again:
+        return f"{said} does not hold: it was given for another change, or another verdict on it; {remedy}"
+    if waiver.deployed_sha256 != change.deployed:
+        return f"{said} has ended: another version is deployed now than the one that it was given for; {remedy}"
+    return f"{said} has ended: nothing of what it was given for is left in the change; {remedy}"
+
+
+def waiver_lines(reports: Iterable[Report]) -> tuple[str, ...]:
+    """What a report says of its waivers right below the verdict.
+
+    Args:
+        reports: The verdicts on one change.
+
+    Returns:
+        A line for each waiver that was given for a finding; those that hold come first.
+    """
+    applied = [(finding, finding.waiver) for report in reports for finding in report.findings if finding.waiver]
+    ordered = sorted(applied, key=lambda each: each[1].state is not WaiverState.HOLDS)
+    return tuple(dict.fromkeys(_line(finding, waiver) for finding, waiver in ordered))
+
+
+def _line(finding: Finding, applied: AppliedWaiver) -> str:
+    waiver = applied.waiver
+    said = f"{finding.rule} ({finding.subject})"
+    by, reason = (" ".join(text.split()) for text in (waiver.by, waiver.reason))
+    match applied.state:
+        case WaiverState.EXPIRED:
+            over = f"expired on {waiver.until}, and counts no more (give it anew, or remove it, with flinkcompat waive)"
+            return f"The waiver of {said} by {by} {over}: {reason}"
+        case WaiverState.FLAG_MISSING:
+            return (
+                f"The waiver of {said} by {by} does not count: it lacks even_silently_wrong = true. {_wrong(finding)}"
+            )
+    wrong = f" {_wrong(finding)}" if may_restore_wrongly(finding) else ""
+    return f"Waived by {by} until {waiver.until}: {said}: {reason.rstrip('.')}.{wrong}"
+
+
+def _wrong(finding: Finding) -> str:
+    """How the restore may end."""
+    if finding.consequence is Consequence.SILENTLY_WRONG:
+        return "IF IT WERE RESUMED, FLINK WOULD RUN ON WITH WRONG ROWS AND NO ERROR."
+    return "IF IT WERE RESUMED, IT MIGHT RUN ON WITH WRONG ROWS AND NO ERROR: how it would end is not known."
+
+
+def waivers_held(reports: Iterable[Report]) -> Iterator[Waiver]:
+    """The waivers by which findings pass, each once."""
+    applied = (finding.waiver for report in reports for finding in report.waived)
+    yield from dict.fromkeys(each.waiver for each in applied if each is not None)
+
+
+def utc_day() -> date:
+    """Today, the same day everywhere."""
+    return datetime.now(UTC).date()
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,91 @@
+"""A waiver: somebody's word, kept beside the script, that one finding on one change may stand until a day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import date
+from enum import StrEnum
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """One finding that may stand. It is no part of a verdict, only of what a gate makes of it.
+
+    Attributes:
+        rule: The code of the rule.
+        subject: What the finding is about: the path of an operator, a sink, or ``script``.
+        engine: The engine whose finding it is.
+        outcome: What that finding makes of the change.
+        finding: What it says, secrets masked.
+        reason: Why it may stand.
+        by: Who says so.
+        until: The last day on which it holds.
+        deployed_sha256: The digest of what was deployed then, without its engine.
+        finding_sha256: The digest of the finding and of what changed.
+        deployment: The deployment; "" where two scripts were compared.
+        even_silently_wrong: Whether it was said on purpose although the restore may give wrong rows without an error.
+    """
+
+    rule: str
+    subject: str
+    engine: str
+    outcome: str
+    finding: str
+    reason: str
+    by: str
+    until: date
+    deployed_sha256: str
+    finding_sha256: str
+    deployment: str = ""
+    even_silently_wrong: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values; :meth:`from_dict` reads them back.
+
+        Returns:
+            One key per field.
+        """
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"until": self.until.isoformat()}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Waiver:
+        """The waiver that :meth:`to_dict` wrote; keys of a later version are passed over.
+
+        Args:
+            row: The waiver as JSON values.
+
+        Returns:
+            The waiver.
+
+        Raises:
+            KeyError: The day is missing.
+            TypeError: Another field is missing.
+            ValueError: The day is none.
+        """
+        known = {each.name: row[each.name] for each in fields(cls) if each.name in row}
+        return cls(**{**known, "until": date.fromisoformat(row["until"])})
+
+
+class WaiverState(StrEnum):
+    """What a waiver is worth to the finding that it was given for."""
+
+    HOLDS = "holds"
+    EXPIRED = "expired"
+    FLAG_MISSING = "flag missing"
+
+
+@dataclass(frozen=True)
+class AppliedWaiver:
+    """A waiver beside the finding that it was given for. ``state`` says whether it holds."""
+
+    waiver: Waiver
+    state: WaiverState
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.waiver.to_dict(), "state": self.state.value}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> AppliedWaiver:
+        return cls(Waiver.from_dict(row), WaiverState(row["state"]))

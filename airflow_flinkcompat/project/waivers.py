@@ -1,0 +1,158 @@
+"""The file of waivers beside a script: read strictly, and written so that what stands there stays as it is.
+
+It is a file of its own, because nobody's project file is rewritten, and because a waiver moves and is reviewed with the
+script that it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from datetime import date, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.model import InputError, Waiver
+from airflow_flinkcompat.project.file import unknown_key
+
+WAIVERS_SUFFIX = ".waivers.toml"
+"""What is appended to the name of a script for that of its waivers."""
+_TABLE = "waiver"
+_HEADER = re.compile(r"^\[\[\s*waiver\s*\]\].*$", re.MULTILINE)
+_FIRST_LINE = "# Findings on {} that were waived (flinkcompat waive). Each holds for one change alone, until its day.\n"
+_KEYS = {each.name: each for each in fields(Waiver)}
+
+
+def waivers_path(script: Path) -> Path:
+    """The file of the waivers of a script."""
+    return script.with_name(f"{script.name}{WAIVERS_SUFFIX}")
+
+
+def read_waivers(text: str, name: str) -> tuple[Waiver, ...]:
+    """The waivers of a file.
+
+    Args:
+        text: What the file holds.
+        name: The file in messages.
+
+    Returns:
+        The waivers, in the order of the file.
+
+    Raises:
+        InputError: The file is no TOML, or an entry lacks something, or says what nobody knows. Nothing is passed over:
+            what is waived by mistake is worse than a gate that stops.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name}: is no TOML: {error}") from None
+    problems = [f"{name}: {key}: {unknown_key(key, (_TABLE,))}" for key in content if key != _TABLE]
+    tables = content.get(_TABLE, [])
+    if not isinstance(tables, list) or not all(isinstance(each, Mapping) for each in tables):
+        raise InputError(f"{name}: {_TABLE}: a list of tables is needed, [[{_TABLE}]] each")
+    for number, table in enumerate(tables, start=1):
+        problems += [f"{name}: waiver {number}: {line}" for line in _problems(table)]
+    if problems:
+        raise InputError("\n  ".join(problems))
+    return tuple(Waiver(**table) for table in tables)
+
+
+def _problems(table: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{key}: {unknown_key(key, tuple(_KEYS))}" for key in table if key not in _KEYS)
+    for key, field in _KEYS.items():
+        if key not in table:
+            if field.default is MISSING:
+                yield f"{key}: is missing; have it written with flinkcompat waive"
+            continue
+        value = table[key]
+        match field.type:
+            case "date":
+                if not isinstance(value, date) or isinstance(value, datetime):
+                    yield f"{key}: a day is needed, without quotes: {key} = 2026-12-31"
+            case "bool":
+                if not isinstance(value, bool):
+                    yield f"{key}: true or false is needed"
+            case _:
+                if not isinstance(value, str):
+                    yield f"{key}: a text is needed"
+                elif not value.strip() and field.default is MISSING:
+                    yield f"{key}: is empty"
+
+
+def with_waiver(text: str, waiver: Waiver, name: str) -> str:
+    """A file with one waiver more, in place of those of the same finding on the same change.
+
+    Args:
+        text: What the file holds; "" where there is none yet.
+        waiver: The waiver.
+        name: The file in messages.
+
+    Returns:
+        What is to be written; comments and the other waivers stay as they are.
+
+    Raises:
+        InputError: The file cannot be used, or is laid out so that only a person can change it.
+    """
+    kept, _ = without_waivers(text, lambda each: _identity(each) == _identity(waiver), name)
+    if not kept.strip():
+        kept = _FIRST_LINE.format(Path(name).name.removesuffix(WAIVERS_SUFFIX))
+    written = f"{kept.rstrip()}\n\n{_entry(waiver)}"
+    assert read_waivers(written, name)[-1] == waiver
+    return written
+
+
+def without_waivers(text: str, goes: Callable[[Waiver], bool], name: str) -> tuple[str, tuple[Waiver, ...]]:
+    """A file without some of its waivers.
+
+    Args:
+        text: What the file holds.
+        goes: Whether a waiver is taken out.
+        name: The file in messages.
+
+    Returns:
+        What is to be written, comments and the other waivers as they are, and the waivers that were taken out.
+
+    Raises:
+        InputError: The file cannot be used, or is laid out so that only a person can change it.
+    """
+    every = read_waivers(text, name)
+    gone = tuple(each for each in every if goes(each))
+    if not gone:
+        return text, ()
+    starts = [*(each.start() for each in _HEADER.finditer(text)), len(text)]
+    if len(starts) != len(every) + 1:
+        raise InputError(f"{name}: is not laid out as flinkcompat waive writes it: change it by hand")
+    blocks = [text[start:end] for start, end in pairwise(starts)]
+    left = text[: starts[0]] + "".join(block for block, each in zip(blocks, every, strict=True) if each not in gone)
+    if read_waivers(left, name) != tuple(each for each in every if each not in gone):
+        raise InputError(f"{name}: is not laid out as flinkcompat waive writes it: change it by hand")
+    return f"{left.rstrip()}\n" if left.strip() else "", gone
+
+
+def _identity(waiver: Waiver) -> tuple[str, ...]:
+    return waiver.deployment, waiver.engine, waiver.deployed_sha256, waiver.finding_sha256
+
+
+def _entry(waiver: Waiver) -> str:
+    lines = [f"[[{_TABLE}]]"]
+    for key, field in _KEYS.items():
+        value = getattr(waiver, key)
+        if value == field.default:
+            continue
+        match value:
+            case bool():
+                lines.append(f"{key} = {str(value).lower()}")
+            case date():
+                lines.append(f"{key} = {value.isoformat()}")
+            case _:
+                lines.append(f"{key} = {_toml_text(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml_text(text: str) -> str:
+    """A text as a basic string of TOML, on one line: JSON's own escapes are TOML's, but for what DEL is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

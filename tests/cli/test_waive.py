@@ -1,0 +1,293 @@
+"""``flinkcompat waive`` as it is run: what is written, what passes then, and when it is over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from airflow_flinkcompat.fleet.formats import FORMATS
+from tests.cli.command import COMPATIBLE, INCOMPATIBLE, PARTIAL, QUERY, V1, VALIDATOR, Result, Run, report_of
+from tests.cli.test_diff import CLICKS, HEAD, ORDERS, change, commit, deploy
+from tests.fleet.formats.github_sarif import GITHUB_SARIF
+from tests.fleet.formats.test_formats import VALIDATOR_OF_FLEET
+from tests.fleet.repository import git
+
+FILE = Path("jobs/orders.sql.waivers.toml")
+WHY, DAY = ("--reason", "counted by hand"), ("--until", "2999-12-31")
+SAID = (*WHY, *DAY, "--by", "ann")
+WINDOW = ("window-changed", *SAID, "--even-silently-wrong")
+AGAINST = ("--against", "git:HEAD")
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "FLINKCOMPAT_LEDGER", "FLINKCOMPAT_ENGINE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def project(run: Run) -> Path:
+    """Two deployments, committed; of ``orders`` the window is another one since."""
+    Path("jobs").mkdir()
+    for name in ("orders", "clicks"):
+        change(name, V1)
+    Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS, encoding="utf-8")
+    git(Path(), "init", "--quiet", "--initial-branch", "main")
+    commit("first")
+    change("orders", INCOMPATIBLE)
+    return Path().resolve()
+
+
+def waive(run: Run, *arguments: str) -> Result:
+    result = run("waive", *arguments)
+    assert result.code == 0, result.err
+    return result
+
+
+def every_format(run: Run) -> tuple[int, dict[str, str]]:
+    """The exit code of a diff, and what it says in each format."""
+    files = {style: Path(f"shown.{style}") for style in FORMATS}
+    outputs = [word for style, path in files.items() for word in ("--output", f"{style}={path}")]
+    code = run("diff", *AGAINST, *outputs).code
+    return code, {style: path.read_text("utf-8") for style, path in files.items()}
+
+
+def test_what_is_waived_passes_and_stands_in_the_report(project: Path, run: Run) -> None:
+    assert run("diff", *AGAINST).code == 1
+    said = waive(run, "orders", *WINDOW, *AGAINST)
+    assert said.out.splitlines()[0] == (
+        "jobs/orders.sql.waivers.toml: waived until 2999-12-31: window-changed (totals > 1), incompatible on flink"
+    )
+    assert FILE.is_file()
+    result = run("diff", *AGAINST)
+    assert result.code == 0
+    assert "orders      incompatible (waived)  the window definition changed  asks a person" in result.out
+    assert "INCOMPATIBLE: the savepoint must not be used\nWaived by ann until 2999-12-31: window-changed" in result.out
+    assert "[incompatible, waived] window-changed: " in result.out
+    assert "In Airflow the gate asks a person (branch approve)." in result.out
+    assert result.out.endswith("\n2 deployments: 1 incompatible (waived), 1 unchanged\n")
+    assert run("plan", "orders", *AGAINST).code == 0
+
+
+def test_every_format_tells_it(project: Path, run: Run) -> None:
+    waive(run, "orders", *WINDOW, *AGAINST)
+    code, shown = every_format(run)
+    assert code == 0
+    for style, text in shown.items():
+        assert "ann" in text, style
+        assert "2999-12-31" in text, style
+        assert "counted by hand" in text, style
+    data = json.loads(shown["json"])
+    VALIDATOR_OF_FLEET.validate(data)
+    (orders, _) = data["deployments"]
+    assert (orders["outcome"], orders["gate_outcome"], orders["exit_code"]) == ("incompatible", "compatible", 0)
+    assert orders["report"]["findings"][0]["waiver"]["state"] == "holds"
+    (annotation,) = orders["annotations"]
+    assert (annotation["severity"], annotation["waiver"]["by"]) == ("note", "ann")
+    log = json.loads(shown["sarif"])
+    Draft202012Validator(GITHUB_SARIF).validate(log)
+    (finding,) = log["runs"][0]["results"]
+    assert finding["level"] == "note"
+    assert finding["suppressions"] == [
+        {
+            "kind": "external",
+            "status": "accepted",
+            "justification": "counted by hand",
+            "properties": {"by": "ann", "until": "2999-12-31", "evenSilentlyWrong": True},
+        }
+    ]
+    assert shown["github"].startswith("::notice file=jobs/orders.sql,")
+    assert json.loads(shown["gitlab"])[0]["severity"] == "info"
+    suite = ElementTree.fromstring(shown["junit"].partition("\n")[2])
+    assert (suite.get("failures"), suite.get("tests")) == ("0", "2")
+    assert "Waived by ann" in (suite.findtext(".//testcase[@name='orders']/system-out") or "")
+
+
+@pytest.mark.parametrize("style", ["text", "json", "markdown"])
+def test_a_check_goes_by_it_too_also_of_a_revision(project: Path, run: Run, style: str) -> None:
+    waive(run, "orders", *WINDOW, *AGAINST)
+    result = run("check", "HEAD:jobs/orders.sql", "jobs/orders.sql", "--format", style)
+    assert result.code == 0
+    assert "counted by hand" in result.out
+    if style == "json":
+        assert report_of(result)["outcome"] == "incompatible"
+    commit("waived")
+    assert run("check", "HEAD~:jobs/orders.sql", "HEAD:jobs/orders.sql", "--format", style).code == 0
+    FILE.unlink()
+    assert run("check", "HEAD~:jobs/orders.sql", "HEAD:jobs/orders.sql", "--format", style).code == 0
+    assert run("check", "HEAD~:jobs/orders.sql", "jobs/orders.sql", "--format", style).code == 1
+
+
+def test_two_scripts_of_no_project(run: Run) -> None:
+    Path("old.sql").write_text(V1, encoding="utf-8")
+    Path("new.sql").write_text(INCOMPATIBLE, encoding="utf-8")
+    assert run("check", "old.sql", "new.sql").code == 1
+    said = waive(run, "old.sql", "new.sql", *WINDOW).out
+    assert said.count("new.sql.waivers.toml: waived") == 2, "of each engine"
+    result = run("check", "old.sql", "new.sql")
+    assert result.code == 0
+    assert "Waived by ann" in result.out.partition("old.sql -> new.sql")[0]
+    assert run("check", "old.sql", "new.sql", "--engine", "flink").code == 0
+    assert run("waive", "old.sql", "new.sql", "window-changed", "--remove").code == 0
+    assert not Path("new.sql.waivers.toml").exists()
+    assert run("check", "old.sql", "new.sql").code == 1
+
+
+def test_another_change_or_a_further_one_is_not_waived(project: Path, run: Run) -> None:
+    waive(run, "orders", *WINDOW, *AGAINST)
+    change("orders", V1.replace("'1' MINUTE", "'5' MINUTE"))
+    result = run("diff", *AGAINST)
+    assert result.code == 1
+    assert (
+        "note: orders: the waiver of window-changed (totals > 1) by ann does not hold: it was given for another change"
+        in result.out
+    )
+    change("orders", INCOMPATIBLE.replace("'topic' = 'orders'", "'topic' = 'others'"))
+    result = run("diff", *AGAINST)
+    assert result.code == 1
+    assert "[incompatible, waived] window-changed" in result.out
+    change("orders", INCOMPATIBLE)
+    change("clicks", INCOMPATIBLE)
+    assert run("diff", *AGAINST).code == 1, "of another deployment nothing is waived"
+
+
+def test_it_ends_when_the_change_is_deployed(project: Path, run: Run, tmp_path: Path) -> None:
+    root = tmp_path / "ledger"
+    for name in ("orders", "clicks"):
+        deploy(root, name)
+    against = ("--against", f"ledger:{root}")
+    waive(run, "orders", *WINDOW, *AGAINST)
+    assert run("diff", *against).code == 0, "a ledger and a revision that hold the same script are the same"
+    deploy(root, "orders", INCOMPATIBLE)
+    result = run("diff", *against)
+    assert result.code == 0
+    assert (
+        "note: orders: the waiver of window-changed (totals > 1) by ann has ended: another version is deployed now "
+        "than the one that it was given for; remove it with: flinkcompat waive orders window-changed --subject "
+        "'totals > 1' --remove\n"
+    ) in result.out
+    change("orders", V1)
+    assert run("diff", *against).code == 1, "the way back is another change"
+    removed = run("waive", "orders", "window-changed", "--subject", "totals > 1", "--remove")
+    assert removed.out == (
+        "jobs/orders.sql.waivers.toml: removed: window-changed (totals > 1), by ann until 2999-12-31\n"
+    )
+    assert not FILE.exists()
+
+
+def test_one_that_expired_is_told_and_counts_no_more(project: Path, run: Run) -> None:
+    waive(run, "orders", *WINDOW, *AGAINST)
+    FILE.write_text(FILE.read_text("utf-8").replace("2999-12-31", "2026-01-31"), encoding="utf-8")
+    code, shown = every_format(run)
+    assert code == 1
+    assert [style for style, text in shown.items() if "2026-01-31" not in text] == []
+    assert " ".join(shown["text"].split()).count("by ann expired on 2026-01-31, and counts no more") == 1
+    (finding,) = json.loads(shown["sarif"])["runs"][0]["results"]
+    assert (finding["level"], finding["suppressions"][0]["status"]) == ("error", "rejected")
+    waive(run, "orders", *WINDOW, *AGAINST)
+    assert FILE.read_text("utf-8").count("[[waiver]]") == 1, "it is renewed"
+    assert run("diff", *AGAINST).code == 0
+
+
+def test_without_its_flag_a_silently_wrong_restore_is_not_waived_by_hand(project: Path, run: Run) -> None:
+    waive(run, "orders", *WINDOW, *AGAINST)
+    FILE.write_text(FILE.read_text("utf-8").replace("even_silently_wrong = true\n", ""), encoding="utf-8")
+    result = run("diff", *AGAINST)
+    assert result.code == 1
+    assert "does not count: it lacks even_silently_wrong = true. IF IT" in " ".join(result.out.split())
+
+
+def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
+    Path("flinkcompat.toml").write_text('engine = "vvr"\nfail_on = "partial"\n' + ORDERS, encoding="utf-8")
+    commit("the vendor's engine")
+    change("orders", V1)
+    commit("as it is deployed")
+    change("orders", PARTIAL)
+    assert "asks a person" in run("diff", *AGAINST).out
+    report = json.loads(run("diff", *AGAINST, "--format", "json").out)["deployments"][0]["report"]
+    rules = {each["rule"] for each in report["findings"] if each["outcome"] == "partial"}
+    for rule in rules:
+        waive(run, "orders", rule, *SAID, *AGAINST)
+    result = run("diff", *AGAINST)
+    assert result.code == 0
+    assert "In Airflow the gate resumes it from a savepoint (branch resume)." in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("orders", "windows-changed", *SAID), "rule 'windows-changed' is not known; did you mean window-changed?"),
+        (("orders", "zzz", *SAID), "rule 'zzz' is not known; flinkcompat rules lists them"),
+        (("orders", "sink-changed", *SAID), "no finding sink-changed in the change; there are window-changed (totals"),
+        (("orders", "window-changed", "--subject", "x", *SAID), "no finding window-changed about 'x' in the change"),
+        (("clicks", "window-changed", *SAID), "clicks: there is no finding window-changed in the change; nothing"),
+        (("order", "window-changed", *SAID), "deployment 'order' is not known; did you mean orders?"),
+        (
+            ("orders", "window-changed", *SAID),
+            "window-changed (totals > 1): a restore may run on with wrong rows and no error; where it may stand all "
+            "the same, add --even-silently-wrong",
+        ),
+        (("orders", "window-changed", *DAY), "--reason is missing: say for reviewers why"),
+        (("orders", "window-changed", "--reason", " ", *DAY), "--reason is missing"),
+        (("orders", "window-changed", *WHY), "--until is missing: name the last day"),
+        (("orders", "window-changed", *WHY, "--until", "soon"), "--until 'soon' is no day: write it as 2026-12-31"),
+        (("orders", "window-changed", *WHY, "--until", "2026-01-01"), "--until 2026-01-01 is past: name a day from"),
+        (("orders", "window-changed", "--remove"), f"{FILE}: holds no waiver of window-changed: there is nothing to"),
+        (("window-changed", *SAID), "name one deployment or two scripts, then the rule"),
+        (("orders", "window-changed", *SAID, "--set", "a=b"), "--set and --catalog belong to two scripts"),
+        (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: is no file here: a waiver is written beside the"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_mistake(project: Path, run: Run, arguments: tuple[str, ...], words: str) -> None:
+    of_scripts = "a.sql" in arguments or "--remove" in arguments
+    result = run("waive", *arguments, *(() if of_scripts else AGAINST))
+    assert (result.code, result.out) == (2, "")
+    assert words in result.err
+    assert not FILE.exists()
+
+
+def test_of_several_subjects_one_is_named(project: Path, run: Run) -> None:
+    two = (
+        V1
+        + "CREATE TABLE more (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+        + QUERY.replace("totals", "more")
+    )
+    change("orders", two)
+    commit("two sinks")
+    change("orders", two.replace("'1' MINUTE", "'2' MINUTE"))
+    result = run("waive", "orders", *WINDOW, *AGAINST)
+    assert result.code == 2
+    assert "window-changed was found of 2 subjects: name one with --subject: 'totals > 1', 'more > 1'" in result.err
+    waive(run, "orders", *WINDOW, "--subject", "more > 1", *AGAINST)
+    assert run("diff", *AGAINST).code == 1
+    waive(run, "orders", *WINDOW, "--subject", "totals > 1", *AGAINST)
+    assert run("diff", *AGAINST).code == 0
+
+
+def test_a_file_that_cannot_be_used_is_bad_input(project: Path, run: Run) -> None:
+    waive(run, "orders", *WINDOW, *AGAINST)
+    FILE.write_text(FILE.read_text("utf-8").replace("until = 2999-12-31", 'until = "ever"'), encoding="utf-8")
+    for command in (("diff", *AGAINST), ("check", "HEAD:jobs/orders.sql", "jobs/orders.sql")):
+        result = run(*command)
+        assert result.code == 2
+        assert "jobs/orders.sql.waivers.toml: waiver 1: until: a day is needed" in result.out + result.err
+
+
+def test_who_waives_is_asked_of_git(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(project, "config", "user.name", "Ann Example")
+    git(project, "config", "user.email", "ann@example.org")
+    waive(run, "orders", *WINDOW[:-3], "--even-silently-wrong", *AGAINST)
+    assert 'by = "Ann Example <ann@example.org>"' in FILE.read_text("utf-8")
+
+
+def test_what_is_compatible_beside_it_stays_out(project: Path, run: Run) -> None:
+    change("orders", COMPATIBLE)
+    report = json.loads(run("check", "HEAD:jobs/orders.sql", "jobs/orders.sql", "--format", "json").out)
+    VALIDATOR.validate(report)
+    result = run("waive", "orders", report["findings"][0]["rule"], *SAID, *AGAINST)
+    assert result.code == 2
+    assert "nothing in it has to be waived" in result.err
