@@ -12,6 +12,7 @@ import sys
 import click
 
 from airflow_flinkcompat import __version__
+from airflow_flinkcompat.cli.accept import accept_command
 from airflow_flinkcompat.cli.backfill import backfill_command
 from airflow_flinkcompat.cli.batch import batch_command
 from airflow_flinkcompat.cli.check import check_command
@@ -21,7 +22,6 @@ from airflow_flinkcompat.cli.ledger import ledger_command
 from airflow_flinkcompat.cli.migrate import migrate_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
 from airflow_flinkcompat.cli.rules import rules_command
-from airflow_flinkcompat.cli.waive import waive_command
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
@@ -42,7 +42,7 @@ for command in (
     diff_command,
     plan_command,
     lint_command,
-    waive_command,
+    accept_command,
     rules_command,
     backfill_command,
     rehearse_command,

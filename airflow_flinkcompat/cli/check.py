@@ -116,7 +116,7 @@ def check_command(
 
     Without an engine both are judged: the report says which one says what, and the worse verdict decides the exit code.
 
-    A finding that is waived beside NEW (flinkcompat waive) stays in the report, and does not fail the gate.
+    A finding that is waived beside NEW (flinkcompat accept) stays in the report, and does not fail the gate.
 
     A script with errors of syntax is bad input, exit code 2, and so is a NEW that holds literal secrets: it cannot be
     deployed, whatever its state.

@@ -97,7 +97,7 @@ def apply_waivers(
         waivers: What stands beside the proposed script.
         change: The change that the reports are about.
         today: The day, in UTC.
-        named: The deployment, "" where none is known, and what ``flinkcompat waive`` knows the change by.
+        named: The deployment, "" where none is known, and what ``flinkcompat accept`` knows the change by.
 
     Returns:
         The reports, each of the same outcome, and what to do about waivers that are over.
@@ -162,7 +162,7 @@ def _state(waiver: Waiver, finding: Finding, today: date) -> WaiverState:
 def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, name: str) -> str:
     """What to say of a waiver that was given for no finding that is there."""
     said = f"the waiver of {waiver.rule} ({waiver.subject}) by {waiver.by}"
-    remedy = f"remove it with: flinkcompat waive {name} {waiver.rule} --subject {shlex.quote(waiver.subject)} --remove"
+    remedy = f"remove it with: flinkcompat accept {name} {waiver.rule} --subject {shlex.quote(waiver.subject)} --remove"
     again = any(
         (finding.rule, finding.subject) == (waiver.rule, waiver.subject) and is_waivable(finding)
         for report in reports
@@ -195,7 +195,7 @@ def _line(finding: Finding, applied: AppliedWaiver) -> str:
     by, reason = (" ".join(text.split()) for text in (waiver.by, waiver.reason))
     match applied.state:
         case WaiverState.EXPIRED:
-            over = f"expired on {waiver.until}, and counts no more (give it anew, or remove it, with flinkcompat waive)"
+            over = f"expired on {waiver.until}, and counts no more (renew or remove it with flinkcompat accept)"
             return f"The waiver of {said} by {by} {over}: {reason}"
         case WaiverState.FLAG_MISSING:
             return (

@@ -50,7 +50,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     The ledger's head is the old side. The verdict goes to the log, a summary to XCom (keys ``summary`` and
     ``return_value``) with a pointer to the full report (key ``report``), which the ledger keeps as JSON and Markdown.
 
-    What is waived beside the script's file (``flinkcompat waive``) stands in the report and in the ledger. It lets a
+    What is waived beside the script's file (``flinkcompat accept``) stands in the report and in the ledger. It lets a
     partial change through; where state may not fit, a person is asked with the waiver before their eyes, also where the
     policy rejects.
 

@@ -157,7 +157,7 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
 
 def _unknown_at_top(key: str) -> str:
     if key in _OF_WAIVERS:
-        return "is not known here: a finding is waived in a file beside its script, by flinkcompat waive"
+        return "is not known here: a finding is waived in a file beside its script, by flinkcompat accept"
     return unknown_key(key, _TOP)
 
 

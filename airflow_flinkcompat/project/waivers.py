@@ -23,7 +23,7 @@ WAIVERS_SUFFIX = ".waivers.toml"
 """What is appended to the name of a script for that of its waivers."""
 _TABLE = "waiver"
 _HEADER = re.compile(r"^\[\[\s*waiver\s*\]\].*$", re.MULTILINE)
-_FIRST_LINE = "# Findings on {} that were waived (flinkcompat waive). Each holds for one change alone, until its day.\n"
+_FIRST_LINE = "# Findings on {} waived by flinkcompat accept. Each holds for one change alone, until its day.\n"
 _KEYS = {each.name: each for each in fields(Waiver)}
 
 
@@ -66,7 +66,7 @@ def _problems(table: Mapping[str, Any]) -> Iterator[str]:
     for key, field in _KEYS.items():
         if key not in table:
             if field.default is MISSING:
-                yield f"{key}: is missing; have it written with flinkcompat waive"
+                yield f"{key}: is missing; have it written with flinkcompat accept"
             continue
         value = table[key]
         match field.type:
@@ -125,11 +125,11 @@ def without_waivers(text: str, goes: Callable[[Waiver], bool], name: str) -> tup
         return text, ()
     starts = [*(each.start() for each in _HEADER.finditer(text)), len(text)]
     if len(starts) != len(every) + 1:
-        raise InputError(f"{name}: is not laid out as flinkcompat waive writes it: change it by hand")
+        raise InputError(f"{name}: is not laid out as flinkcompat accept writes it: change it by hand")
     blocks = [text[start:end] for start, end in pairwise(starts)]
     left = text[: starts[0]] + "".join(block for block, each in zip(blocks, every, strict=True) if each not in gone)
     if read_waivers(left, name) != tuple(each for each in every if each not in gone):
-        raise InputError(f"{name}: is not laid out as flinkcompat waive writes it: change it by hand")
+        raise InputError(f"{name}: is not laid out as flinkcompat accept writes it: change it by hand")
     return f"{left.rstrip()}\n" if left.strip() else "", gone
 
 

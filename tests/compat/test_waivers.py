@@ -157,7 +157,7 @@ def test_another_change_of_the_same_rule_and_subject_is_not_waived() -> None:
     assert judged.reports == (other,)
     assert judged.notes == (
         "the waiver of window-changed (totals > 1) by ann does not hold: it was given for another change, or "
-        "another verdict on it; remove it with: flinkcompat waive orders window-changed --subject 'totals > 1' "
+        "another verdict on it; remove it with: flinkcompat accept orders window-changed --subject 'totals > 1' "
         "--remove",
     )
 
@@ -190,8 +190,8 @@ def test_one_that_expired_counts_no_more_and_is_told() -> None:
     (after,) = all_waived(report, change, until=date(2026, 11, 25)).reports
     assert (after.gate_outcome, after.findings[0].is_waived) == (Outcome.INCOMPATIBLE, False)
     assert waiver_lines([after]) == (
-        "The waiver of window-changed (totals > 1) by ann expired on 2026-11-25, and counts no more (give it anew, or "
-        "remove it, with flinkcompat waive): counted by hand",
+        "The waiver of window-changed (totals > 1) by ann expired on 2026-11-25, and counts no more (renew or "
+        "remove it with flinkcompat accept): counted by hand",
     )
     assert all_waived(report, change, until=TODAY).reports[0].gate_outcome is Outcome.COMPATIBLE, "its last day"
 

@@ -1,6 +1,6 @@
-"""``flinkcompat waive``: a finding that may stand, written down beside the script with reason and day.
+"""``flinkcompat accept``: a finding that may stand, written down beside the script with reason and day.
 
-The word is not "accept": what a migration does on request alone goes by that (``migrate --accept``).
+What is written is a waiver. ``migrate --accept`` is another thing: what a migration does on request alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, witho
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import decode_script, read_script
 
-_FORM = "flinkcompat waive NAME RULE, or OLD NEW RULE"
+_FORM = "flinkcompat accept NAME RULE, or OLD NEW RULE"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class _Change:
     called: str
 
 
-@click.command("waive")
+@click.command("accept")
 @click.argument("what", nargs=-1, metavar="NAME|OLD NEW")
 @click.argument("rule")
 @click.option("--subject", metavar="TEXT", help="The operator or sink it is about, as the report names it.")
@@ -68,7 +68,7 @@ class _Change:
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="Of OLD NEW: a setting in force on both sides.")
 @click.option("--catalog", metavar="FILE", help="Of OLD NEW: DDL of tables the scripts do not declare.")
 @config_option
-def waive_command(
+def accept_command(
     what: tuple[str, ...],
     rule: str,
     subject: str | None,
@@ -216,14 +216,14 @@ def _read(place: Path) -> str:
 
 
 def _of_deployment(name: str, config: str | None, given: JobOptions, against: str | None) -> _Change:
-    with named_extras("waive"):
+    with named_extras("accept"):
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
     project: ProjectFile = require_project(project_for(config, Path()))
     deployment = named_deployment(project, name)
     require_engine(given.engine or deployment.options.engine, engine_version=given.engine_version)
     request = Request(project, root_of(project.folder), "unknown", given, (name,))
-    with named_extras("waive"), baselines_for(project, against) as baselines:
+    with named_extras("accept"), baselines_for(project, against) as baselines:
         (review,) = diff_fleet(request, baselines).deployments
     if review.faults:
         raise InputError("\n  ".join(each.message for each in review.faults))

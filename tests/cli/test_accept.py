@@ -1,4 +1,4 @@
-"""``flinkcompat waive`` as it is run: what is written, what passes then, and when it is over."""
+"""``flinkcompat accept`` as it is run: what is written, what passes then, and when it is over."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def project(run: Run) -> Path:
     return Path().resolve()
 
 
-def waive(run: Run, *arguments: str) -> Result:
-    result = run("waive", *arguments)
+def accept(run: Run, *arguments: str) -> Result:
+    result = run("accept", *arguments)
     assert result.code == 0, result.err
     return result
 
@@ -58,7 +58,7 @@ def every_format(run: Run) -> tuple[int, dict[str, str]]:
 
 def test_what_is_waived_passes_and_stands_in_the_report(project: Path, run: Run) -> None:
     assert run("diff", *AGAINST).code == 1
-    said = waive(run, "orders", *WINDOW, *AGAINST)
+    said = accept(run, "orders", *WINDOW, *AGAINST)
     assert said.out.splitlines()[0] == (
         "jobs/orders.sql.waivers.toml: waived until 2999-12-31: window-changed (totals > 1), incompatible on flink"
     )
@@ -74,7 +74,7 @@ def test_what_is_waived_passes_and_stands_in_the_report(project: Path, run: Run)
 
 
 def test_every_format_tells_it(project: Path, run: Run) -> None:
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     code, shown = every_format(run)
     assert code == 0
     for style, text in shown.items():
@@ -109,7 +109,7 @@ def test_every_format_tells_it(project: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("style", ["text", "json", "markdown"])
 def test_a_check_goes_by_it_too_also_of_a_revision(project: Path, run: Run, style: str) -> None:
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     result = run("check", "HEAD:jobs/orders.sql", "jobs/orders.sql", "--format", style)
     assert result.code == 0
     assert "counted by hand" in result.out
@@ -126,19 +126,19 @@ def test_two_scripts_of_no_project(run: Run) -> None:
     Path("old.sql").write_text(V1, encoding="utf-8")
     Path("new.sql").write_text(INCOMPATIBLE, encoding="utf-8")
     assert run("check", "old.sql", "new.sql").code == 1
-    said = waive(run, "old.sql", "new.sql", *WINDOW).out
+    said = accept(run, "old.sql", "new.sql", *WINDOW).out
     assert said.count("new.sql.waivers.toml: waived") == 2, "of each engine"
     result = run("check", "old.sql", "new.sql")
     assert result.code == 0
     assert "Waived by ann" in result.out.partition("old.sql -> new.sql")[0]
     assert run("check", "old.sql", "new.sql", "--engine", "flink").code == 0
-    assert run("waive", "old.sql", "new.sql", "window-changed", "--remove").code == 0
+    assert run("accept", "old.sql", "new.sql", "window-changed", "--remove").code == 0
     assert not Path("new.sql.waivers.toml").exists()
     assert run("check", "old.sql", "new.sql").code == 1
 
 
 def test_another_change_or_a_further_one_is_not_waived(project: Path, run: Run) -> None:
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     change("orders", V1.replace("'1' MINUTE", "'5' MINUTE"))
     result = run("diff", *AGAINST)
     assert result.code == 1
@@ -160,19 +160,19 @@ def test_it_ends_when_the_change_is_deployed(project: Path, run: Run, tmp_path: 
     for name in ("orders", "clicks"):
         deploy(root, name)
     against = ("--against", f"ledger:{root}")
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     assert run("diff", *against).code == 0, "a ledger and a revision that hold the same script are the same"
     deploy(root, "orders", INCOMPATIBLE)
     result = run("diff", *against)
     assert result.code == 0
     assert (
         "note: orders: the waiver of window-changed (totals > 1) by ann has ended: another version is deployed now "
-        "than the one that it was given for; remove it with: flinkcompat waive orders window-changed --subject "
+        "than the one that it was given for; remove it with: flinkcompat accept orders window-changed --subject "
         "'totals > 1' --remove\n"
     ) in result.out
     change("orders", V1)
     assert run("diff", *against).code == 1, "the way back is another change"
-    removed = run("waive", "orders", "window-changed", "--subject", "totals > 1", "--remove")
+    removed = run("accept", "orders", "window-changed", "--subject", "totals > 1", "--remove")
     assert removed.out == (
         "jobs/orders.sql.waivers.toml: removed: window-changed (totals > 1), by ann until 2999-12-31\n"
     )
@@ -180,7 +180,7 @@ def test_it_ends_when_the_change_is_deployed(project: Path, run: Run, tmp_path: 
 
 
 def test_one_that_expired_is_told_and_counts_no_more(project: Path, run: Run) -> None:
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     FILE.write_text(FILE.read_text("utf-8").replace("2999-12-31", "2026-01-31"), encoding="utf-8")
     code, shown = every_format(run)
     assert code == 1
@@ -188,13 +188,13 @@ def test_one_that_expired_is_told_and_counts_no_more(project: Path, run: Run) ->
     assert " ".join(shown["text"].split()).count("by ann expired on 2026-01-31, and counts no more") == 1
     (finding,) = json.loads(shown["sarif"])["runs"][0]["results"]
     assert (finding["level"], finding["suppressions"][0]["status"]) == ("error", "rejected")
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     assert FILE.read_text("utf-8").count("[[waiver]]") == 1, "it is renewed"
     assert run("diff", *AGAINST).code == 0
 
 
 def test_without_its_flag_a_silently_wrong_restore_is_not_waived_by_hand(project: Path, run: Run) -> None:
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     FILE.write_text(FILE.read_text("utf-8").replace("even_silently_wrong = true\n", ""), encoding="utf-8")
     result = run("diff", *AGAINST)
     assert result.code == 1
@@ -211,7 +211,7 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
     report = json.loads(run("diff", *AGAINST, "--format", "json").out)["deployments"][0]["report"]
     rules = {each["rule"] for each in report["findings"] if each["outcome"] == "partial"}
     for rule in rules:
-        waive(run, "orders", rule, *SAID, *AGAINST)
+        accept(run, "orders", rule, *SAID, *AGAINST)
     result = run("diff", *AGAINST)
     assert result.code == 0
     assert "In Airflow the gate resumes it from a savepoint (branch resume)." in result.out
@@ -244,7 +244,7 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
 )  # fmt: skip
 def test_what_is_said_of_a_mistake(project: Path, run: Run, arguments: tuple[str, ...], words: str) -> None:
     of_scripts = "a.sql" in arguments or "--remove" in arguments
-    result = run("waive", *arguments, *(() if of_scripts else AGAINST))
+    result = run("accept", *arguments, *(() if of_scripts else AGAINST))
     assert (result.code, result.out) == (2, "")
     assert words in result.err
     assert not FILE.exists()
@@ -259,17 +259,17 @@ def test_of_several_subjects_one_is_named(project: Path, run: Run) -> None:
     change("orders", two)
     commit("two sinks")
     change("orders", two.replace("'1' MINUTE", "'2' MINUTE"))
-    result = run("waive", "orders", *WINDOW, *AGAINST)
+    result = run("accept", "orders", *WINDOW, *AGAINST)
     assert result.code == 2
     assert "window-changed was found of 2 subjects: name one with --subject: 'totals > 1', 'more > 1'" in result.err
-    waive(run, "orders", *WINDOW, "--subject", "more > 1", *AGAINST)
+    accept(run, "orders", *WINDOW, "--subject", "more > 1", *AGAINST)
     assert run("diff", *AGAINST).code == 1
-    waive(run, "orders", *WINDOW, "--subject", "totals > 1", *AGAINST)
+    accept(run, "orders", *WINDOW, "--subject", "totals > 1", *AGAINST)
     assert run("diff", *AGAINST).code == 0
 
 
 def test_a_file_that_cannot_be_used_is_bad_input(project: Path, run: Run) -> None:
-    waive(run, "orders", *WINDOW, *AGAINST)
+    accept(run, "orders", *WINDOW, *AGAINST)
     FILE.write_text(FILE.read_text("utf-8").replace("until = 2999-12-31", 'until = "ever"'), encoding="utf-8")
     for command in (("diff", *AGAINST), ("check", "HEAD:jobs/orders.sql", "jobs/orders.sql")):
         result = run(*command)
@@ -280,7 +280,7 @@ def test_a_file_that_cannot_be_used_is_bad_input(project: Path, run: Run) -> Non
 def test_who_waives_is_asked_of_git(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     git(project, "config", "user.name", "Ann Example")
     git(project, "config", "user.email", "ann@example.org")
-    waive(run, "orders", *WINDOW[:-3], "--even-silently-wrong", *AGAINST)
+    accept(run, "orders", *WINDOW[:-3], "--even-silently-wrong", *AGAINST)
     assert 'by = "Ann Example <ann@example.org>"' in FILE.read_text("utf-8")
 
 
@@ -288,6 +288,6 @@ def test_what_is_compatible_beside_it_stays_out(project: Path, run: Run) -> None
     change("orders", COMPATIBLE)
     report = json.loads(run("check", "HEAD:jobs/orders.sql", "jobs/orders.sql", "--format", "json").out)
     VALIDATOR.validate(report)
-    result = run("waive", "orders", report["findings"][0]["rule"], *SAID, *AGAINST)
+    result = run("accept", "orders", report["findings"][0]["rule"], *SAID, *AGAINST)
     assert result.code == 2
     assert "nothing in it has to be waived" in result.err
