@@ -88,6 +88,17 @@ class Ledger:
         """
         return tuple(reversed(list(self._newest_first(None))))
 
+    def last_number(self) -> int:
+        """The number of the last entry, by the names of the files alone; that entry may be torn.
+
+        Returns:
+            The number; 0 where there is none. Entries never change: what was read up to this number is what is there.
+
+        Raises:
+            LedgerError: The ledger cannot be listed, or an entry is missing.
+        """
+        return max(self._numbers(), default=0)
+
     def head(self) -> HeadEntry | None:
         """The latest entry that says what is in force: what runs, as far as the ledger knows.
 
