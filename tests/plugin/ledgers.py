@@ -104,7 +104,9 @@ def fill_orders(root: Path | str, dag_id: str | None = "redeploy_orders", name: 
     left = Snapshot("s3://bucket/savepoints/savepoint-1")
     review = at.check(one, two, "approve")
     decided = replace(review, approved_by="ann", reason="agreed in review #7")
-    at.put("rehearse", RehearsedEntry(version=JobVersion.of(two), rehearsal={"finding": "restored", "job": "rehearsal"}))
+    at.put(
+        "rehearse", RehearsedEntry(version=JobVersion.of(two), rehearsal={"finding": "restored", "job": "rehearsal"})
+    )
     at.put("approve", ApprovedEntry(version=JobVersion.of(two), review=decided, message="ann chose 'Resume'"))
     stop = JobStop(JobRef("2" * 32), "3" * 32)
     stopped = replace(stop, savepoint=left, savepoint_bytes=5_000_000, savepoint_at=moment(10.5))
@@ -118,7 +120,9 @@ def fill_orders(root: Path | str, dag_id: str | None = "redeploy_orders", name: 
         ],
     }  # fmt: skip
     common = {"job": two, "origin": ORIGIN, "review": decided}
-    at.put("migrate", DeployingEntry(**common), StoppingEntry(**common, stop=stop), StoppedEntry(**common, stop=stopped))
+    at.put(
+        "migrate", DeployingEntry(**common), StoppingEntry(**common, stop=stop), StoppedEntry(**common, stop=stopped)
+    )
     at.put("migrate", MigratingEntry(**common, savepoint=left, migrated_to=new_home))
     at.put("migrate", MigratedEntry(**common, savepoint=left, migrated_to=new_home, migration=kept))
     at.put("migrate", StartingEntry(**common, start=then), StartedEntry(**common, start=then))
