@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, 
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
 
+from airflow_flinkcompat.deploy.ledger.history import can_name
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.plugin import changes, fleet, models, views
 from airflow_flinkcompat.plugin.access import Rights
@@ -150,6 +151,8 @@ def _entries(ledger_id: str, name: str, rights: Rights) -> tuple[NamedLedger, Se
     ledger = find_ledgers().by_id(ledger_id)
     if ledger is None:
         raise HTTPException(404, "there is no such ledger") if rights.reads_connections else _forbidden()
+    if not can_name(name):
+        raise HTTPException(404, _NO_DEPLOYMENT) if rights.reads_ledger(ledger) else _forbidden()
     entries, row = fleet.entries_and_row(ledger, name)
     if entries and rights.sees(ledger, row):
         return ledger, entries

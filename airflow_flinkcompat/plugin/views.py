@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -93,9 +93,10 @@ def _text(given: str | None) -> str | None:
 
 def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
     """An entry with all it says, but for the texts of its version."""
-    plain = LedgerEntry(**{name: getattr(entry, name) for name in ("number", "at", "owner", "message")})
-    # What a later release says is of unknown form.
-    row = plain.to_dict() | {"kind": entry.kind} if isinstance(entry, OtherEntry) else entry.to_dict()
+    if isinstance(entry, OtherEntry):
+        # What a later release says beside is of unknown form.
+        entry = replace(entry, row={"kind": entry.kind})
+    row = entry.to_dict()
     names = (*EntryRow.__dataclass_fields__, *_HISTORY)
     told = masked_values({name: row[name] for name in names})
     shown, run = _writer(entry.owner, rights)
