@@ -22,7 +22,7 @@ from pathlib import Path
 from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows, rebuild_index
 from airflow_flinkcompat.deploy.ledger.history import _encoded
 from airflow_flinkcompat.plugin import views
-from airflow_flinkcompat.plugin.fleet import Attention, Filter, deployment_list
+from airflow_flinkcompat.plugin.fleet import Attention, ListFilter, deployment_list
 from airflow_flinkcompat.plugin.ledgers import FoundLedgers, NamedLedger
 from benchmarks.ledger_index import DEPLOYMENTS, history
 from tests.plugin.rights import OnlyDags
@@ -48,14 +48,14 @@ def measured(root: Path, count: int) -> list[str]:
     ledger = NamedLedger(str(root))
     found, rights = FoundLedgers((ledger,)), OnlyDags(dags, dags)
 
-    def page(wanted: Filter, offset: int = 0) -> Callable[[], int]:
+    def page(wanted: ListFilter, offset: int = 0) -> Callable[[], int]:
         return lambda: len(deployment_list(found, rights, wanted, LIMIT, offset).model_dump_json())
 
     asked = {
         "the index alone": lambda: len(deployment_rows(root)),
-        f"the first {LIMIT}": page(Filter()),
-        f"the last {LIMIT}": page(Filter(), max(0, count - LIMIT)),
-        "those that wait, by a word": page(Filter(frozenset({Attention.PENDING}), text="payments")),
+        f"the first {LIMIT}": page(ListFilter()),
+        f"the last {LIMIT}": page(ListFilter(), max(0, count - LIMIT)),
+        "those that wait, by a word": page(ListFilter(frozenset({Attention.PENDING}), text="payments")),
     }
     entries = ledger.entries("job_0000")
     one = f"one deployment of {len(entries)} entries, once read"

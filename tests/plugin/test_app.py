@@ -12,7 +12,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from airflow_flinkcompat.deploy import Ledger
-from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, JobVersion, Review
+from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DeployedEntry, JobStart, JobVersion, Review
 from airflow_flinkcompat.plugin.app import create_app
 from tests.plugin.conftest import Server
 from tests.plugin.ledgers import SECRET, fill_rejected, job
@@ -100,6 +100,20 @@ def test_one_deployment_and_its_changes(server: Server, user: str, deployment: s
         if status != 200:
             assert found.headers["content-type"] == "application/json"
             assert list(found.json()) == ["detail"]
+
+
+def test_damage_below_what_is_in_force_is_told_to_who_may_read_the_dag(server: Server) -> None:
+    ledger = fill_rejected(server.named, "redeploy_orders", "worn")
+    ledger.append(DeployedEntry(job=job(2), start=JobStart(), owner="airflow:redeploy_orders/r/deploy"))
+    (server.named / "worn" / "000001.json").write_text("{}")
+    try:
+        path = f"{API}/deployments/{ledger_of(server, 'orders')}/worn"
+        told = server.client("ann").get(path)
+        assert told.status_code == 503
+        assert "000001.json cannot be read" in told.json()["detail"]
+        assert server.client("bob").get(path).status_code == 403
+    finally:
+        _remove(server.named, "worn")
 
 
 def test_a_ledger_that_there_is_not(server: Server) -> None:
@@ -294,4 +308,4 @@ def test_the_answers_are_described(server: Server) -> None:
         "/deployments", "/deployments/{ledger}/{name}", "/deployments/{ledger}/{name}/changes/{number}",
         "/runs/{dag_id}/{run_id}",
     }  # fmt: skip
-    assert "next_steps" in described["components"]["schemas"]["Change"]["properties"]
+    assert "next_steps" in described["components"]["schemas"]["ChangePage"]["properties"]

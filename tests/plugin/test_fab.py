@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.plugin.ledgers import fill_orders, fill_rejected
-from tests.test_bare_install import ROOT, UV
+from tests.test_bare_install import install_wheel
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 FAB = "apache-airflow-providers-fab==3.10.2"
@@ -18,18 +17,8 @@ FAB = "apache-airflow-providers-fab==3.10.2"
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that holds the wheel and the FAB provider, with the Airflow of this one."""
-    folder = tmp_path_factory.mktemp("fab")
-
-    def uv(*arguments: str | Path) -> None:
-        subprocess.run([UV, "--quiet", *map(str, arguments)], cwd=ROOT, check=True, timeout=900)
-
-    uv("build", "--wheel", "--out-dir", folder / "dist", ROOT)
-    (wheel,) = (folder / "dist").glob("airflow_flinkcompat-*.whl")
-    python = folder / "environment" / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", python.parents[1]], check=True, timeout=120)
-    uv("pip", "install", "--python", python, "--constraint", ROOT / "constraints.txt", f"{wheel}[deploy]", FAB)
-    return python
+    """The programs of an environment that holds the wheel and the FAB provider, with the Airflow of the lock file."""
+    return install_wheel(tmp_path_factory.mktemp("fab"), "[deploy]", FAB).home / "bin"
 
 
 def test_roles_of_fab_decide(environment: Path, tmp_path: Path) -> None:
@@ -37,8 +26,8 @@ def test_roles_of_fab_decide(environment: Path, tmp_path: Path) -> None:
     fill_orders(ledger)
     fill_rejected(ledger, "redeploy_parcels", "parcels")
     fill_rejected(ledger, None, "by-hand")
-    program = [environment, Path(__file__).with_name("fab_server.py"), tmp_path / "home", ledger]
-    clean = {"PATH": f"{environment.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    program = [environment / "python", Path(__file__).with_name("fab_server.py"), tmp_path / "home", ledger]
+    clean = {"PATH": f"{environment}:/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
     done = subprocess.run(program, capture_output=True, text=True, timeout=900, cwd=tmp_path, env=clean)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

@@ -82,7 +82,7 @@ def change(found: FoundLedgers, name: str, number: int) -> Any:
 
 
 def test_example_deployments(found: FoundLedgers, example: SnapshotAssertion) -> None:
-    assert told(fleet.deployment_list(found, EVERYTHING, fleet.Filter(), 50, 0, NOW)) == example
+    assert told(fleet.deployment_list(found, EVERYTHING, fleet.ListFilter(), 50, 0, NOW)) == example
 
 
 def test_example_deployment(found: FoundLedgers, example: SnapshotAssertion) -> None:
