@@ -6,6 +6,8 @@ from typing import Any
 
 _INTEGRATION = "Apache Flink SQL"
 _CLASSES = "airflow_flinkcompat"
+CONFIG_SECTION = "flinkcompat"
+"""Of airflow.cfg."""
 
 
 def _modules(*names: str) -> list[dict[str, Any]]:
@@ -48,6 +50,32 @@ _REALTIME_COMPUTE = {
     "ui_url": _field("Console URL", "Where a browser opens the console, for links"),
 }
 
+_CONFIG = {
+    CONFIG_SECTION: {
+        "description": "The pages of Flink deployments.",
+        "options": {
+            "connections": {
+                "description": (
+                    "Ids, with commas between them, of connections whose ledgers the pages show. Those of the metadata "
+                    "database are found without: name here what environment variables and secrets backends hold, "
+                    "which Airflow cannot list."
+                ),
+                "version_added": "0.1.0",
+                "type": "string",
+                "example": "flink_prod,flink_staging",
+                "default": "",
+            },
+            "ledgers": {
+                "description": "Addresses, with commas between them, of ledgers that no connection names.",
+                "version_added": "0.1.0",
+                "type": "string",
+                "example": "s3://bucket/ledger",
+                "default": "",
+            },
+        },
+    }
+}
+
 
 def _for_jobmanager(fields: dict[str, Any]) -> dict[str, Any]:
     """The same fields for the JobManager alone; empty means as for the Gateway.
@@ -88,6 +116,7 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": _modules("sensors.change"),
         "triggers": _modules("triggers.change", "triggers.deploy", "triggers.gateway", "triggers.rehearsal"),
         "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
+        "config": _CONFIG,
         "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],
         "connection-types": [
             {

@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import InputError, language_of
-from airflow_flinkcompat.secrets import mask_option, mask_secrets
+from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script, read_text
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _WIDTH = 80
 # Of what is no terminal and told no width: lines are whole there.
 _UNBOUNDED = 10_000
-# Mappings whose keys are names of options.
-_OPTIONS = ("settings", "variables", "effective_settings")
 _COMPARED = ("script", "files", "variables", "settings", "functions", "catalog", "engine")
 
 
@@ -72,11 +70,12 @@ def list_command(root: str, style: str, no_index: bool) -> None:
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
+        from airflow_flinkcompat.deploy.ledger.shown import listed
 
         rows = deployment_rows(root, by_index=not no_index)
     _require_any(root, rows)
     if style == "json":
-        _print_json({"ledger": mask_secrets(root), "deployments": [_listed(name, row) for name, row in rows.items()]})
+        _print_json({"ledger": mask_secrets(root), "deployments": [listed(name, row) for name, row in rows.items()]})
     else:
         cells: list[tuple[str, ...]] = [("deployment", "#", "since (UTC)", "kind", "job", "outcome", "by")]
         cells += [(name, *_head_cells(row)) for name, row in rows.items()]
@@ -118,6 +117,7 @@ def index_command(root: str, style: str) -> None:
 def show_command(deployment: str, root: str, style: str, number: int | None) -> None:
     """What is deployed as DEPLOYMENT, and a redeploy that has not come to its end."""
     with _readable_errors():
+        from airflow_flinkcompat.deploy.ledger.shown import masked_entry
         from airflow_flinkcompat.deploy.ledger.steps import Progress
 
         ledger, entries = _opened(root, deployment)
@@ -125,7 +125,9 @@ def show_command(deployment: str, root: str, style: str, number: int | None) -> 
         shown = progress.head if number is None else _entry(ledger, entries, number)
         unfinished = progress.unfinished if number is None else None
     if style == "json":
-        _print_json({"deployment": deployment, "entry": _masked(shown), "unfinished": _masked(unfinished)})
+        told = {"entry": shown, "unfinished": unfinished}
+        masked = {key: None if each is None else masked_entry(each) for key, each in told.items()}
+        _print_json({"deployment": deployment, **masked})
         return
     head = _shown(deployment, shown) if shown else [f"{deployment}: nothing is deployed"]
     if unfinished:
@@ -140,9 +142,11 @@ def show_command(deployment: str, root: str, style: str, number: int | None) -> 
 def history_command(deployment: str, root: str, style: str) -> None:
     """Every entry of the ledger of DEPLOYMENT, oldest first, a line each."""
     with _readable_errors():
+        from airflow_flinkcompat.deploy.ledger.shown import masked_entry
+
         _, entries = _opened(root, deployment)
     if style == "json":
-        _print_json({"deployment": deployment, "entries": [_masked(entry) for entry in entries]})
+        _print_json({"deployment": deployment, "entries": [masked_entry(entry) for entry in entries]})
         return
     rows = [("#", "when (UTC)", "kind", "job", "start", "outcome", "by"), *map(_row, entries)]
     wide = max(_WIDTH, shutil.get_terminal_size((_UNBOUNDED, 24)).columns)
@@ -227,6 +231,7 @@ def adopt_command(
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy import JobRef, Ledger
+        from airflow_flinkcompat.deploy.ledger.shown import masked_entry
         from airflow_flinkcompat.deploy.ledger.store import this_process
         from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 
@@ -250,7 +255,7 @@ def adopt_command(
     for warning in done.warnings:
         click.echo(f"warning: {mask_secrets(warning)}", err=True)
     if style == "json":
-        _print_json({"deployment": deployment, "entry": _masked(done.entry), "warnings": list(done.warnings)})
+        _print_json({"deployment": deployment, "entry": masked_entry(done.entry), "warnings": list(done.warnings)})
         return
     job = f"job {job_id} ({mask_secrets(done.job.name)}, {done.job.state})"
     click.echo(f"adopted: {job} as {deployment}, entry {done.entry.number}")
@@ -304,36 +309,6 @@ def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> Ledge
 
 
 # ------------------------------------------------------------------------------------------------------ what is shown
-def _masked(entry: LedgerEntry | None) -> dict[str, Any] | None:
-    """The entry as JSON values, every secret in it masked."""
-    if entry is None:
-        return None
-    return {key: _hidden(key, value, key in _OPTIONS) for key, value in entry.to_dict().items()}
-
-
-def _hidden(key: str, value: Any, option: bool) -> Any:
-    if isinstance(value, str):
-        return mask_option(key, value) if option else mask_secrets(value)
-    if isinstance(value, Mapping):
-        return {str(name): _hidden(str(name), each, option) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_hidden(key, each, option) for each in value]
-    return value
-
-
-def _listed(deployment: str, row: DeploymentRow | LedgerError) -> dict[str, Any]:
-    """One deployment of a list as JSON values, its entries without their texts."""
-    named = {"entry": "head", **{name: name for name in ("unfinished", "pending", "checked", "savepoint")}}
-    if isinstance(row, Exception):
-        return {"deployment": deployment, **dict.fromkeys(named), "error": mask_secrets(str(row))}
-    told = row.to_dict()
-    return {
-        "deployment": deployment,
-        **{key: _hidden("", told[name], False) for key, name in named.items()},
-        "error": None,
-    }
-
-
 def _head_cells(row: DeploymentRow | LedgerError) -> tuple[str, ...]:
     """What a list says of what is deployed."""
     head = None if isinstance(row, Exception) else row.head

@@ -61,7 +61,7 @@ class Ledger:
     """
 
     def __init__(self, root: str | os.PathLike[str], deployment: str, **options: Any) -> None:
-        if not _NAME.fullmatch(deployment) or deployment == _REPORTS:
+        if not can_name(deployment):
             raise LedgerError(
                 f"{deployment!r} cannot name a deployment: 1 to 128 letters, digits, '.', '_' or '-', "
                 f"beginning with a letter or digit, and not {_REPORTS!r}"
@@ -87,6 +87,17 @@ class Ledger:
             LedgerError: An entry is missing or cannot be read.
         """
         return tuple(reversed(list(self._newest_first(None))))
+
+    def last_number(self) -> int:
+        """The number of the last entry, by the names of the files alone; that entry may be torn.
+
+        Returns:
+            The number; 0 where there is none. Entries never change: what was read up to this number is what is there.
+
+        Raises:
+            LedgerError: The ledger cannot be listed, or an entry is missing.
+        """
+        return max(self._numbers(), default=0)
 
     def head(self) -> HeadEntry | None:
         """The latest entry that says what is in force: what runs, as far as the ledger knows.
@@ -336,6 +347,18 @@ class Ledger:
         return entry
 
 
+def can_name(text: str) -> bool:
+    """Whether a text can be the name of a deployment.
+
+    Args:
+        text: The text.
+
+    Returns:
+        True for 1 to 128 letters, digits, ".", "_" or "-", a letter or digit first, that name no folder of a ledger.
+    """
+    return _NAME.fullmatch(text) is not None and text != _REPORTS
+
+
 def deployments(root: str | os.PathLike[str], **options: Any) -> tuple[str, ...]:
     """The names of all deployments whose ledgers may lie under a root.
 
@@ -349,7 +372,7 @@ def deployments(root: str | os.PathLike[str], **options: Any) -> tuple[str, ...]
     Raises:
         LedgerError: The root cannot be listed.
     """
-    return tuple(name for name in Store(root, "", **options).folders() if _NAME.fullmatch(name) and name != _REPORTS)
+    return tuple(name for name in Store(root, "", **options).folders() if can_name(name))
 
 
 def _name(number: int) -> str:

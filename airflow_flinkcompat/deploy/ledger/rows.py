@@ -14,9 +14,13 @@ from typing import Any, Self
 
 from airflow_flinkcompat.deploy.ledger.entries import (
     CheckedEntry,
+    DeployingEntry,
     DisposedEntry,
+    FailedEntry,
+    FailedVersionEntry,
     HeadEntry,
     LedgerEntry,
+    RolledBackEntry,
     RunEntry,
     StepEntry,
     StoppedEntry,
@@ -24,7 +28,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 )
 from airflow_flinkcompat.deploy.target import same_snapshot
 
-SCHEMA = "flinkcompat-index/1"
+SCHEMA = "flinkcompat-index/2"
 """Of rows; another one where the same entries make another row, so that no release goes on from a row of another."""
 APPROVE = "approve"
 """The branch of a check that asks a person."""
@@ -55,6 +59,7 @@ class EntryRow:
     author: str | None
     team: str | None
     owned_by: str | None
+    claim_seconds: float | None
 
     @classmethod
     def of(cls, entry: LedgerEntry) -> Self:
@@ -124,6 +129,8 @@ class DeploymentRow:
         pending: The check that asked a person, who has not decided yet.
         checked: The last check.
         savepoint: The last savepoint that a stop left.
+        failed: What failed last, a redeploy or a version by itself, until a redeploy begins anew. After a way back to
+            the former script it is the failure that led to it.
     """
 
     deployment: str
@@ -133,6 +140,7 @@ class DeploymentRow:
     pending: EntryRow | None = None
     checked: EntryRow | None = None
     savepoint: SavepointRow | None = None
+    failed: EntryRow | None = None
 
     def after(self, entry: LedgerEntry) -> DeploymentRow:
         """The row after one more entry.
@@ -144,6 +152,7 @@ class DeploymentRow:
             The row.
         """
         row = replace(self, last=entry.number, savepoint=_savepoint_after(self.savepoint, entry))
+        row = replace(row, failed=self._failed_after(entry))
         match entry:
             case HeadEntry():
                 return replace(row, head=EntryRow.of(entry), unfinished=None, pending=None)
@@ -156,6 +165,16 @@ class DeploymentRow:
             case VersionEntry():
                 return replace(row, pending=self._pending_beside(entry.version.sha256))
         return row
+
+    def _failed_after(self, entry: LedgerEntry) -> EntryRow | None:
+        match entry:
+            case FailedEntry() | FailedVersionEntry():
+                return EntryRow.of(entry)
+            case DeployingEntry():
+                return None
+            case HeadEntry() if not isinstance(entry, RolledBackEntry):
+                return None
+        return self.failed
 
     def _pending_beside(self, settled: str) -> EntryRow | None:
         return None if self.pending and self.pending.sha256 == settled else self.pending
@@ -188,7 +207,7 @@ class DeploymentRow:
         """
         if row["schema"] != SCHEMA:
             raise ValueError(f"its schema is {row['schema']!r}, this version reads {SCHEMA!r}")
-        shown = {name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked")}
+        shown = {name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked", "failed")}
         taken = row["savepoint"]
         savepoint = None if taken is None else SavepointRow(**{f.name: taken[f.name] for f in fields(SavepointRow)})
         return cls(row["deployment"], int(row["last"]), savepoint=savepoint, **shown)

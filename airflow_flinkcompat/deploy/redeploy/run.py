@@ -25,6 +25,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.history import Ledger, LedgerConflict
+from airflow_flinkcompat.deploy.ledger.rows import EntryRow
 from airflow_flinkcompat.deploy.sources.choices import SourceOffsets
 from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Snapshot, Start, Target, Verb
 from airflow_flinkcompat.model import JobSpec, StartMode
@@ -73,11 +74,11 @@ class Options:
         longest = max(self.stop_timeout, self.submit_timeout, self.start_timeout)
         return max(_CLAIM_SECONDS, longest + _CLAIM_MARGIN_SECONDS)
 
-    def claimed(self, entry: RunEntry) -> float:
+    def claimed(self, entry: RunEntry | EntryRow) -> float:
         """How long another run's last entry keeps out a run with these options.
 
         Args:
-            entry: The ledger's last entry, of an unfinished run.
+            entry: The ledger's last entry, of an unfinished run, or its row in a list.
 
         Returns:
             Seconds since the entry was written.

@@ -16,10 +16,13 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     ApprovedEntry,
     DeployingEntry,
     DisposedEntry,
+    FailedEntry,
     FailedVersionEntry,
+    JobStart,
     JobStop,
     JobVersion,
     RejectedEntry,
+    RolledBackEntry,
     StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow, SavepointRow, last_savepoint
@@ -110,3 +113,19 @@ def test_ledgers_of_before_have_a_row(folder: str, head: int, size: int | None) 
     stop = next(each for each in reversed(entries) if isinstance(each, StoppedEntry))
     assert row.savepoint == SavepointRow(str(stop.stop.savepoint), size, stop.at, stop.number)
     assert (row.checked, row.head and row.head.number) == (None, head)
+
+
+def test_what_failed_last_and_until_when() -> None:
+    gave_up = FailedEntry(job=JOB, start=JobStart(), claim_seconds=9, message="no slots")
+    way_back = replace(gave_up, rolls_back_to=1)
+    assert row_of(DEPLOYED).failed is None
+    failed = row_of(DEPLOYED, DeployingEntry(job=JOB), gave_up)
+    assert failed.failed is not None
+    assert (failed.failed.number, failed.failed.claim_seconds, failed.unfinished) == (3, 9, None)
+    assert row_of(DEPLOYED, FailedVersionEntry(version=VERSION)).failed is not None
+    # The former script runs again, and the reason stays.
+    back = row_of(DEPLOYED, way_back, RolledBackEntry(job=JOB, start=JobStart("savepoint")))
+    assert (back.head and back.head.kind, back.failed and back.failed.number) == ("rolled-back", 2)
+    for entry in (DeployingEntry(job=JOB), DEPLOYED):
+        assert row_of(DEPLOYED, gave_up, entry).failed is None
+    assert row_of(DEPLOYED, gave_up, CHECKED).failed is not None

@@ -1,0 +1,216 @@
+"""One change: a proposed version beside what was in force, its verdict, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_flinkcompat.deploy.ledger.entries import (
+    ApprovedEntry,
+    CheckedEntry,
+    DecisionEntry,
+    HeadEntry,
+    LedgerEntry,
+    RejectedEntry,
+    Review,
+    RolledBackEntry,
+    RollingBackEntry,
+    StepEntry,
+    VersionEntry,
+)
+from airflow_flinkcompat.deploy.ledger.rows import APPROVE, DeploymentRow
+from airflow_flinkcompat.deploy.ledger.shown import masked_values
+from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.plugin import models, views
+from airflow_flinkcompat.plugin.access import Rights
+from airflow_flinkcompat.plugin.ledgers import NamedLedger
+from airflow_flinkcompat.plugin.runs import Writer
+from airflow_flinkcompat.secrets import mask_secrets
+
+
+def version_of(entry: LedgerEntry) -> str | None:
+    """The digest of the version that an entry is about; None where it is about none."""
+    if isinstance(entry, StepEntry):
+        return entry.sha256
+    return entry.version.sha256 if isinstance(entry, VersionEntry) else None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The entries about one proposed version: from its check, where there is one, to the next check of it."""
+
+    sha256: str
+    checked: CheckedEntry | None
+    former: HeadEntry | None
+    entries: tuple[LedgerEntry, ...]
+
+    @classmethod
+    def at(cls, entries: Sequence[LedgerEntry], number: int) -> Proposal | None:
+        """The proposal that an entry belongs to.
+
+        Args:
+            entries: All entries, oldest first.
+            number: The entry.
+
+        Returns:
+            The proposal; None where there is no such entry, or it is about no version.
+        """
+        anchor = next((each for each in entries if each.number == number), None)
+        sha256 = version_of(anchor) if anchor else None
+        if not sha256:
+            return None
+        about = [each for each in entries if version_of(each) == sha256]
+        checks = [each for each in about if isinstance(each, CheckedEntry)]
+        checked = next((each for each in reversed(checks) if each.number <= number), None)
+        heads = [each for each in entries if isinstance(each, HeadEntry)]
+        # Without a check: all about the version since what was in force before the entry.
+        since = max((each.number for each in heads if each.number < number), default=0) + 1
+        first = checked.number if checked else next(each.number for each in about if each.number >= since)
+        end = next((each.number for each in checks if each.number > number), None)
+        own = tuple(each for each in about if first <= each.number and (end is None or each.number < end))
+        former = next((each for each in reversed(heads) if each.number < first), None)
+        return cls(sha256, checked, former, own)
+
+    @property
+    def reviews(self) -> tuple[Review, ...]:
+        """What is said of the version's check, the check's own first."""
+        kinds = (CheckedEntry, DecisionEntry, StepEntry)
+        return tuple(each.review for each in self.entries if isinstance(each, kinds))
+
+    def decision(self, entries: Sequence[LedgerEntry], name: str, rights: Rights) -> models.Decision:
+        """What was decided."""
+        row = DeploymentRow(name).after_all(entries)
+        made = next((each for each in self.entries if isinstance(each, ApprovedEntry | RejectedEntry)), None)
+        if made is not None:
+            told = views.history_entry(made, rights)
+            return models.Decision(
+                state="approved" if isinstance(made, ApprovedEntry) else "rejected",
+                number=made.number,
+                by=told.approved_by,
+                at=told.at,
+                reason=told.reason,
+                message=told.message,
+                run=told.run,
+            )
+        asked = self.checked is not None and self.checked.branch == APPROVE
+        waits = row.pending is not None and self.checked is not None and row.pending.number == self.checked.number
+        run = views.history_entry(self.checked, rights).run if self.checked else None
+        nothing: dict[str, Any] = dict.fromkeys(("number", "by", "at", "reason"))
+        return models.Decision(
+            state="waiting" if waits else "not decided" if asked else "not asked",
+            message="",
+            run=run,
+            **nothing,
+        )
+
+
+def change(
+    ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], proposal: Proposal, rights: Rights
+) -> models.ChangePage:
+    """A change with its report and both versions.
+
+    Args:
+        ledger: The ledger.
+        name: The deployment.
+        entries: All its entries, oldest first.
+        proposal: The proposed version.
+        rights: What the user may see.
+
+    Returns:
+        The change. A report that cannot be read is named, and the rest is there.
+    """
+    former = proposal.former
+    report, proposed, error = _report(ledger, name, proposal)
+    held = views.job_held(proposal.entries, proposal.sha256)
+    new = views.job_version(*held) if held else proposed
+    steps, resumed = _advice(report, ledger, name, former)
+    return models.ChangePage(
+        ledger=ledger.id,
+        deployment=name,
+        number=proposal.entries[0].number,
+        sha256=proposal.sha256,
+        checked=views.history_entry(proposal.checked, rights) if proposal.checked else None,
+        old=views.job_version(former.job, former.number) if former else None,
+        new=new,
+        report=report,
+        report_error=error,
+        next_steps=steps,
+        if_resumed=resumed,
+        decision=proposal.decision(entries, name, rights),
+        entries=[views.history_entry(each, rights) for each in proposal.entries],
+    )
+
+
+def _report(
+    ledger: NamedLedger, name: str, proposal: Proposal
+) -> tuple[dict[str, Any] | None, models.VersionTexts | None, str | None]:
+    """The report, the version that was kept beside it, and why there is none where there should be."""
+    path = next((each.report_path for each in proposal.reviews if each.report_path), None)
+    if path is None:
+        return None, None, None
+    opened = ledger.open(name)
+    try:
+        report, _ = opened.read_report(path)
+        kept = opened.read_proposed(path)
+    except LedgerError as error:
+        return None, None, mask_secrets(str(error))
+    return masked_values(report), None if kept is None else views.job_version(kept, sha256=proposal.sha256), None
+
+
+def _advice(
+    report: dict[str, Any] | None, ledger: NamedLedger, name: str, former: HeadEntry | None
+) -> tuple[list[models.NextStep], list[str]]:
+    """What to do next, and what would come of a resume; nothing of a report that this release cannot read in full."""
+    from airflow_flinkcompat.compat import Report, ReportContext
+    from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
+
+    if report is None:
+        return [], []
+    try:
+        verdict = Report.from_dict(report)
+    except (KeyError, ValueError, TypeError):
+        return [], []
+    known = ReportContext(
+        deployment=name,
+        job_id=(former.job_id if former else None) or "",
+        entry=former.number if former else 0,
+        takes_commands=ledger.takes_commands,
+    )
+    told = [
+        models.NextStep(
+            text=mask_secrets(each.text),
+            commands=[mask_secrets(line) for line in each.commands],
+            language=each.language,
+        )
+        for each in steps(verdict, known)
+    ]
+    return told, [mask_secrets(line) for line in if_resumed(verdict)]
+
+
+def proposals_of_run(
+    entries: Sequence[LedgerEntry], dag_id: str, run_id: str, task_id: str | None = None
+) -> tuple[Proposal, ...]:
+    """The proposals that a DAG run wrote of, oldest first.
+
+    Args:
+        entries: All entries of a deployment, oldest first.
+        dag_id: The DAG.
+        run_id: The run.
+        task_id: Only what this task wrote of.
+
+    Returns:
+        A proposal for each version, as of its last check by this run.
+    """
+    found: dict[str, int] = {}
+    for entry in entries:
+        writer, sha256 = Writer.of(entry.owner), version_of(entry)
+        ours = writer is not None and (writer.dag_id, writer.run_id) == (dag_id, run_id)
+        if writer is None or not ours or not sha256 or task_id not in (None, writer.task_id):
+            continue
+        # A way back holds the former version, which is not what the run is about.
+        if isinstance(entry, RollingBackEntry | RolledBackEntry):
+            continue
+        found[sha256] = entry.number
+    proposals = (Proposal.at(entries, number) for number in found.values())
+    return tuple(each for each in proposals if each is not None)
