@@ -12,6 +12,7 @@ import sys
 import click
 
 from airflow_flinkcompat import __version__
+from airflow_flinkcompat.cli.audit import audit_command
 from airflow_flinkcompat.cli.backfill import backfill_command
 from airflow_flinkcompat.cli.batch import batch_command
 from airflow_flinkcompat.cli.check import check_command
@@ -41,6 +42,7 @@ for command in (
     diff_command,
     plan_command,
     lint_command,
+    audit_command,
     rules_command,
     backfill_command,
     rehearse_command,

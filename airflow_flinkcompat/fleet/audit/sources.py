@@ -1,0 +1,238 @@
+"""Where jobs come from: files of a folder, the deployments of a project file, or what ledgers say is deployed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.fleet.audit.values import AuditPair
+from airflow_flinkcompat.fleet.baselines import OutOfReachError
+from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script
+from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.project import JobOptions, ProjectFile
+from airflow_flinkcompat.sql import ScriptError
+
+SCRIPTS = (".sql", ".table")
+"""How the files end that are scripts for certain; a Python file may be anything, and is named itself."""
+_NEVER_LOOKED_INTO = ("node_modules", "site-packages")
+_AT_ONCE = 64
+
+OptionsOf = Callable[[Path], JobOptions]
+"""How a script is judged; raises InputError or ScriptError where that cannot be told."""
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The upgrade that is asked for.
+
+    Attributes:
+        engine: The engine that was named; None: none.
+        old: The version that runs the jobs; None: what is known of each.
+        new: The version that would run them; None: the same.
+    """
+
+    engine: str | None = None
+    old: str | None = None
+    new: str | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a version is named, so that jobs of another engine are no part of the question."""
+        return self.old is not None or self.new is not None
+
+    def pair(self, name: str, job: JobSpec, engine_named: bool) -> AuditPair:
+        """A job against itself, on the version that would run it.
+
+        Args:
+            name: The name of the pair.
+            job: The job with the version that runs it, as far as that is known.
+            engine_named: Whether its engine is known.
+
+        Returns:
+            The pair.
+        """
+        if self.new is not None and self.old is None and job.engine_version is None:
+            why = "which version runs it now is not known: name it with --old-engine-version"
+            return AuditPair(name, fault=f"{name}: {why}", reason="version-not-known")
+        old = job if self.old is None else replace(job, engine_version=self.old)
+        return AuditPair(name, old, old if self.new is None else replace(old, engine_version=self.new), engine_named)
+
+
+class Jobs:
+    """The pairs of one source as they are read, and what is to be said of the others when all were.
+
+    Args:
+        pairs: The pairs, read when they are asked for; they may write down what they leave out.
+        words: Where they are from.
+        notes: What is to be known, a line each.
+    """
+
+    def __init__(self, pairs: Iterator[AuditPair], words: str, notes: list[str]) -> None:
+        self._pairs, self.words, self.notes = pairs, words, notes
+
+    def __iter__(self) -> Iterator[AuditPair]:
+        return self._pairs
+
+
+def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, versions: Versions) -> Jobs:
+    """Every script below some paths against itself.
+
+    Args:
+        paths: Folders, of which every ``*.sql`` and ``*.table`` counts, and files, which count whatever their name.
+        root: From where files are called.
+        options_of: How a script is judged.
+        versions: The upgrade that is asked for.
+
+    Returns:
+        The jobs in the order of the paths, those of a folder by name.
+
+    Raises:
+        InputError: A path is not there.
+    """
+    if missing := [path for path in paths if not path.exists()]:
+        raise InputError(f"{missing[0]}: cannot be read: there is no such file or folder")
+    left_out: dict[str, int] = {}
+
+    def pairs() -> Iterator[AuditPair]:
+        for path in dict.fromkeys(_files(paths)):
+            name = name_from(path, root)
+            try:
+                options = options_of(path)
+                if _of_other_engine(options.engine, versions, left_out):
+                    continue
+                side = side_of_script(path, options, Path(), root)
+            except (ScriptError, InputError) as error:
+                yield AuditPair(name, fault=str(error))
+                continue
+            if side is None:
+                yield AuditPair(name, fault=f"{name}: cannot be read: there is no such file")
+            else:
+                yield versions.pair(name, _plain(side), options.engine is not None)
+
+    return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out)
+
+
+def jobs_of_project(project: ProjectFile, root: Path, versions: Versions, names: Sequence[str] = ()) -> Jobs:
+    """The scripts of a project's deployments, each against itself.
+
+    Args:
+        project: The project.
+        root: The root of the repository, from which files are called.
+        versions: The upgrade that is asked for.
+        names: The deployments that are asked for; none: all.
+
+    Returns:
+        The jobs in the order of the file.
+    """
+    left_out: dict[str, int] = {}
+
+    def pairs() -> Iterator[AuditPair]:
+        for each in project.deployments:
+            engine = each.options.engine
+            if (names and each.name not in names) or _of_other_engine(engine, versions, left_out):
+                continue
+            options = replace(each.options, engine=engine or versions.engine)
+            try:
+                side = side_of_deployment(replace(each, options=options), project.folder, root)
+            except (ScriptError, InputError) as error:
+                yield AuditPair(each.name, fault=str(error))
+                continue
+            if side is None:
+                script = name_from(project.folder / each.script, root)
+                yield AuditPair(each.name, fault=f"{script}: cannot be read: there is no such file")
+            else:
+                yield versions.pair(each.name, _plain(side), options.engine is not None)
+        for name, lines in project.broken.items():
+            if not names or name in names:
+                yield AuditPair(name, fault="; ".join(lines))
+
+    return _noting(pairs(), f"the deployments of {os.path.relpath(project.path)}", left_out)
+
+
+def jobs_of_ledgers(roots: Sequence[str], versions: Versions) -> Jobs:
+    """What ledgers say is deployed, each against itself.
+
+    Args:
+        roots: Where the ledgers lie.
+        versions: The upgrade that is asked for; the version that runs a job is the ledger's where none is named.
+
+    Returns:
+        The jobs by root and name.
+
+    Raises:
+        OutOfReachError: A root cannot be listed, or holds no deployment.
+    """
+    from airflow_flinkcompat.deploy.errors import DeployError
+    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
+    from airflow_flinkcompat.deploy.ledger.history import Ledger, deployments
+    from airflow_flinkcompat.deploy.ledger.store import Store
+
+    known: dict[str, tuple[str, ...]] = {}
+    for root in dict.fromkeys(roots):
+        try:
+            known[root] = deployments(root)
+        except DeployError as error:
+            raise OutOfReachError(str(error)) from None
+        if not known[root]:
+            raise OutOfReachError(
+                f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?"
+            )
+    left_out: dict[str, int] = {}
+
+    def pairs() -> Iterator[AuditPair]:
+        for root, names in known.items():
+
+            def head(name: str, root: str = root) -> HeadEntry | DeployError | None:
+                try:
+                    return Ledger(root, name).head()
+                except DeployError as error:
+                    return error
+
+            for begin in range(0, len(names), _AT_ONCE):
+                some = names[begin : begin + _AT_ONCE]
+                for name, found in zip(some, Store(root, "").at_once(head, some), strict=True):
+                    if isinstance(found, DeployError):
+                        yield AuditPair(name, fault=f"the ledger of {name} cannot be read: {found}")
+                    elif found is not None and not _of_other_engine(found.job.engine, versions, left_out):
+                        yield versions.pair(name, found.job, engine_named=True)
+
+    return _noting(pairs(), f"what is deployed by {', '.join(known)}", left_out)
+
+
+def _plain(side: Side) -> JobSpec:
+    """The job alone, as it is sent to a process."""
+    return JobSpec(**{name: getattr(side, name) for name in JobSpec.__dataclass_fields__})
+
+
+def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
+    """Whether an upgrade is asked for of another engine than the job's; counts it then."""
+    if engine is None or not versions.wanted or engine == versions.engine:
+        return False
+    left_out[engine] = left_out.get(engine, 0) + 1
+    return True
+
+
+def _noting(pairs: Iterator[AuditPair], words: str, left_out: dict[str, int]) -> Jobs:
+    notes: list[str] = []
+
+    def read() -> Iterator[AuditPair]:
+        yield from pairs
+        notes.extend(
+            f"left out, because an upgrade of another engine is asked for: {count:,} of engine {engine}"
+            for engine, count in sorted(left_out.items())
+        )
+
+    return Jobs(read(), words, notes)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        for place, folders, names in os.walk(path):
+            folders[:] = sorted(each for each in folders if each[0] != "." and each not in _NEVER_LOOKED_INTO)
+            yield from (Path(place, name) for name in sorted(names) if name.endswith(SCRIPTS))
