@@ -80,9 +80,7 @@ def read_changed_tables(file: str) -> tuple[ChangedTable, ...]:
         if declared.path in found:
             raise InputError(f"{statement.span}: {dotted(declared.path)} is declared twice: leave one of them out")
         begin, end = declared.name
-        found[declared.path] = ChangedTable(
-            declared.path, declared.kind, statement.text[:begin], statement.text[end:]
-        )
+        found[declared.path] = ChangedTable(declared.path, declared.kind, statement.text[:begin], statement.text[end:])
     return tuple(found.values())
 
 

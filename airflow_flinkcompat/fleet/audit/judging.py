@@ -20,6 +20,7 @@ REASONS = {
     "not-judged": "The script cannot be judged",
     "table-in-program": "A program declares the changed table itself",
     "nested-too-deeply": "The script is nested too deeply",
+    "process-ended": "The process that judged the script ended",
     "internal-error": "The check failed, which is an error of its own: please report it",
     "no-query": "The script holds no INSERT and no SELECT",
 }
@@ -60,7 +61,13 @@ def audit_pair(pair: AuditPair, tables: tuple[ChangedTable, ...] = ()) -> AuditR
 
 def failed_row(name: str, reason: str, message: str) -> AuditRow:
     """The row of a pair that could not be judged."""
-    return AuditRow(name, Result.NO_JOB if reason == "no-query" else Result.UNREADABLE, (reason,), format_inline(message))
+    result = Result.NO_JOB if reason == "no-query" else Result.UNREADABLE
+    return AuditRow(_shown(name), result, (reason,), _shown(message))
+
+
+def _shown(text: str) -> str:
+    """Text on one line, secrets masked; bytes of a file's name that are no UTF-8 are spelled out."""
+    return format_inline(text.encode(errors="backslashreplace").decode())
 
 
 def _judged(pair: AuditPair, tables: tuple[ChangedTable, ...]) -> AuditRow:
@@ -80,11 +87,11 @@ def _judged(pair: AuditPair, tables: tuple[ChangedTable, ...]) -> AuditRow:
     deciding = tuple(_deciding(reports, worst))
     first = deciding[0] if deciding else None
     return AuditRow(
-        pair.name,
+        _shown(pair.name),
         Result(worst.value),
         tuple(dict.fromkeys(each.rule for each in deciding)),
-        "" if first is None else format_inline(first.message),
-        "" if first is None else str(first.after_span or first.before_span or ""),
+        "" if first is None else _shown(first.message),
+        "" if first is None else _shown(str(first.after_span or first.before_span or "")),
         "" if first is None or first.consequence is None else first.consequence.value,
         tuple(_outcome(report, pair.old) for report in reports),
         touched,
@@ -104,5 +111,7 @@ def _deciding(reports: tuple[Report, ...], worst: Outcome) -> Iterator[Finding]:
 
 
 def _outcome(report: Report, old: JobSpec) -> EngineOutcome:
-    before = old.version if old.engine == report.engine else replace(old, engine=report.engine, engine_version=None).version
+    before = (
+        old.version if old.engine == report.engine else replace(old, engine=report.engine, engine_version=None).version
+    )
     return EngineOutcome(report.engine, before, report.engine_version, report.outcome)

@@ -1,4 +1,4 @@
-"""Where jobs come from: files of a folder, the deployments of a project file, or what ledgers say is deployed."""
+"""Where jobs come from: files, their changes in a Git history, deployments of a project, or what ledgers say runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.audit.values import AuditPair
 from airflow_flinkcompat.fleet.baselines import OutOfReachError
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script
-from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
 from airflow_flinkcompat.project import JobOptions, ProjectFile
-from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.project.history import Blobs, FileChange, blobs, file_changes
+from airflow_flinkcompat.sql import ScriptError, decode_script
 
 SCRIPTS = (".sql", ".table")
 """How the files end that are scripts for certain; a Python file may be anything, and is named itself."""
@@ -21,7 +22,8 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages")
 _AT_ONCE = 64
 
 OptionsOf = Callable[[Path], JobOptions]
-"""How a script is judged; raises InputError or ScriptError where that cannot be told."""
+"""How a script is judged, its catalog as DDL; raises InputError or ScriptError where that cannot be told."""
+OverDeployment = Callable[[JobOptions], JobOptions]
 
 
 @dataclass(frozen=True)
@@ -115,14 +117,89 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
     return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out)
 
 
-def jobs_of_project(project: ProjectFile, root: Path, versions: Versions, names: Sequence[str] = ()) -> Jobs:
+def jobs_of_history(
+    repository: Path, revisions: str, paths: Sequence[str], options_of: OptionsOf, versions: Versions
+) -> Jobs:
+    """Every change of a script in a Git history: the script before the commit against that after it.
+
+    Args:
+        repository: The root of the repository.
+        revisions: As :func:`~airflow_flinkcompat.project.history.file_changes` takes them.
+        paths: Files and folders from the root; none: all.
+        options_of: How a script is judged, by what the project file says of its path today.
+        versions: The versions of both sides.
+
+    Returns:
+        The jobs in the order of the commits. Commits that added or deleted a script are counted in a note.
+    """
+    left_out: dict[str, int] = {}
+    notes: list[str] = []
+
+    def pairs() -> Iterator[AuditPair]:
+        one_sided, moved = 0, 0
+        with blobs(repository) as contents:
+            for change in file_changes(repository, revisions, paths):
+                if not change.path.endswith(SCRIPTS):
+                    continue
+                if not (change.old and change.new):
+                    one_sided += 1
+                elif change.old == change.new:
+                    moved += 1
+                elif (pair := _of_commit(change, contents, options_of, repository, versions, left_out)) is not None:
+                    yield pair
+        if one_sided:
+            notes.append(f"{one_sided:,} times a script was added or deleted: there is nothing to compare it with")
+        if moved:
+            notes.append(f"{moved:,} times a script was moved, and not changed")
+
+    return _noting(pairs(), f"the changes of {revisions} in {', '.join(paths) or 'all folders'}", left_out, notes)
+
+
+def _of_commit(
+    change: FileChange,
+    contents: Blobs,
+    options_of: OptionsOf,
+    repository: Path,
+    versions: Versions,
+    left_out: dict[str, int],
+) -> AuditPair | None:
+    """A change of a script; None where it is of an engine that is not asked for."""
+    commit = change.commit[:10]
+    name = f"{change.path}@{commit}"
+    try:
+        options = options_of(repository / change.path)
+        if _of_other_engine(options.engine, versions, left_out):
+            return None
+        before, after = (
+            JobSpec(
+                decode_script(contents.read(blob), f"{label}:{change.path}", program=True),
+                options.settings,
+                options.functions,
+                options.catalog,
+                options.engine or next(iter(ENGINES)),
+                version or options.engine_version,
+                f"{label}:{change.path}",
+                language_of(change.path),
+                options.variables if language_of(change.path) != "sql" else {},
+            )
+            for blob, label, version in (
+                (change.old, f"{commit}^", versions.old or versions.new),
+                (change.new, commit, versions.new or versions.old),
+            )
+        )
+    except (ScriptError, InputError) as error:
+        return AuditPair(name, fault=f"{name}: {error}")
+    return AuditPair(name, before, after, options.engine is not None)
+
+
+def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment, versions: Versions) -> Jobs:
     """The scripts of a project's deployments, each against itself.
 
     Args:
         project: The project.
         root: The root of the repository, from which files are called.
+        laid_over: What the command says over the options of a deployment.
         versions: The upgrade that is asked for.
-        names: The deployments that are asked for; none: all.
 
     Returns:
         The jobs in the order of the file.
@@ -131,10 +208,9 @@ def jobs_of_project(project: ProjectFile, root: Path, versions: Versions, names:
 
     def pairs() -> Iterator[AuditPair]:
         for each in project.deployments:
-            engine = each.options.engine
-            if (names and each.name not in names) or _of_other_engine(engine, versions, left_out):
+            if _of_other_engine(each.options.engine, versions, left_out):
                 continue
-            options = replace(each.options, engine=engine or versions.engine)
+            options = laid_over(each.options)
             try:
                 side = side_of_deployment(replace(each, options=options), project.folder, root)
             except (ScriptError, InputError) as error:
@@ -146,8 +222,7 @@ def jobs_of_project(project: ProjectFile, root: Path, versions: Versions, names:
             else:
                 yield versions.pair(each.name, _plain(side), options.engine is not None)
         for name, lines in project.broken.items():
-            if not names or name in names:
-                yield AuditPair(name, fault="; ".join(lines))
+            yield AuditPair(name, fault="; ".join(lines))
 
     return _noting(pairs(), f"the deployments of {os.path.relpath(project.path)}", left_out)
 
@@ -177,9 +252,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions) -> Jobs:
         except DeployError as error:
             raise OutOfReachError(str(error)) from None
         if not known[root]:
-            raise OutOfReachError(
-                f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?"
-            )
+            raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
     left_out: dict[str, int] = {}
 
     def pairs() -> Iterator[AuditPair]:
@@ -215,8 +288,8 @@ def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str,
     return True
 
 
-def _noting(pairs: Iterator[AuditPair], words: str, left_out: dict[str, int]) -> Jobs:
-    notes: list[str] = []
+def _noting(pairs: Iterator[AuditPair], words: str, left_out: dict[str, int], notes: list[str] | None = None) -> Jobs:
+    notes = [] if notes is None else notes
 
     def read() -> Iterator[AuditPair]:
         yield from pairs

@@ -62,13 +62,19 @@ def render_audit_markdown(summary: AuditSummary) -> str:
     for group in summary.groups:
         mark = "" if group.result in QUIET else "**"
         examples = ", ".join(code_span(row.name) for row in group.rows[:_EXAMPLES])
-        cells = (f"{mark}{group.result}{mark}", code_span(group.reason), f"{group.jobs:,}", f"{group.alone:,}", examples)
+        cells = (
+            f"{mark}{group.result}{mark}",
+            code_span(group.reason),
+            f"{group.jobs:,}",
+            f"{group.alone:,}",
+            examples,
+        )
         lines.append(f"| {' | '.join(cells)} |")
     for group in summary.groups:
         if group.result in QUIET:
             continue
         lines += ["", f"<details><summary>{group.result}: {plain_words(title_of(group.reason))}</summary>", ""]
-        lines += [f"* {count:,} × {plain_words(message)}" for message, count in group.messages.most_common(_MESSAGES)]
+        lines += [f"* {count:,} x {plain_words(message)}" for message, count in group.messages.most_common(_MESSAGES)]
         lines += [f"* {code_span(row.name)}: {plain_words(what(row))}" for row in group.rows[:_EXAMPLES]]
         lines += ["", "</details>"]
     lines += ["", *(f"> {plain_words(note)}\n" for note in summary.remarks), f"{plain_words(summary.sentence)}."]
@@ -90,7 +96,7 @@ def what(row: AuditRow) -> str:
 
 def _cells(group: Group) -> tuple[str, ...]:
     name = group.rows[0].name
-    short = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME:]}"
+    short = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
     return group.result.value, group.reason, f"{group.jobs:,}", f"{group.alone:,}", format_inline(short)
 
 
@@ -99,11 +105,12 @@ def _said(group: Group) -> Sequence[str]:
     lines: list[str] = []
     common = [(text, count) for text, count in group.messages.most_common(_MESSAGES) if count > 1]
     for text, count in common:
-        lines += _wrapped(f"  {count:,} × ", text)
+        lines += _wrapped(f"  {count:,} x ", text)
     for row in group.rows[:_EXAMPLES]:
         same = any(row.message == text for text, _ in common)
         ends = f" ({row.consequence})" if row.consequence else ""
-        lines += _wrapped("  ", f"{row.name}: {row.place}{ends}" if same and row.place else f"{row.name}: {what(row)}")
+        said = f"{row.place}{ends}" if same and row.place else what(row)
+        lines += _wrapped("  ", said if said.startswith(row.name) else f"{row.name}: {said}")
     if group.jobs > _EXAMPLES:
         lines.append(f"  and {group.jobs - _EXAMPLES:,} more")
     return lines

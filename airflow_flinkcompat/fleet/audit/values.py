@@ -199,8 +199,8 @@ class AuditSummary:
         found = list(self.notes)
         if self.secrets:
             found.append(
-                f"{self.secrets:,} of the scripts hold literal secrets, or placeholders that nothing fills in: they are "
-                "judged, but cannot be deployed (flinkcompat lint names them)"
+                f"{self.secrets:,} of the scripts hold literal secrets, or placeholders that nothing fills in: they "
+                "are judged, but cannot be deployed (flinkcompat lint names them)"
             )
         found += [f"{name}: no job declares or uses it; is it called so?" for name in self.unused]
         if self.results[Result.NO_JOB]:

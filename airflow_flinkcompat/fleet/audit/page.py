@@ -1,0 +1,120 @@
+"""The audit as one HTML file that loads nothing and runs nothing: whoever opens it needs no network and no trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from airflow_flinkcompat.compat.report import tool_version
+from airflow_flinkcompat.fleet.audit.text import QUIET, heading, title_of, what
+from airflow_flinkcompat.fleet.audit.values import AuditRow, AuditSummary, Group, Result
+from airflow_flinkcompat.secrets import mask_secrets
+
+_MOST_MESSAGES = 20
+_STYLE = """
+:root { color-scheme: light dark; --line: #8886; --incompatible: #b3261e; --unreadable: #8a3ffc; --unknown: #9a6700;
+  --partial: #0b63c4; --compatible: #1a7f37; --no-job: #6e7781; }
+@media (prefers-color-scheme: dark) { :root { --incompatible: #ff8a80; --unreadable: #d0a9ff; --unknown: #f0b849;
+  --partial: #79b8ff; --compatible: #6fdd8b; --no-job: #a0a8b0; } }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 75rem; margin: 0 auto; padding: 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 0; display: inline; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; } caption { text-align: left; padding: .25rem 0; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid var(--line); }
+td, summary, li { overflow-wrap: anywhere; }
+th.number, td.number { text-align: right; white-space: nowrap; }
+code { font-family: ui-monospace, monospace; font-size: .9em; }
+fieldset { border: 1px solid var(--line); margin: 1rem 0; } label { margin-right: 1rem; white-space: nowrap; }
+details { border: 1px solid var(--line); border-radius: .25rem; padding: .5rem; margin: .75rem 0; }
+summary { cursor: pointer; }
+.result { font-weight: 600; }
+"""
+
+
+def render_audit_page(summary: AuditSummary) -> str:
+    """The audit as a page.
+
+    Args:
+        summary: All rows, counted.
+
+    Returns:
+        A whole HTML document: what asks for attention first, a choice of results that works without scripts, and
+        colours that follow the reader's. Of each group as many rows as are kept.
+    """
+    title = _shown(heading(summary))
+    results = [result for result in Result if summary.results[result]]
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title>",
+        f"<style>{_STYLE}{''.join(map(_style_of, Result))}</style></head><body><main>",
+        f"<h1>{title}</h1>",
+        f"<p>{_shown(summary.sentence)}.</p>",
+        *(f"<p>Note: {_shown(note)}</p>" for note in summary.remarks),
+        "<fieldset><legend>Show</legend>",
+        '<label><input type="radio" name="shown" id="show-all" checked> all</label>',
+        *(
+            f'<label><input type="radio" name="shown" id="show-{_class(result)}"> {result} '
+            f"({summary.results[result]:,})</label>"
+            for result in results
+        ),
+        "</fieldset>",
+        '<div class="scroll"><table><caption>By result and reason; a job with several reasons is in each</caption>',
+        '<thead><tr><th scope="col">result</th><th scope="col">reason</th><th scope="col"></th>'
+        '<th scope="col" class="number">jobs</th><th scope="col" class="number">only reason</th></tr></thead><tbody>',
+        *map(_overview, summary.groups),
+        "</tbody></table></div>",
+        *(line for group in summary.groups for line in _details(group)),
+        f"<p><small>airflow-flinkcompat {escape(tool_version())}</small></p>",
+        "</main></body></html>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _style_of(result: Result) -> str:
+    name = _class(result)
+    others = ", ".join(f"main:has(#show-{name}:checked) .of-{_class(each)}" for each in Result if each is not result)
+    return f".of-{name} .result {{ color: var(--{name}); }}\n{others} {{ display: none; }}\n"
+
+
+def _overview(group: Group) -> str:
+    return (
+        f'<tr class="of-{_class(group.result)}"><td class="result">{group.result}</td>'
+        f"<td><code>{_shown(group.reason)}</code></td><td>{_shown(title_of(group.reason))}</td>"
+        f'<td class="number">{group.jobs:,}</td><td class="number">{group.alone:,}</td></tr>'
+    )
+
+
+def _details(group: Group) -> Iterator[str]:
+    opened = "" if group.result in QUIET else " open"
+    yield (
+        f'<details class="of-{_class(group.result)}"{opened}><summary><h2><span class="result">{group.result}</span>: '
+        f"{_shown(title_of(group.reason))}</h2> ({group.jobs:,})</summary>"
+    )
+    common = [(text, count) for text, count in group.messages.most_common(_MOST_MESSAGES) if count > 1]
+    if common and group.result not in QUIET:
+        yield "<ul>"
+        yield from (f"<li>{count:,} x {_shown(text)}</li>" for text, count in common)
+        yield "</ul>"
+    yield '<div class="scroll"><table><thead><tr><th scope="col">job</th><th scope="col">what</th></tr></thead><tbody>'
+    yield from map(_row, group.rows)
+    yield "</tbody></table></div>"
+    if group.jobs > len(group.rows):
+        yield f"<p>and {group.jobs - len(group.rows):,} more: the JSON of this audit holds every job</p>"
+    yield "</details>"
+
+
+def _row(row: AuditRow) -> str:
+    return f'<tr><th scope="row"><code>{_shown(row.name)}</code></th><td>{_shown(what(row))}</td></tr>'
+
+
+def _shown(text: str) -> str:
+    """Text as text, secrets masked; characters that would show it in another order are spelled out."""
+    masked = mask_secrets(text)
+    return escape("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in masked), quote=True)
+
+
+def _class(result: Result) -> str:
+    return result.value.replace(" ", "-")
