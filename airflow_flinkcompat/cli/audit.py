@@ -208,7 +208,7 @@ def _require_question(asked: _Asked, tables: tuple[ChangedTable, ...]) -> None:
         return
     if not (tables or asked.new_version):
         raise InputError(
-            "nothing would change, so everything would pass: name --engine-version, --change-table or --git"
+            "nothing would change, and so no job would fail; add --engine-version, --change-table or --git"
         )
     if asked.paths and asked.new_version and not asked.old_version and asked.project is None:
         raise InputError(

@@ -68,12 +68,17 @@ class AuditDocument:
 def row_document(row: AuditRow) -> dict[str, Any]:
     """A row as JSON values."""
     return {
-        "name": mask_secrets(row.name),
+        "name": row.name,
         "result": row.result.value,
-        "reasons": list(row.reasons),
-        "message": row.message,
-        "place": mask_secrets(row.place),
-        "consequence": row.consequence or None,
+        "causes": [
+            {
+                "reason": each.reason,
+                "message": each.message,
+                "place": each.place or None,
+                "consequence": each.consequence or None,
+            }
+            for each in row.causes
+        ],
         "engines": [
             {
                 "engine": each.engine,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from airflow_flinkcompat.compat import Finding, Report, Side, check, check_engines
+from airflow_flinkcompat.compat import Report, Side, check, check_engines
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.audit.changed_tables import ChangedTable, NotReplacedError, with_changed_tables
-from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, EngineOutcome, Result
+from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, Cause, EngineOutcome, Result
 from airflow_flinkcompat.model import InputError, JobSpec, Outcome
 from airflow_flinkcompat.sql import ScriptError
 
@@ -62,7 +61,7 @@ def audit_pair(pair: AuditPair, tables: tuple[ChangedTable, ...] = ()) -> AuditR
 def failed_row(name: str, reason: str, message: str) -> AuditRow:
     """The row of a pair that could not be judged."""
     result = Result.NO_JOB if reason == "no-query" else Result.UNREADABLE
-    return AuditRow(_shown(name), result, (reason,), _shown(message))
+    return AuditRow(_shown(name), result, (Cause(reason, _shown(message)),))
 
 
 def _shown(text: str) -> str:
@@ -84,30 +83,24 @@ def _judged(pair: AuditPair, tables: tuple[ChangedTable, ...]) -> AuditRow:
         raise _NoVerdictError("no-query", f"{new.source}: holds no INSERT and no SELECT")
     reports = (check(old, new),) if pair.engine_named else check_engines(old, new).each
     worst = Outcome.worst(report.outcome for report in reports)
-    deciding = tuple(_deciding(reports, worst))
-    first = deciding[0] if deciding else None
-    return AuditRow(
-        _shown(pair.name),
-        Result(worst.value),
-        tuple(dict.fromkeys(each.rule for each in deciding)),
-        "" if first is None else _shown(first.message),
-        "" if first is None else _shown(str(first.after_span or first.before_span or "")),
-        "" if first is None or first.consequence is None else first.consequence.value,
-        tuple(_outcome(report, pair.old) for report in reports),
-        touched,
-        len(found),
-    )
+    outcomes = tuple(_outcome(report, pair.old) for report in reports)
+    return AuditRow(_shown(pair.name), Result(worst.value), _causes(reports, worst), outcomes, touched, len(found))
 
 
 def _holds_query(side: Side) -> bool:
     return bool(side.program.pipelines or side.program.problems)
 
 
-def _deciding(reports: tuple[Report, ...], worst: Outcome) -> Iterator[Finding]:
-    """What makes the worst outcome."""
+def _causes(reports: tuple[Report, ...], worst: Outcome) -> tuple[Cause, ...]:
+    """What makes the worst outcome: of each rule the first that it says."""
+    found: dict[str, Cause] = {}
     for report in reports:
-        if report.outcome is worst:
-            yield from (each for each in report.deciding if each.outcome is worst)
+        for each in report.deciding if report.outcome is worst else ():
+            if each.outcome is worst and each.rule not in found:
+                place = str(each.after_span or each.before_span or "")
+                ends = each.consequence.value if each.consequence else ""
+                found[each.rule] = Cause(each.rule, _shown(each.message), _shown(place), ends)
+    return tuple(found.values())
 
 
 def _outcome(report: Report, old: JobSpec) -> EngineOutcome:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 from airflow_flinkcompat.compat.report import tool_version
-from airflow_flinkcompat.fleet.audit.text import QUIET, heading, title_of, what
-from airflow_flinkcompat.fleet.audit.values import AuditRow, AuditSummary, Group, Result
+from airflow_flinkcompat.fleet.audit.text import QUIET, common, heading, title_of, what
+from airflow_flinkcompat.fleet.audit.values import AuditSummary, Cause, Group, Result
 from airflow_flinkcompat.secrets import mask_secrets
 
 _MOST_MESSAGES = 20
@@ -93,21 +93,20 @@ def _details(group: Group) -> Iterator[str]:
         f'<details class="of-{_class(group.result)}"{opened}><summary><h2><span class="result">{group.result}</span>: '
         f"{_shown(title_of(group.reason))}</h2> ({group.jobs:,})</summary>"
     )
-    common = [(text, count) for text, count in group.messages.most_common(_MOST_MESSAGES) if count > 1]
-    if common and group.result not in QUIET:
+    if group.result not in QUIET and (often := common(group, _MOST_MESSAGES)):
         yield "<ul>"
-        yield from (f"<li>{count:,} x {_shown(text)}</li>" for text, count in common)
+        yield from (f"<li>{count:,} x {_shown(text)}</li>" for text, count in often)
         yield "</ul>"
     yield '<div class="scroll"><table><thead><tr><th scope="col">job</th><th scope="col">what</th></tr></thead><tbody>'
-    yield from map(_row, group.rows)
+    yield from (_row(name, cause) for name, cause in group.examples)
     yield "</tbody></table></div>"
-    if group.jobs > len(group.rows):
-        yield f"<p>and {group.jobs - len(group.rows):,} more: the JSON of this audit holds every job</p>"
+    if group.jobs > len(group.examples):
+        yield f"<p>and {group.jobs - len(group.examples):,} more: the JSON of this audit holds every job</p>"
     yield "</details>"
 
 
-def _row(row: AuditRow) -> str:
-    return f'<tr><th scope="row"><code>{_shown(row.name)}</code></th><td>{_shown(what(row))}</td></tr>'
+def _row(name: str, cause: Cause) -> str:
+    return f'<tr><th scope="row"><code>{_shown(name)}</code></th><td>{_shown(what(cause))}</td></tr>'
 
 
 def _shown(text: str) -> str:

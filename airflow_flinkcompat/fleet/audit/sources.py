@@ -148,9 +148,9 @@ def jobs_of_history(
                 elif (pair := _of_commit(change, contents, options_of, repository, versions, left_out)) is not None:
                     yield pair
         if one_sided:
-            notes.append(f"{one_sided:,} times a script was added or deleted: there is nothing to compare it with")
+            notes.append(f"scripts added or deleted, of which there is nothing to compare: {one_sided:,}")
         if moved:
-            notes.append(f"{moved:,} times a script was moved, and not changed")
+            notes.append(f"scripts moved and not changed: {moved:,}")
 
     return _noting(pairs(), f"the changes of {revisions} in {', '.join(paths) or 'all folders'}", left_out, notes)
 

@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.audit.judging import REASONS
-from airflow_flinkcompat.fleet.audit.values import AuditRow, AuditSummary, Group, Result
+from airflow_flinkcompat.fleet.audit.values import AuditSummary, Cause, Group, Result
 
 QUIET = (Result.COMPATIBLE, Result.NO_JOB)
 """Results of which nothing but the number is to be said."""
@@ -61,7 +61,7 @@ def render_audit_markdown(summary: AuditSummary) -> str:
     lines = [f"### {plain_words(heading(summary))}", "", f"| {' | '.join(_HEADER)} |", "|---|---|---:|---:|---|"]
     for group in summary.groups:
         mark = "" if group.result in QUIET else "**"
-        examples = ", ".join(code_span(row.name) for row in group.rows[:_EXAMPLES])
+        examples = ", ".join(code_span(name) for name, _ in group.examples[:_EXAMPLES])
         cells = (
             f"{mark}{group.result}{mark}",
             code_span(group.reason),
@@ -74,8 +74,8 @@ def render_audit_markdown(summary: AuditSummary) -> str:
         if group.result in QUIET:
             continue
         lines += ["", f"<details><summary>{group.result}: {plain_words(title_of(group.reason))}</summary>", ""]
-        lines += [f"* {count:,} x {plain_words(message)}" for message, count in group.messages.most_common(_MESSAGES)]
-        lines += [f"* {code_span(row.name)}: {plain_words(what(row))}" for row in group.rows[:_EXAMPLES]]
+        lines += [f"* {count:,} x {plain_words(message)}" for message, count in common(group, _MESSAGES)]
+        lines += [f"* {code_span(name)}: {plain_words(what(cause))}" for name, cause in group.examples[:_EXAMPLES]]
         lines += ["", "</details>"]
     lines += ["", *(f"> {plain_words(note)}\n" for note in summary.remarks), f"{plain_words(summary.sentence)}."]
     return "\n".join(lines) + "\n"
@@ -87,30 +87,37 @@ def heading(summary: AuditSummary) -> str:
     return format_inline(f"flinkcompat audit of {subject.source}: {subject.question}")
 
 
-def what(row: AuditRow) -> str:
-    """What decides over a row, with its place and how Flink would end."""
-    place = f"{row.place}: " if row.place and not row.message.startswith(row.place) else ""
-    ends = f" ({row.consequence})" if row.consequence else ""
-    return f"{place}{row.message}{ends}"
+def what(cause: Cause) -> str:
+    """What is said of a reason, with its place and how Flink would end."""
+    place = f"{cause.place}: " if cause.place and not cause.message.startswith(cause.place) else ""
+    return f"{place}{cause.message}{_ends(cause)}"
+
+
+def _ends(cause: Cause) -> str:
+    return f" ({cause.consequence})" if cause.consequence else ""
 
 
 def _cells(group: Group) -> tuple[str, ...]:
-    name = group.rows[0].name
+    name = group.examples[0][0]
     short = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
     return group.result.value, group.reason, f"{group.jobs:,}", f"{group.alone:,}", format_inline(short)
 
 
+def common(group: Group, most: int) -> list[tuple[str, int]]:
+    """What is said of more than one job of a group, with how many these are, most often first."""
+    return [(text, count) for text, count in group.messages.most_common(most) if count > 1]
+
+
 def _said(group: Group) -> Sequence[str]:
-    """What is said most often, with an example each; messages that were said once are examples themselves."""
+    """What is said most often, then examples; what was said above is not said of each again."""
     lines: list[str] = []
-    common = [(text, count) for text, count in group.messages.most_common(_MESSAGES) if count > 1]
-    for text, count in common:
+    often = common(group, _MESSAGES)
+    for text, count in often:
         lines += _wrapped(f"  {count:,} x ", text)
-    for row in group.rows[:_EXAMPLES]:
-        same = any(row.message == text for text, _ in common)
-        ends = f" ({row.consequence})" if row.consequence else ""
-        said = f"{row.place}{ends}" if same and row.place else what(row)
-        lines += _wrapped("  ", said if said.startswith(row.name) else f"{row.name}: {said}")
+    for name, cause in group.examples[:_EXAMPLES]:
+        above = cause.place and any(cause.message == text for text, _ in often)
+        said = f"{cause.place}{_ends(cause)}" if above else what(cause)
+        lines += _wrapped("  ", said if said.startswith(name) else f"{name}: {said}")
     if group.jobs > _EXAMPLES:
         lines.append(f"  and {group.jobs - _EXAMPLES:,} more")
     return lines

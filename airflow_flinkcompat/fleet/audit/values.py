@@ -60,16 +60,30 @@ class EngineOutcome:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """One reason of a result; secrets are masked.
+
+    Attributes:
+        reason: The code of the rule that decides, or what keeps the pair from being judged.
+        message: The first that is said of it, on one line.
+        place: Where that is in the script as it would be, else in the one that is there; "" where it is nowhere.
+        consequence: How Flink would end if the job were resumed all the same; "" where that is not known.
+    """
+
+    reason: str
+    message: str
+    place: str = ""
+    consequence: str = ""
+
+
+@dataclass(frozen=True)
 class AuditRow:
     """What is said of one pair; secrets are masked.
 
     Attributes:
         name: That of the pair.
         result: The worst outcome of the engines that were asked, or why there is none.
-        reasons: The codes of the rules that decide on it, or what keeps the pair from being judged.
-        message: The first of what they say, on one line.
-        place: Where that is in the script as it would be, else in the one that is there; "" where it is nowhere.
-        consequence: How Flink would end if the job were resumed all the same; "" where that is not known.
+        causes: Why; one for each rule that decides.
         engines: What each engine says, worst first.
         tables: The changed tables that the job declares or uses.
         secrets: How many literal secrets and unknown placeholders keep the script from being deployed.
@@ -77,10 +91,7 @@ class AuditRow:
 
     name: str
     result: Result
-    reasons: tuple[str, ...]
-    message: str = ""
-    place: str = ""
-    consequence: str = ""
+    causes: tuple[Cause, ...]
     engines: tuple[EngineOutcome, ...] = ()
     tables: tuple[str, ...] = ()
     secrets: int = 0
@@ -102,7 +113,7 @@ class Group:
         reason: The reason; a pair with several is a row of several groups.
         jobs: How many rows there are.
         alone: Of how many of them it is the only reason.
-        rows: The first of them.
+        examples: The first of them, with what is said of this reason.
         messages: How often each message was said.
     """
 
@@ -110,16 +121,16 @@ class Group:
     reason: str
     jobs: int = 0
     alone: int = 0
-    rows: list[AuditRow] = field(default_factory=list)
+    examples: list[tuple[str, Cause]] = field(default_factory=list)
     messages: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: AuditRow) -> None:
+    def add(self, row: AuditRow, cause: Cause) -> None:
         self.jobs += 1
-        self.alone += len(row.reasons) == 1
-        if len(self.rows) < MOST_KEPT:
-            self.rows.append(row)
-        if row.message in self.messages or len(self.messages) < _MOST_MESSAGES:
-            self.messages[row.message] += 1
+        self.alone += len(row.causes) == 1
+        if len(self.examples) < MOST_KEPT:
+            self.examples.append((row.name, cause))
+        if cause.message in self.messages or len(self.messages) < _MOST_MESSAGES:
+            self.messages[cause.message] += 1
 
 
 @dataclass(frozen=True)
@@ -161,8 +172,8 @@ class AuditSummary:
         self.secrets += row.secrets > 0
         self.used.update(row.tables)
         self._exit_code = max(self._exit_code, row.exit_code(self.subject.fail_on))
-        for reason in row.reasons:
-            self._groups.setdefault((row.result, reason), Group(row.result, reason)).add(row)
+        for cause in row.causes:
+            self._groups.setdefault((row.result, cause.reason), Group(row.result, cause.reason)).add(row, cause)
 
     @property
     def jobs(self) -> int:
