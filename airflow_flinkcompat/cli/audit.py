@@ -119,7 +119,7 @@ def audit_command(
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
-    r"""What would happen to all jobs: if they ran on another version, if a table changed, or what past changes did.
+    """What would happen to all jobs: if they ran on another version, if a table changed, or what past changes did.
 
     The jobs are the scripts below each PATH (*.sql and *.table; other files by their names), with --ledger what is
     deployed, with --git each change of a script in a history, and without any of these the deployments of the project
@@ -140,7 +140,7 @@ def audit_command(
       1  one fails the gate
       2  bad input: a job cannot be judged, there is none, or no job has a changed table
       3  the ledger is out of reach
-    """
+    """  # noqa: D301  # click looks for the character itself
     with _extras():
         from airflow_flinkcompat.fleet.audit.changed_tables import read_changed_tables
         from airflow_flinkcompat.fleet.audit.values import AuditSubject, AuditSummary

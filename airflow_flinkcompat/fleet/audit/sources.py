@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
@@ -241,9 +242,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions) -> Jobs:
         OutOfReachError: A root cannot be listed, or holds no deployment.
     """
     from airflow_flinkcompat.deploy.errors import DeployError
-    from airflow_flinkcompat.deploy.ledger.entries import HeadEntry
-    from airflow_flinkcompat.deploy.ledger.history import Ledger, deployments
-    from airflow_flinkcompat.deploy.ledger.store import Store
+    from airflow_flinkcompat.deploy.ledger.history import deployments
 
     known: dict[str, tuple[str, ...]] = {}
     for root in dict.fromkeys(roots):
@@ -256,23 +255,35 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions) -> Jobs:
     left_out: dict[str, int] = {}
 
     def pairs() -> Iterator[AuditPair]:
-        for root, names in known.items():
-
-            def head(name: str, root: str = root) -> HeadEntry | DeployError | None:
-                try:
-                    return Ledger(root, name).head()
-                except DeployError as error:
-                    return error
-
-            for begin in range(0, len(names), _AT_ONCE):
-                some = names[begin : begin + _AT_ONCE]
-                for name, found in zip(some, Store(root, "").at_once(head, some), strict=True):
-                    if isinstance(found, DeployError):
-                        yield AuditPair(name, fault=f"the ledger of {name} cannot be read: {found}")
-                    elif found is not None and not _of_other_engine(found.job.engine, versions, left_out):
-                        yield versions.pair(name, found.job, engine_named=True)
+        for name, found in chain.from_iterable(_deployed(*each) for each in known.items()):
+            if isinstance(found, str):
+                yield AuditPair(name, fault=f"the ledger of {name} cannot be read: {found}")
+            elif versions.engine not in (None, found.engine):
+                left_out[found.engine] = left_out.get(found.engine, 0) + 1
+            else:
+                yield versions.pair(name, found, engine_named=True)
 
     return _noting(pairs(), f"what is deployed by {', '.join(known)}", left_out)
+
+
+def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | str]]:
+    """What each deployment of a ledger runs, or why that is not known; a few ledgers are read at a time."""
+    from airflow_flinkcompat.deploy.errors import DeployError
+    from airflow_flinkcompat.deploy.ledger.history import Ledger
+    from airflow_flinkcompat.deploy.ledger.store import Store
+
+    def job(name: str) -> JobSpec | str | None:
+        try:
+            head = Ledger(root, name).head()
+        except DeployError as error:
+            return str(error)
+        return None if head is None else head.job
+
+    for begin in range(0, len(names), _AT_ONCE):
+        some = names[begin : begin + _AT_ONCE]
+        for name, found in zip(some, Store(root, "").at_once(job, some), strict=True):
+            if found is not None:
+                yield name, found
 
 
 def _plain(side: Side) -> JobSpec:
@@ -281,7 +292,7 @@ def _plain(side: Side) -> JobSpec:
 
 
 def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
-    """Whether an upgrade is asked for of another engine than the job's; counts it then."""
+    """Whether a version is asked for of another engine than the job's; counts it then."""
     if engine is None or not versions.wanted or engine == versions.engine:
         return False
     left_out[engine] = left_out.get(engine, 0) + 1
@@ -294,7 +305,7 @@ def _noting(pairs: Iterator[AuditPair], words: str, left_out: dict[str, int], no
     def read() -> Iterator[AuditPair]:
         yield from pairs
         notes.extend(
-            f"left out, because an upgrade of another engine is asked for: {count:,} of engine {engine}"
+            f"left out, because another engine is asked for: {count:,} of engine {engine}"
             for engine, count in sorted(left_out.items())
         )
 
