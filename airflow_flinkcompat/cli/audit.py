@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -20,13 +20,13 @@ from airflow_flinkcompat.cli.arguments import (
     parse_settings,
     require_engine,
 )
-from airflow_flinkcompat.cli.project import config_option, judging, laid_over, project_for
+from airflow_flinkcompat.cli.project import catalog_text, config_option, judging, laid_over, project_for
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script
+from airflow_flinkcompat.sql import ScriptError, read_script
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ChangedTable
@@ -147,7 +147,7 @@ def audit_command(
         from airflow_flinkcompat.fleet.baselines import OutOfReachError
 
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
-    project = project_for(config, paths[0] if paths else Path())
+    project = _with_catalogs(project_for(config, paths[0] if paths else Path()))
     asked = _Asked(
         paths,
         revisions,
@@ -189,6 +189,26 @@ def _extras() -> Iterator[None]:
         yield
     except ImportError as error:
         raise bare_install("audit", error) from None
+
+
+def _with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
+    """The project with every catalog as DDL, so that its file is read once and not for each of its scripts."""
+    if project is None:
+        return None
+    folder, texts = project.folder, dict[str, str]()
+
+    def read(options: JobOptions) -> JobOptions:
+        path = options.catalog_path
+        if path is None:
+            return options
+        try:
+            texts[path] = texts.get(path) or catalog_text(options, folder)
+        except ScriptError:  # is said of each script that has it
+            return options
+        return replace(options, catalog=texts[path])
+
+    deployments = tuple(replace(each, options=read(each.options)) for each in project.deployments)
+    return replace(project, common=read(project.common), deployments=deployments)
 
 
 def _require_question(asked: _Asked, tables: tuple[ChangedTable, ...]) -> None:

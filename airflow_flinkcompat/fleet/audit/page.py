@@ -21,13 +21,14 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 0; display: inline; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; } caption { text-align: left; padding: .25rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid var(--line); }
-td, summary, li { overflow-wrap: anywhere; }
+h1, p, td, summary, li { overflow-wrap: break-word; } code { overflow-wrap: anywhere; }
+th[scope=row] { min-width: 8rem; } td.what { min-width: 12rem; }
 th.number, td.number { text-align: right; white-space: nowrap; }
 code { font-family: ui-monospace, monospace; font-size: .9em; }
 fieldset { border: 1px solid var(--line); margin: 1rem 0; } label { margin-right: 1rem; white-space: nowrap; }
 details { border: 1px solid var(--line); border-radius: .25rem; padding: .5rem; margin: .75rem 0; }
 summary { cursor: pointer; }
-.result { font-weight: 600; }
+.result { font-weight: 600; white-space: nowrap; }
 """
 
 
@@ -61,9 +62,9 @@ def render_audit_page(summary: AuditSummary) -> str:
             for result in results
         ),
         "</fieldset>",
-        '<div class="scroll"><table><caption>By result and reason; a job with several reasons is in each</caption>',
-        '<thead><tr><th scope="col">result</th><th scope="col">reason</th><th scope="col"></th>'
-        '<th scope="col" class="number">jobs</th><th scope="col" class="number">only reason</th></tr></thead><tbody>',
+        '<div class="scroll" tabindex="0"><table><caption>By result and reason; a job with several reasons is in each</caption>',
+        '<thead><tr><th scope="col">result</th><th scope="col">reason</th>'
+        '<th scope="col" class="number">jobs</th><th scope="col" class="number">alone</th></tr></thead><tbody>',
         *map(_overview, summary.groups),
         "</tbody></table></div>",
         *(line for group in summary.groups for line in _details(group)),
@@ -82,7 +83,7 @@ def _style_of(result: Result) -> str:
 def _overview(group: Group) -> str:
     return (
         f'<tr class="of-{_class(group.result)}"><td class="result">{group.result}</td>'
-        f"<td><code>{_shown(group.reason)}</code></td><td>{_shown(title_of(group.reason))}</td>"
+        f"<td>{_shown(title_of(group.reason))}<br><code>{_shown(group.reason)}</code></td>"
         f'<td class="number">{group.jobs:,}</td><td class="number">{group.alone:,}</td></tr>'
     )
 
@@ -97,7 +98,7 @@ def _details(group: Group) -> Iterator[str]:
         yield "<ul>"
         yield from (f"<li>{count:,} x {_shown(text)}</li>" for text, count in often)
         yield "</ul>"
-    yield '<div class="scroll"><table><thead><tr><th scope="col">job</th><th scope="col">what</th></tr></thead><tbody>'
+    yield '<div class="scroll" tabindex="0"><table><thead><tr><th scope="col">job</th><th scope="col">what</th></tr></thead><tbody>'
     yield from (_row(name, cause) for name, cause in group.examples)
     yield "</tbody></table></div>"
     if group.jobs > len(group.examples):
@@ -106,7 +107,7 @@ def _details(group: Group) -> Iterator[str]:
 
 
 def _row(name: str, cause: Cause) -> str:
-    return f'<tr><th scope="row"><code>{_shown(name)}</code></th><td>{_shown(what(cause))}</td></tr>'
+    return f'<tr><th scope="row"><code>{_shown(name)}</code></th><td class="what">{_shown(what(cause))}</td></tr>'
 
 
 def _shown(text: str) -> str:

@@ -45,7 +45,10 @@ HOSTILE = (
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "small", "fieldset", "legend", "label",
     "input", "div", "table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "span", "code",
-    "ul", "li",
+    "ul", "li", "br",
+}  # fmt: skip
+ATTRIBUTES = {
+    "lang", "charset", "http-equiv", "content", "name", "class", "type", "id", "checked", "tabindex", "scope", "open",
 }  # fmt: skip
 
 
@@ -135,8 +138,7 @@ def test_names_are_text(name: str) -> None:
     page = shown("html", [row, row], AuditSubject(name, name, "unknown", (f"{name}2",)))
     parsed = Parsed(page)
     assert parsed.tags <= ALLOWED
-    assert parsed.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class", "type", "id", "checked",
-                                 "scope", "open"}  # fmt: skip
+    assert parsed.attributes <= ATTRIBUTES
     plain = name.replace("\n", " ")
     visible = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in plain)
     assert visible in parsed.text.replace("\\u000a", " ")
