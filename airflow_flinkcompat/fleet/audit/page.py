@@ -31,6 +31,9 @@ summary { cursor: pointer; }
 .result { font-weight: 600; white-space: nowrap; }
 """
 
+# A table that is wider than the screen scrolls by itself, by the keyboard too.
+_TABLE = '<div class="scroll" tabindex="0"><table>'
+
 
 def render_audit_page(summary: AuditSummary) -> str:
     """The audit as a page.
@@ -62,7 +65,7 @@ def render_audit_page(summary: AuditSummary) -> str:
             for result in results
         ),
         "</fieldset>",
-        '<div class="scroll" tabindex="0"><table><caption>By result and reason; a job with several reasons is in each</caption>',
+        f"{_TABLE}<caption>By result and reason; a job with several reasons is in each</caption>",
         '<thead><tr><th scope="col">result</th><th scope="col">reason</th>'
         '<th scope="col" class="number">jobs</th><th scope="col" class="number">alone</th></tr></thead><tbody>',
         *map(_overview, summary.groups),
@@ -98,7 +101,7 @@ def _details(group: Group) -> Iterator[str]:
         yield "<ul>"
         yield from (f"<li>{count:,} x {_shown(text)}</li>" for text, count in often)
         yield "</ul>"
-    yield '<div class="scroll" tabindex="0"><table><thead><tr><th scope="col">job</th><th scope="col">what</th></tr></thead><tbody>'
+    yield f'{_TABLE}<thead><tr><th scope="col">job</th><th scope="col">what</th></tr></thead><tbody>'
     yield from (_row(name, cause) for name, cause in group.examples)
     yield "</tbody></table></div>"
     if group.jobs > len(group.examples):
