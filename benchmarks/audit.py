@@ -23,10 +23,10 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.audit.document import row_document
+from airflow_flinkcompat.fleet.audit.sources import plain_job
 from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSubject, AuditSummary
 from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
-from airflow_flinkcompat.model import JobSpec
 from benchmarks.check import fixtures
 from benchmarks.processes import Cost, cost_of
 from tests import measured
@@ -40,16 +40,12 @@ def pairs() -> Iterator[AuditPair]:
     """Pairs without end."""
     of_vendor = [(Side(case.old_script), Side(case.new_script)) for case in fixtures()]
     restores = [each.sides() for each in (*measured.narrow(), *measured.connectors())]
-    basis = [(_plain(old), _plain(new)) for old, new in (*of_vendor, *restores)]
+    basis = [(plain_job(old), plain_job(new)) for old, new in (*of_vendor, *restores)]
     for number in count():
         old, new = basis[number % len(basis)]
         name, head = f"job {number}", f"-- job {number}\n"
         old, new = (replace(side, script=head + side.script, source=f"jobs/{number}.sql") for side in (old, new))
         yield AuditPair(name, old, new)
-
-
-def _plain(side: Side) -> JobSpec:
-    return JobSpec(**{name: getattr(side, name) for name in JobSpec.__dataclass_fields__})
 
 
 def judged(contender: str, number: int) -> Iterator[AuditRow]:
@@ -106,7 +102,7 @@ def results(costs: dict[str, Cost], number: int, loads: list[float]) -> Iterator
     yield f"# Audits of {number:,} pairs, {datetime.now(UTC):%Y-%m-%d}"
     yield ""
     yield f"`python -m benchmarks.audit --pairs {number}`: {next(iter(told.values()))['summary']}."
-    yield f"Python {platform.python_version()}, {os.cpu_count()} cores that other work shares; load average before and "
+    yield f"Python {platform.python_version()}, {os.cpu_count()} cores that other work shares; load average before and"
     yield f"after each: {', '.join(f'{load:.1f}' for load in loads)}. All three say the same of every pair."
     yield ""
     yield "| who judges | pairs a second | by the clock | beside one process | processor time | beside one process |"

@@ -29,7 +29,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError, read_script
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.fleet.audit.changed_tables import ChangedTable
+    from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
     from airflow_flinkcompat.fleet.audit.sources import Jobs
     from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSummary
 
@@ -211,7 +211,7 @@ def _with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
     return replace(project, common=read(project.common), deployments=deployments)
 
 
-def _require_question(asked: _Asked, tables: tuple[ChangedTable, ...]) -> None:
+def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:
     """Raises InputError: sources contradict each other, or nothing would change, so that everything would pass."""
     if asked.ledger is not None and (asked.paths or asked.revisions):
         raise InputError("--ledger takes what is deployed: leave out --git and every PATH")
@@ -237,7 +237,7 @@ def _require_question(asked: _Asked, tables: tuple[ChangedTable, ...]) -> None:
         )
 
 
-def _question(asked: _Asked, tables: tuple[ChangedTable, ...]) -> str:
+def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
     """What would change, in words."""
     parts = []
     if asked.new_version or asked.old_version:
@@ -295,7 +295,7 @@ def _roots(asked: _Asked) -> tuple[str, ...]:
 
 
 def _rows(
-    pairs: Iterable[AuditPair], tables: tuple[ChangedTable, ...], processes: int, master: str | None
+    pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], processes: int, master: str | None
 ) -> Iterator[AuditRow]:
     if master is not None:
         if processes > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.fleet.audit import judging
 from airflow_flinkcompat.model import JobSpec
 from tests.cli.command import BROKEN, INCOMPATIBLE, QUERY, SECRETIVE, TABLES, V1, Result, Run, save
-from tests.fleet.repository import git, make_repository
+from tests.fleet.repository import git
 
 UPGRADE = ("--engine", "flink", "--old-engine-version", "1.20", "--engine-version", "2.3")
 NEVER_RUN = V1.replace("SUM(amount)", "CARDINALITY(COLLECT(item))")
@@ -27,18 +26,6 @@ NEVER_RUN = V1.replace("SUM(amount)", "CARDINALITY(COLLECT(item))")
 def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FLINKCOMPAT_LEDGER", "FLINKCOMPAT_ENGINE"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_repository(tmp_path_factory.mktemp("template") / "jobs")
-
-
-@pytest.fixture
-def many(run: Run, tmp_path: Path, template: Path) -> Path:
-    """The repository of thirty jobs in the current folder."""
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    return tmp_path
 
 
 def document(result: Result) -> dict[str, Any]:

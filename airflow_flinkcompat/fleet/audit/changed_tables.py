@@ -21,7 +21,7 @@ class NotReplacedError(Exception):
 
 
 @dataclass(frozen=True)
-class ChangedTable:
+class ReplacementTable:
     """A table or view as it would be.
 
     Attributes:
@@ -57,7 +57,7 @@ class _Declaration:
     name: tuple[int, int]
 
 
-def read_changed_tables(file: str) -> tuple[ChangedTable, ...]:
+def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
     """The tables of a file of DDL.
 
     Args:
@@ -70,7 +70,7 @@ def read_changed_tables(file: str) -> tuple[ChangedTable, ...]:
         ScriptError: The file cannot be read, or holds no statement.
         InputError: A statement is none of these, cannot be read, or declares a table twice.
     """
-    found: dict[Path, ChangedTable] = {}
+    found: dict[Path, ReplacementTable] = {}
     for statement in read_script(file).statements:
         if statement.error is not None:
             raise InputError(statement.error)
@@ -80,11 +80,13 @@ def read_changed_tables(file: str) -> tuple[ChangedTable, ...]:
         if declared.path in found:
             raise InputError(f"{statement.span}: {dotted(declared.path)} is declared twice: leave one of them out")
         begin, end = declared.name
-        found[declared.path] = ChangedTable(declared.path, declared.kind, statement.text[:begin], statement.text[end:])
+        found[declared.path] = ReplacementTable(
+            declared.path, declared.kind, statement.text[:begin], statement.text[end:]
+        )
     return tuple(found.values())
 
 
-def with_changed_tables(job: JobSpec, tables: Sequence[ChangedTable]) -> tuple[JobSpec, tuple[str, ...]]:
+def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tuple[JobSpec, tuple[str, ...]]:
     """A job over the changed tables.
 
     What its script or its catalog declares by the name of one is replaced where it stands. A table that the script only
@@ -124,7 +126,7 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ChangedTable]) -> tuple[J
     return changed, tuple(map(dotted, touched))
 
 
-def _replaced(script: Script, tables: Mapping[Path, ChangedTable]) -> str:
+def _replaced(script: Script, tables: Mapping[Path, ReplacementTable]) -> str:
     """A text with the changed tables in the place of its own, each by the name that it has there."""
     starts = [0]
     for line in script.text.split("\n"):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from airflow_flinkcompat.compat import Report, Side, check, check_engines
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.reports.sections import format_inline
-from airflow_flinkcompat.fleet.audit.changed_tables import ChangedTable, NotReplacedError, with_changed_tables
-from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, Cause, EngineOutcome, Result
+from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, ReplacementTable, with_changed_tables
+from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow, Cause, EngineOutcome
 from airflow_flinkcompat.model import InputError, JobSpec, Outcome
 from airflow_flinkcompat.sql import ScriptError
 
@@ -34,7 +34,7 @@ class _NoVerdictError(Exception):
         self.reason = reason
 
 
-def audit_pair(pair: AuditPair, tables: tuple[ChangedTable, ...] = ()) -> AuditRow:
+def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> AuditRow:
     """Judge a pair; whatever is wrong with it is said in its row.
 
     Args:
@@ -60,7 +60,7 @@ def audit_pair(pair: AuditPair, tables: tuple[ChangedTable, ...] = ()) -> AuditR
 
 def failed_row(name: str, reason: str, message: str) -> AuditRow:
     """The row of a pair that could not be judged."""
-    result = Result.NO_JOB if reason == "no-query" else Result.UNREADABLE
+    result = AuditResult.NO_JOB if reason == "no-query" else AuditResult.UNREADABLE
     return AuditRow(_shown(name), result, (Cause(reason, _shown(message)),))
 
 
@@ -69,7 +69,7 @@ def _shown(text: str) -> str:
     return format_inline(text.encode(errors="backslashreplace").decode())
 
 
-def _judged(pair: AuditPair, tables: tuple[ChangedTable, ...]) -> AuditRow:
+def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     if pair.old is None or pair.new is None:
         raise _NoVerdictError(pair.reason, pair.fault)
     changed, touched = with_changed_tables(pair.new, tables)
@@ -84,7 +84,7 @@ def _judged(pair: AuditPair, tables: tuple[ChangedTable, ...]) -> AuditRow:
     reports = (check(old, new),) if pair.engine_named else check_engines(old, new).each
     worst = Outcome.worst(report.outcome for report in reports)
     outcomes = tuple(_outcome(report, pair.old) for report in reports)
-    return AuditRow(_shown(pair.name), Result(worst.value), _causes(reports, worst), outcomes, touched, len(found))
+    return AuditRow(_shown(pair.name), AuditResult(worst.value), _causes(reports, worst), outcomes, touched, len(found))
 
 
 def _holds_query(side: Side) -> bool:

@@ -7,7 +7,7 @@ from html import escape
 
 from airflow_flinkcompat.compat.report import tool_version
 from airflow_flinkcompat.fleet.audit.text import QUIET, common, heading, title_of, what
-from airflow_flinkcompat.fleet.audit.values import AuditSummary, Cause, Group, Result
+from airflow_flinkcompat.fleet.audit.values import AuditGroup, AuditResult, AuditSummary, Cause
 from airflow_flinkcompat.secrets import mask_secrets
 
 _MOST_MESSAGES = 20
@@ -46,14 +46,14 @@ def render_audit_page(summary: AuditSummary) -> str:
         colours that follow the reader's. Of each group as many rows as are kept.
     """
     title = _shown(heading(summary))
-    results = [result for result in Result if summary.results[result]]
+    results = [result for result in AuditResult if summary.results[result]]
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title>",
-        f"<style>{_STYLE}{''.join(map(_style_of, Result))}</style></head><body><main>",
+        f"<style>{_STYLE}{''.join(map(_style_of, AuditResult))}</style></head><body><main>",
         f"<h1>{title}</h1>",
         f"<p>{_shown(summary.sentence)}.</p>",
         *(f"<p>Note: {_shown(note)}</p>" for note in summary.remarks),
@@ -77,13 +77,14 @@ def render_audit_page(summary: AuditSummary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _style_of(result: Result) -> str:
+def _style_of(result: AuditResult) -> str:
     name = _class(result)
-    others = ", ".join(f"main:has(#show-{name}:checked) .of-{_class(each)}" for each in Result if each is not result)
-    return f".of-{name} .result {{ color: var(--{name}); }}\n{others} {{ display: none; }}\n"
+    others = (_class(each) for each in AuditResult if each is not result)
+    hidden = ", ".join(f"main:has(#show-{name}:checked) .of-{other}" for other in others)
+    return f".of-{name} .result {{ color: var(--{name}); }}\n{hidden} {{ display: none; }}\n"
 
 
-def _overview(group: Group) -> str:
+def _overview(group: AuditGroup) -> str:
     return (
         f'<tr class="of-{_class(group.result)}"><td class="result">{group.result}</td>'
         f"<td>{_shown(title_of(group.reason))}<br><code>{_shown(group.reason)}</code></td>"
@@ -91,7 +92,7 @@ def _overview(group: Group) -> str:
     )
 
 
-def _details(group: Group) -> Iterator[str]:
+def _details(group: AuditGroup) -> Iterator[str]:
     opened = "" if group.result in QUIET else " open"
     yield (
         f'<details class="of-{_class(group.result)}"{opened}><summary><h2><span class="result">{group.result}</span>: '
@@ -119,5 +120,5 @@ def _shown(text: str) -> str:
     return escape("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in masked), quote=True)
 
 
-def _class(result: Result) -> str:
+def _class(result: AuditResult) -> str:
     return result.value.replace(" ", "-")

@@ -113,7 +113,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
             if side is None:
                 yield AuditPair(name, fault=f"{name}: cannot be read: there is no such file")
             else:
-                yield versions.pair(name, _plain(side), options.engine is not None)
+                yield versions.pair(name, plain_job(side), options.engine is not None)
 
     return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out)
 
@@ -221,7 +221,7 @@ def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment,
                 script = name_from(project.folder / each.script, root)
                 yield AuditPair(each.name, fault=f"{script}: cannot be read: there is no such file")
             else:
-                yield versions.pair(each.name, _plain(side), options.engine is not None)
+                yield versions.pair(each.name, plain_job(side), options.engine is not None)
         for name, lines in project.broken.items():
             yield AuditPair(name, fault="; ".join(lines))
 
@@ -286,8 +286,8 @@ def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | 
                 yield name, found
 
 
-def _plain(side: Side) -> JobSpec:
-    """The job alone, as it is sent to a process."""
+def plain_job(side: Side) -> JobSpec:
+    """The job alone, as it is sent to a process: without what was worked out of it."""
     return JobSpec(**{name: getattr(side, name) for name in JobSpec.__dataclass_fields__})
 
 

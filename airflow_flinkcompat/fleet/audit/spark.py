@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.fleet.audit.changed_tables import ChangedTable
+from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
 from airflow_flinkcompat.model import InputError
 
@@ -29,7 +29,7 @@ _PARTS_EACH = 8
 """Tasks for each place of Spark in a batch: scripts differ in size, and the last task is waited for."""
 
 
-def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ChangedTable, ...], master: str) -> Iterator[AuditRow]:
+def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], master: str) -> Iterator[AuditRow]:
     """Judge pairs on Spark's workers, which are sent the package.
 
     Args:
@@ -65,7 +65,7 @@ def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ChangedTable, ...],
 
 
 def _rows(
-    session: SparkSession, pairs: Iterable[AuditPair], tables: tuple[ChangedTable, ...], place: str
+    session: SparkSession, pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], place: str
 ) -> Iterator[AuditRow]:
     """The rows of each batch; the one after it is read, and the one before it given on, while Spark works."""
     with ThreadPoolExecutor(1) as ahead:
@@ -90,7 +90,7 @@ def _batches(pairs: Iterable[AuditPair]) -> Iterator[list[bytes]]:
         yield batch
 
 
-def _judged(session: SparkSession, batch: list[bytes], tables: tuple[ChangedTable, ...], place: str) -> list[bytes]:
+def _judged(session: SparkSession, batch: list[bytes], tables: tuple[ReplacementTable, ...], place: str) -> list[bytes]:
     """What the workers say of a batch: pickled lists of rows, in order."""
     import pyarrow as pa
     from py4j.protocol import Py4JError

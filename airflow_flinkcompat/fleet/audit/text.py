@@ -10,9 +10,9 @@ from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.audit.judging import REASONS
-from airflow_flinkcompat.fleet.audit.values import AuditSummary, Cause, Group, Result
+from airflow_flinkcompat.fleet.audit.values import AuditGroup, AuditResult, AuditSummary, Cause
 
-QUIET = (Result.COMPATIBLE, Result.NO_JOB)
+QUIET = (AuditResult.COMPATIBLE, AuditResult.NO_JOB)
 """Results of which nothing but the number is to be said."""
 _HEADER = ("result", "reason", "jobs", "alone", "for example")
 _EXAMPLES = 3
@@ -97,18 +97,18 @@ def _ends(cause: Cause) -> str:
     return f" ({cause.consequence})" if cause.consequence else ""
 
 
-def _cells(group: Group) -> tuple[str, ...]:
+def _cells(group: AuditGroup) -> tuple[str, ...]:
     name = group.examples[0][0]
     short = name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}"
     return group.result.value, group.reason, f"{group.jobs:,}", f"{group.alone:,}", format_inline(short)
 
 
-def common(group: Group, most: int) -> list[tuple[str, int]]:
+def common(group: AuditGroup, most: int) -> list[tuple[str, int]]:
     """What is said of more than one job of a group, with how many these are, most often first."""
     return [(text, count) for text, count in group.messages.most_common(most) if count > 1]
 
 
-def _said(group: Group) -> Sequence[str]:
+def _said(group: AuditGroup) -> Sequence[str]:
     """What is said most often, then examples; what was said above is not said of each again."""
     lines: list[str] = []
     often = common(group, _MESSAGES)

@@ -17,7 +17,7 @@ _MOST_MESSAGES = 500
 """How many different messages of a group are counted each; there are as many as there are scripts, at worst."""
 
 
-class Result(StrEnum):
+class AuditResult(StrEnum):
     """What came of a pair, in the order in which results ask for attention."""
 
     INCOMPATIBLE = "incompatible"
@@ -90,7 +90,7 @@ class AuditRow:
     """
 
     name: str
-    result: Result
+    result: AuditResult
     causes: tuple[Cause, ...]
     engines: tuple[EngineOutcome, ...] = ()
     tables: tuple[str, ...] = ()
@@ -98,14 +98,14 @@ class AuditRow:
 
     def exit_code(self, fail_on: str) -> int:
         """What the row means for the exit code, under the gate ``fail_on``."""
-        if self.result is Result.UNREADABLE:
+        if self.result is AuditResult.UNREADABLE:
             return BAD_INPUT
         gate = FAIL_ON[fail_on]
         return FAILED if gate is not None and self.engines and Outcome(self.result).rank >= gate.rank else PASSED
 
 
 @dataclass
-class Group:
+class AuditGroup:
     """The rows of one result and one reason.
 
     Attributes:
@@ -117,7 +117,7 @@ class Group:
         messages: How often each message was said.
     """
 
-    result: Result
+    result: AuditResult
     reason: str
     jobs: int = 0
     alone: int = 0
@@ -159,11 +159,11 @@ class AuditSummary:
 
     def __init__(self, subject: AuditSubject) -> None:
         self.subject = subject
-        self.results: Counter[Result] = Counter()
+        self.results: Counter[AuditResult] = Counter()
         self.notes: list[str] = []
         self.secrets = 0
         self.used: set[str] = set()
-        self._groups: dict[tuple[Result, str], Group] = {}
+        self._groups: dict[tuple[AuditResult, str], AuditGroup] = {}
         self._exit_code = PASSED
 
     def add(self, row: AuditRow) -> None:
@@ -173,7 +173,7 @@ class AuditSummary:
         self.used.update(row.tables)
         self._exit_code = max(self._exit_code, row.exit_code(self.subject.fail_on))
         for cause in row.causes:
-            self._groups.setdefault((row.result, cause.reason), Group(row.result, cause.reason)).add(row, cause)
+            self._groups.setdefault((row.result, cause.reason), AuditGroup(row.result, cause.reason)).add(row, cause)
 
     @property
     def jobs(self) -> int:
@@ -181,9 +181,9 @@ class AuditSummary:
         return self.results.total()
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[AuditGroup, ...]:
         """The rows by result and reason: what asks for attention first, then what holds of most."""
-        order = {result: place for place, result in enumerate(Result)}
+        order = {result: place for place, result in enumerate(AuditResult)}
         return tuple(sorted(self._groups.values(), key=lambda each: (order[each.result], -each.jobs, each.reason)))
 
     @property
@@ -194,14 +194,14 @@ class AuditSummary:
     @property
     def exit_code(self) -> int:
         """The worst of the rows; where nothing was judged, or no job has any of the changed tables, bad input."""
-        nothing = self.results.total() == self.results[Result.NO_JOB]
+        nothing = self.results.total() == self.results[AuditResult.NO_JOB]
         missed = bool(self.subject.tables) and len(self.unused) == len(self.subject.tables)
         return BAD_INPUT if nothing or missed else self._exit_code
 
     @property
     def sentence(self) -> str:
         """How many jobs there are of each result, on one line."""
-        counts = ", ".join(f"{self.results[result]:,} {result}" for result in Result if self.results[result])
+        counts = ", ".join(f"{self.results[result]:,} {result}" for result in AuditResult if self.results[result])
         return f"{self.jobs:,} job{'' if self.jobs == 1 else 's'}" + (f": {counts}" if counts else "")
 
     @property
@@ -214,8 +214,8 @@ class AuditSummary:
                 "are judged, but cannot be deployed (flinkcompat lint names them)"
             )
         found += [f"{name}: no job declares or uses it; is it called so?" for name in self.unused]
-        if self.results[Result.NO_JOB]:
-            found.append(f"{self.results[Result.NO_JOB]:,} of the scripts hold no INSERT and no SELECT")
+        if self.results[AuditResult.NO_JOB]:
+            found.append(f"{self.results[AuditResult.NO_JOB]:,} of the scripts hold no INSERT and no SELECT")
         return tuple(found)
 
 

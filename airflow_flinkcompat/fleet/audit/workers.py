@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from itertools import islice
 
-from airflow_flinkcompat.fleet.audit.changed_tables import ChangedTable
+from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
 from airflow_flinkcompat.fleet.audit.judging import audit_pair, failed_row
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
 
@@ -19,7 +19,7 @@ _CHUNK = 16
 _AHEAD = 3
 """Chunks for each process that are read before they are needed."""
 
-Tables = tuple[ChangedTable, ...]
+Tables = tuple[ReplacementTable, ...]
 
 
 def audit_here(pairs: Iterable[AuditPair], tables: Tables = ()) -> Iterator[AuditRow]:

@@ -17,11 +17,11 @@ from airflow_flinkcompat.fleet.audit.judging import audit_pair, failed_row
 from airflow_flinkcompat.fleet.audit.values import (
     MOST_KEPT,
     AuditPair,
+    AuditResult,
     AuditRow,
     AuditSubject,
     AuditSummary,
     Cause,
-    Result,
 )
 from airflow_flinkcompat.model import JobSpec
 from tests.cli.command import BROKEN, INCOMPATIBLE, OF_OUTCOME, SECRETIVE, TABLES, V1
@@ -107,7 +107,7 @@ def test_the_document_follows_its_schema() -> None:
 
 def test_what_asks_for_attention_is_first() -> None:
     document = json.loads(shown("json", rows()))
-    order = [result.value for result in Result]
+    order = [result.value for result in AuditResult]
     places = [order.index(group["result"]) for group in document["groups"]]
     assert places == sorted(places)
     assert order[0] == "incompatible"
@@ -134,7 +134,7 @@ class Parsed(HTMLParser):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_text(name: str) -> None:
     """Wherever a script, a table, a rule or a path may bring words of somebody else."""
-    row = AuditRow(name, Result.UNKNOWN, (Cause(name, name, name, name),), tables=(name,))
+    row = AuditRow(name, AuditResult.UNKNOWN, (Cause(name, name, name, name),), tables=(name,))
     page = shown("html", [row, row], AuditSubject(name, name, "unknown", (f"{name}2",)))
     parsed = Parsed(page)
     assert parsed.tags <= ALLOWED
@@ -160,7 +160,7 @@ def test_the_page_chooses_results_by_itself() -> None:
 
 
 def test_a_page_does_not_grow_with_the_number_of_jobs() -> None:
-    many = [AuditRow(f"job {n}", Result.UNKNOWN, (Cause("rule", f"said {n}"),)) for n in range(MOST_KEPT + 700)]
+    many = [AuditRow(f"job {n}", AuditResult.UNKNOWN, (Cause("rule", f"said {n}"),)) for n in range(MOST_KEPT + 700)]
     page = shown("html", many)
     assert page.count('<th scope="row">') == MOST_KEPT
     assert "and 700 more: the JSON of this audit holds every job" in page
@@ -171,22 +171,22 @@ def test_a_page_does_not_grow_with_the_number_of_jobs() -> None:
 @pytest.mark.parametrize(
     ("results", "fail_on", "code"),
     [
-        ((Result.COMPATIBLE,), "partial", 0),
-        ((Result.COMPATIBLE, Result.PARTIAL), "unknown", 0),
-        ((Result.COMPATIBLE, Result.PARTIAL), "partial", 1),
-        ((Result.INCOMPATIBLE,), "never", 0),
-        ((Result.INCOMPATIBLE, Result.UNREADABLE), "never", 2),
-        ((Result.NO_JOB,), "never", 2),
-        ((Result.NO_JOB, Result.COMPATIBLE), "unknown", 0),
+        ((AuditResult.COMPATIBLE,), "partial", 0),
+        ((AuditResult.COMPATIBLE, AuditResult.PARTIAL), "unknown", 0),
+        ((AuditResult.COMPATIBLE, AuditResult.PARTIAL), "partial", 1),
+        ((AuditResult.INCOMPATIBLE,), "never", 0),
+        ((AuditResult.INCOMPATIBLE, AuditResult.UNREADABLE), "never", 2),
+        ((AuditResult.NO_JOB,), "never", 2),
+        ((AuditResult.NO_JOB, AuditResult.COMPATIBLE), "unknown", 0),
         ((), "never", 2),
     ],
 )
-def test_exit_codes(results: tuple[Result, ...], fail_on: str, code: int) -> None:
+def test_exit_codes(results: tuple[AuditResult, ...], fail_on: str, code: int) -> None:
     texts = {"compatible": V1, "partial": OF_OUTCOME["partial"], "incompatible": INCOMPATIBLE, "unreadable": BROKEN}
     summary = AuditSummary(AuditSubject("", "", fail_on))
     for result in results:
         text = texts.get(result.value, TABLES)
-        old = TABLES if result is Result.NO_JOB else V1
+        old = TABLES if result is AuditResult.NO_JOB else V1
         row = audit_pair(AuditPair("job", JobSpec(old), JobSpec(text)))
         assert row.result is result
         summary.add(row)

@@ -11,7 +11,8 @@ import pytest
 from airflow_flinkcompat.compat import Side, check, check_engines
 from airflow_flinkcompat.fleet.audit import judging
 from airflow_flinkcompat.fleet.audit.judging import REASONS, audit_pair
-from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, Result
+from airflow_flinkcompat.fleet.audit.sources import plain_job
+from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow
 from airflow_flinkcompat.model import JobSpec, Outcome
 from tests import measured
 from tests.cli.command import BROKEN, OF_OUTCOME, SECRETIVE, TABLES, V1
@@ -41,7 +42,7 @@ def cases() -> Sequence[tuple[str, Side, Side]]:
 def test_the_row_says_what_a_check_says(engine_named: bool) -> None:
     seen = set()
     for name, old, new in cases():
-        row = audit_pair(AuditPair(name, plain(old), plain(new), engine_named))
+        row = audit_pair(AuditPair(name, plain_job(old), plain_job(new), engine_named))
         reports = (check(old, new),) if engine_named else check_engines(old, new).each
         outcome = Outcome.worst(each.outcome for each in reports)
         assert row.result.value == outcome, name
@@ -53,10 +54,6 @@ def test_the_row_says_what_a_check_says(engine_named: bool) -> None:
         assert {cause.reason for cause in row.causes} == deciding, name
         seen.add(outcome)
     assert len(seen) >= 3
-
-
-def plain(side: Side) -> JobSpec:
-    return JobSpec(**{name: getattr(side, name) for name in JobSpec.__dataclass_fields__})
 
 
 @pytest.mark.parametrize("outcome", [*OF_OUTCOME])
@@ -75,7 +72,7 @@ def test_an_upgrade_names_both_versions() -> None:
 
 
 def unreadable(row: AuditRow) -> tuple[str, str]:
-    assert row.result is Result.UNREADABLE
+    assert row.result is AuditResult.UNREADABLE
     (cause,) = row.causes
     assert cause.reason in REASONS
     return cause.reason, cause.message
@@ -93,7 +90,7 @@ def test_what_cannot_be_judged_says_why() -> None:
 
 def test_a_script_without_a_query_is_no_job() -> None:
     row = audit_pair(AuditPair("ddl", job(TABLES), job(TABLES)))
-    assert row.result is Result.NO_JOB
+    assert row.result is AuditResult.NO_JOB
     assert row.exit_code("partial") == 0
 
 

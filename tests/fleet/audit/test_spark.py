@@ -17,16 +17,9 @@ from airflow_flinkcompat.fleet.audit.document import row_document
 from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 from airflow_flinkcompat.fleet.audit.values import AuditPair
 from airflow_flinkcompat.fleet.audit.workers import audit_here
-from airflow_flinkcompat.model import InputError, JobSpec
-from tests.cli.command import BROKEN, OF_OUTCOME, V1
-
-
-def pairs(count: int) -> list[AuditPair]:
-    texts = [*OF_OUTCOME.values(), BROKEN]
-    return [
-        AuditPair(f"job {n}", JobSpec(V1, engine="flink"), JobSpec(texts[n % len(texts)], engine="flink"))
-        for n in range(count)
-    ]
+from airflow_flinkcompat.model import InputError
+from tests.cli.command import V1
+from tests.fleet.audit.pairs import pairs
 
 
 @pytest.mark.slow
@@ -63,7 +56,7 @@ DRIVER = """\
 import json, sys
 from airflow_flinkcompat.fleet.audit.document import row_document
 from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
-from tests.fleet.audit.test_spark import pairs
+from tests.fleet.audit.pairs import pairs
 print(json.dumps([row_document(row) for row in audit_on_spark(pairs(40), (), sys.argv[1])]))
 """
 

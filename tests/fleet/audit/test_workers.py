@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.fleet.audit.values import AuditPair, Result
+from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult
 from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
-from airflow_flinkcompat.model import JobSpec
-from tests.cli.command import BROKEN, OF_OUTCOME, V1
+from tests.fleet.audit.pairs import pairs
 
 pytestmark = pytest.mark.slow
 
@@ -21,14 +20,6 @@ class Deadly(str):
 
     def __reduce__(self) -> Any:
         return os._exit, (1,)
-
-
-def pairs(count: int) -> list[AuditPair]:
-    texts = [*OF_OUTCOME.values(), BROKEN]
-    return [
-        AuditPair(f"job {n}", JobSpec(V1, engine="flink"), JobSpec(texts[n % len(texts)], engine="flink"))
-        for n in range(count)
-    ]
 
 
 def test_the_same_rows_in_the_same_order() -> None:
@@ -58,6 +49,6 @@ def test_a_process_that_ends_costs_one_row() -> None:
     rows = list(audit_in_processes(asked, (), 2))
     assert [row.name for row in rows] == [pair.name for pair in asked]
     assert [cause.reason for cause in rows[5].causes] == ["process-ended"]
-    assert rows[5].result is Result.UNREADABLE
+    assert rows[5].result is AuditResult.UNREADABLE
     others = [*asked[:5], *asked[6:]]
     assert [*rows[:5], *rows[6:]] == list(audit_here(others))
