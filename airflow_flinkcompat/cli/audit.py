@@ -21,7 +21,7 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
 )
 from airflow_flinkcompat.cli.project import catalog_text, config_option, judging, laid_over, project_for
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
@@ -147,6 +147,9 @@ def audit_command(
         from airflow_flinkcompat.fleet.baselines import OutOfReachError
 
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
+    if engine is not None:
+        for option, version in (("--engine-version", engine_version), ("--old-engine-version", old_engine_version)):
+            JobSpec("", engine=engine, engine_version=version, source=option)
     project = _with_catalogs(project_for(config, paths[0] if paths else Path()))
     asked = _Asked(
         paths,

@@ -244,6 +244,7 @@ class TestOutputs:
         (("jobs", "--engine-version", "2.3"), "--engine-version: a version of which engine?"),
         (("jobs", "--engine", "flink", "--engine-version", "2.3"), "which version runs the jobs now?"),
         (("nowhere", *UPGRADE), "nowhere: cannot be read: there is no such file or folder"),
+        (("jobs", *UPGRADE[:-1], "two"), "engine version 'two' of --engine-version"),
         (UPGRADE, "there is no flinkcompat.toml here"),
         (("jobs", "--ledger=x", *UPGRADE), "leave out --git and every PATH"),
         (("--ledger=x", "--set", "a=b", *UPGRADE), "the ledger says what each job is deployed with"),

@@ -177,8 +177,8 @@ class AuditSummary:
 
     @property
     def jobs(self) -> int:
-        """How many pairs were judged, or could not be."""
-        return self.results.total()
+        """How many pairs were judged, or could not be; scripts without a query are none."""
+        return self.results.total() - self.results[AuditResult.NO_JOB]
 
     @property
     def groups(self) -> tuple[AuditGroup, ...]:
@@ -194,14 +194,14 @@ class AuditSummary:
     @property
     def exit_code(self) -> int:
         """The worst of the rows; where nothing was judged, or no job has any of the changed tables, bad input."""
-        nothing = self.results.total() == self.results[AuditResult.NO_JOB]
         missed = bool(self.subject.tables) and len(self.unused) == len(self.subject.tables)
-        return BAD_INPUT if nothing or missed else self._exit_code
+        return BAD_INPUT if not self.jobs or missed else self._exit_code
 
     @property
     def sentence(self) -> str:
         """How many jobs there are of each result, on one line."""
-        counts = ", ".join(f"{self.results[result]:,} {result}" for result in AuditResult if self.results[result])
+        judged = (result for result in AuditResult if self.results[result] and result is not AuditResult.NO_JOB)
+        counts = ", ".join(f"{self.results[result]:,} {result}" for result in judged)
         return f"{self.jobs:,} job{'' if self.jobs == 1 else 's'}" + (f": {counts}" if counts else "")
 
     @property
@@ -210,12 +210,12 @@ class AuditSummary:
         found = list(self.notes)
         if self.secrets:
             found.append(
-                f"{self.secrets:,} of the scripts hold literal secrets, or placeholders that nothing fills in: they "
-                "are judged, but cannot be deployed (flinkcompat lint names them)"
+                f"scripts with literal secrets, or placeholders that nothing fills in: {self.secrets:,}; they are "
+                "judged, but cannot be deployed (flinkcompat lint names them)"
             )
         found += [f"{name}: no job declares or uses it; is it called so?" for name in self.unused]
         if self.results[AuditResult.NO_JOB]:
-            found.append(f"{self.results[AuditResult.NO_JOB]:,} of the scripts hold no INSERT and no SELECT")
+            found.append(f"scripts that hold no INSERT and no SELECT: {self.results[AuditResult.NO_JOB]:,}")
         return tuple(found)
 
 

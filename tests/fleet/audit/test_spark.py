@@ -52,6 +52,16 @@ def test_batches_are_bounded_by_number_and_size(monkeypatch: pytest.MonkeyPatch)
     assert sizes(iter(pairs(3))) == [1, 1, 1]
 
 
+def test_the_workers_own_error_is_told() -> None:
+    trace = (
+        "Job aborted due to stage failure: Task 0 in stage 1.0 failed\n  Traceback (most recent call last):\n"
+        "    File \"worker.py\", line 3, in judge\n  ModuleNotFoundError: No module named 'pyarrow'\n"
+        "  at org.apache.spark.SparkError: x"
+    )
+    assert on_spark._reason(RuntimeError(trace)) == "ModuleNotFoundError: No module named 'pyarrow'"
+    assert on_spark._reason(RuntimeError("lost the cluster\nat x")) == "lost the cluster"
+
+
 DRIVER = """\
 import json, sys
 from airflow_flinkcompat.fleet.audit.document import row_document
