@@ -105,6 +105,7 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
 
     # Of values alone, and untyped: it is sent as it is, and only then finds the package.
     def judge(batches):  # type: ignore[no-untyped-def]
+        import os
         import pickle
         import sys
 
@@ -112,6 +113,8 @@ def _judged(session: SparkSession, batch: list[bytes], tables: tuple[Replacement
         from pyspark import SparkFiles
 
         folder = place or SparkFiles.get("flinkcompat_package")
+        if not os.path.isdir(folder):  # noqa: PTH112  # another copy of the package may say something else
+            raise RuntimeError(f"the package that was sent is not in {folder}")
         if folder not in sys.path:
             sys.path.insert(0, folder)
         from airflow_flinkcompat.fleet.audit.judging import audit_pair
