@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
+from benchmarks.audit import pairs as audit_pairs
+from benchmarks.audit import results as audits
 from benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
 from benchmarks.backfill.cases import CASES, LARGE, Case
 from benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
@@ -20,7 +23,7 @@ from benchmarks.check import Timing, batch_rate, fixtures, row, timed
 from benchmarks.downtime import Downtime
 from benchmarks.downtime import results as downtimes
 from benchmarks.imports import added
-from benchmarks.processes import cost_of
+from benchmarks.processes import Cost, cost_of
 from benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
 
 
@@ -126,3 +129,22 @@ def test_the_whole_process_tree_is_paid_for() -> None:
 def test_an_import_is_timed_beside_what_was_loaded_before() -> None:
     work = "sum(range(10**6))"
     assert added(work, "pass", rounds=1) > added("pass", work, rounds=1) > 0
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+
+def test_no_two_pairs_of_an_audit_are_the_same() -> None:
+    found = list(islice(audit_pairs(), 40))
+    assert len({pair.new.digest() for pair in found if pair.new is not None}) == len(found)
+    assert [pair.name for pair in found[:2]] == ["job 0", "job 1"]
+
+
+def test_contenders_that_do_not_say_the_same_are_an_error() -> None:
+    def cost(rows: str) -> Cost:
+        return Cost(2.0, 4.0, 0, f'noise\n{{"rows": "{rows}", "seconds": 3, "summary": "10 jobs"}}\n')
+
+    lines = list(audits({"one process": cost("a"), "Spark, local[2]": cost("a")}, 10, [1.0]))
+    assert lines[-1] == "| Spark, local[2] | 2 | 4 s | 1.00 times as fast | 2 s | 1.00 times |"
+    with pytest.raises(SystemExit, match="do not say the same"):
+        list(audits({"one process": cost("a"), "Spark, local[2]": cost("b")}, 10, [1.0]))
