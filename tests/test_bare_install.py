@@ -157,6 +157,18 @@ def test_a_project_is_compared_with_a_revision(bare: Environment, tmp_path: Path
     assert "pip install 'airflow-flinkcompat[deploy]'" in refused.stderr
 
 
+def test_all_jobs_are_audited(bare: Environment, scripts: tuple[Path, Path]) -> None:
+    """In processes too; a ledger and Spark need more, and that is said."""
+    upgrade = ("--engine", "flink", "--old-engine-version", "1.20", "--engine-version", "2.3")
+    done = bare.run("flinkcompat", "audit", scripts[0].parent, *upgrade, "--processes", "2", "--format", "json")
+    assert done.returncode in (0, 1), done.stderr
+    assert [row["name"].rpartition("/")[2] for row in json.loads(done.stdout)["rows"]] == ["new.sql", "old.sql"]
+    by_ledger = bare.run("flinkcompat", "audit", "--ledger", scripts[0].parent, *upgrade)
+    assert (by_ledger.returncode, "airflow-flinkcompat[deploy]" in by_ledger.stderr) == (2, True), by_ledger.stderr
+    on_spark = bare.run("flinkcompat", "audit", scripts[0], *upgrade, "--spark", "local[2]")
+    assert (on_spark.returncode, "airflow-flinkcompat[native]" in on_spark.stderr) == (2, True), on_spark.stderr
+
+
 def test_bad_input_is_said_plainly(bare: Environment, scripts: tuple[Path, Path]) -> None:
     old, new = scripts
     done = bare.run("flinkcompat", "check", old, new.with_name("missing.sql"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
 from benchmarks import deployment_list
+from benchmarks.audit import pairs as audit_pairs
+from benchmarks.audit import results as audits
 from benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
 from benchmarks.backfill.cases import CASES, LARGE, Case
 from benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
@@ -21,7 +24,7 @@ from benchmarks.check import Timing, batch_rate, fixtures, row, timed
 from benchmarks.downtime import Downtime
 from benchmarks.downtime import results as downtimes
 from benchmarks.imports import added
-from benchmarks.processes import cost_of
+from benchmarks.processes import Cost, cost_of
 from benchmarks.scripts import LEVELS, LINES, SMALL, changed, large
 
 
@@ -135,3 +138,22 @@ def test_the_list_of_deployments_is_timed_for_each_question(tmp_path: Path) -> N
         "the index alone", "the first 50", "the last 50", "those that wait, by a word",
         "one deployment of 13 entries, once read",
     ]  # fmt: skip
+
+
+# --- audit ------------------------------------------------------------------------------------------------------------
+
+
+def test_no_two_pairs_of_an_audit_are_the_same() -> None:
+    found = list(islice(audit_pairs(), 40))
+    assert len({pair.new.digest() for pair in found if pair.new is not None}) == len(found)
+    assert [pair.name for pair in found[:2]] == ["job 0", "job 1"]
+
+
+def test_contenders_that_do_not_say_the_same_are_an_error() -> None:
+    def cost(rows: str) -> Cost:
+        return Cost(2.0, 4.0, 0, f'noise\n{{"rows": "{rows}", "seconds": 3, "summary": "10 jobs"}}\n')
+
+    lines = list(audits({"one process": cost("a"), "Spark, local[2]": cost("a")}, 10, [1.0]))
+    assert lines[-1] == "| Spark, local[2] | 2 | 4 s | 1.00 times as fast | 2 s | 1.00 times |"
+    with pytest.raises(SystemExit, match="do not say the same"):
+        list(audits({"one process": cost("a"), "Spark, local[2]": cost("b")}, 10, [1.0]))

@@ -13,6 +13,7 @@ import click
 
 from airflow_flinkcompat import __version__
 from airflow_flinkcompat.cli.accept import accept_command
+from airflow_flinkcompat.cli.audit import audit_command
 from airflow_flinkcompat.cli.backfill import backfill_command
 from airflow_flinkcompat.cli.batch import batch_command
 from airflow_flinkcompat.cli.check import check_command
@@ -43,6 +44,7 @@ for command in (
     plan_command,
     lint_command,
     accept_command,
+    audit_command,
     rules_command,
     backfill_command,
     rehearse_command,

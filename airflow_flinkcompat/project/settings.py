@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import (
     ENGINES,
     PROGRAM_SUFFIXES,
@@ -127,8 +128,16 @@ class ProjectFile:
         Returns:
             Those whose script it is; usually one.
         """
-        wanted = script.resolve()
-        return tuple(each for each in self.deployments if (self.folder / each.script).resolve() == wanted)
+        return self._by_script.get(script.resolve(), ())
+
+    @cached_property
+    def _by_script(self) -> Mapping[Path, tuple[ProjectDeployment, ...]]:
+        """The deployments by their scripts: an audit asks for each of very many."""
+        found: dict[Path, tuple[ProjectDeployment, ...]] = {}
+        for each in self.deployments:
+            path = (self.folder / each.script).resolve()
+            found[path] = (*found.get(path, ()), each)
+        return found
 
 
 def load_project(path: str | os.PathLike[str]) -> ProjectFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from airflow_flinkcompat.cli import main
 from tests.cli.command import INCOMPATIBLE, PROGRAM, V1, Result, Run
+from tests.fleet.repository import make_repository
 
 
 @pytest.fixture
@@ -45,4 +47,16 @@ def repository(run: Run, tmp_path: Path) -> Path:
     ):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     Path("jobs/orders.sql").write_text(INCOMPATIBLE, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def thirty_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_repository(tmp_path_factory.mktemp("thirty") / "jobs")
+
+
+@pytest.fixture
+def many(run: Run, tmp_path: Path, thirty_jobs: Path) -> Path:
+    """The repository of thirty jobs in the current folder."""
+    shutil.copytree(thirty_jobs, tmp_path, dirs_exist_ok=True)
     return tmp_path

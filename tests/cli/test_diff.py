@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
 from tests.cli.command import BROKEN, INCOMPATIBLE, PARTIAL, PROGRAM, QUERY, SECRETIVE, TABLES, V1, Result, Run
-from tests.fleet.repository import git, make_repository, project_text, script_of
+from tests.fleet.repository import git, project_text, script_of
 
 HEAD = 'engine = "flink"\n'
 ORDERS = '\n[deployments.orders]\nscript = "jobs/orders.sql"\n'
@@ -26,18 +26,6 @@ def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a CI that runs these tests tells its jobs is not about the repositories made here."""
     for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "FLINKCOMPAT_LEDGER", "FLINKCOMPAT_ENGINE"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_repository(tmp_path_factory.mktemp("template") / "jobs")
-
-
-@pytest.fixture
-def many(run: Run, tmp_path: Path, template: Path) -> Path:
-    """The repository of thirty jobs in the current folder."""
-    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
-    return tmp_path
 
 
 @pytest.fixture

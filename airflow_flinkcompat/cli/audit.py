@@ -1,0 +1,354 @@
+"""``flinkcompat audit``: what would happen to all jobs at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from airflow_flinkcompat.cli.arguments import (
+    DEFAULT_GATE,
+    bare_install,
+    engine_option,
+    parse_function,
+    parse_settings,
+    require_engine,
+)
+from airflow_flinkcompat.cli.project import catalog_text, config_option, judging, laid_over, project_for
+from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project.revisions import repository_of
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import ScriptError, read_script
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
+    from airflow_flinkcompat.fleet.audit.sources import Jobs
+    from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSummary
+
+FORMAT_NAMES = ("text", "markdown", "json", "html")
+_LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
+_OUT_OF_REACH = 3
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the options say, before anything is read."""
+
+    paths: tuple[Path, ...]
+    revisions: str | None
+    ledger: str | None
+    project: ProjectFile | None
+    root: Path
+    given: JobOptions
+    old_version: str | None
+    new_version: str | None
+
+
+@click.command("audit")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.option(
+    "--git",
+    "revisions",
+    metavar="RANGE",
+    help="Judge each change of a script in these commits, as v1..main; HEAD: the whole history.",
+)
+@click.option(
+    "--ledger",
+    metavar="[URI]",
+    is_flag=False,
+    flag_value="",
+    help=f"Take what is deployed, by this ledger; without URI by {_LEDGER_VARIABLE} or the project file.",
+)
+@engine_option
+@click.option("--engine-version", help="The version that would run the jobs, for instance 2.3.")
+@click.option(
+    "--old-engine-version", help="The version that runs them now (default: what the ledger or the project file says)."
+)
+@click.option(
+    "--change-table",
+    "changed",
+    metavar="FILE",
+    help="DDL of tables and views as they would be, for every job that has them.",
+)
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force in all jobs.")
+@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@config_option
+@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="How many processes judge.")
+@click.option(
+    "--spark", "master", metavar="MASTER", help="Have Spark's workers judge, as local[4] or spark://host:7077."
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(tuple(FAIL_ON)),
+    help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
+)
+@click.option(
+    "--format", "style", type=click.Choice(FORMAT_NAMES), default="text", show_default=True, help="What is printed."
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FORMAT=FILE",
+    help="Also write this format to a file, as html=audit.html; again for another one.",
+)
+def audit_command(
+    paths: tuple[Path, ...],
+    revisions: str | None,
+    ledger: str | None,
+    engine: str | None,
+    engine_version: str | None,
+    old_engine_version: str | None,
+    changed: str | None,
+    settings: tuple[str, ...],
+    functions: tuple[str, ...],
+    catalog: str | None,
+    config: str | None,
+    processes: int,
+    master: str | None,
+    fail_on: str | None,
+    style: str,
+    outputs: tuple[str, ...],
+) -> None:
+    """What would happen to all jobs: if they ran on another version, if a table changed, or what past changes did.
+
+    The jobs are the scripts below each PATH (*.sql and *.table; other files by their names), with --ledger what is
+    deployed, with --git each change of a script in a history, and without any of these the deployments of the project
+    file. What is not said here is taken of that file, for each script as check does.
+
+    \b
+      flinkcompat audit jobs/ --engine flink --old-engine-version 1.20 --engine-version 2.3
+      flinkcompat audit --ledger s3://bucket/ledger --engine flink --engine-version 2.3 --output html=audit.html
+      flinkcompat audit jobs/ --change-table ddl/orders.sql
+      flinkcompat audit --git v1..main jobs/
+
+    Each job is judged as check judges it, and counted by its result and the rules that decide. One that cannot be
+    judged is a row of its own, and the others go on. Literal secrets keep no verdict back.
+
+    \b
+    Exit code, the worst of all jobs:
+      0  passed
+      1  one fails the gate
+      2  bad input: a job cannot be judged, there is none, or no job has a changed table
+      3  the ledger is out of reach
+    """  # noqa: D301  # click looks for the character itself
+    with _extras():
+        from airflow_flinkcompat.fleet.audit.changed_tables import read_changed_tables
+        from airflow_flinkcompat.fleet.audit.values import AuditSubject, AuditSummary
+        from airflow_flinkcompat.fleet.baselines import OutOfReachError
+
+    require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
+    if engine is not None:
+        for option, version in (("--engine-version", engine_version), ("--old-engine-version", old_engine_version)):
+            JobSpec("", engine=engine, engine_version=version, source=option)
+    project = _with_catalogs(project_for(config, paths[0] if paths else Path()))
+    asked = _Asked(
+        paths,
+        revisions,
+        ledger,
+        project,
+        repository_of(Path()) or Path().resolve(),
+        JobOptions(
+            parse_settings(settings),
+            tuple(map(parse_function, functions)),
+            read_script(catalog).text if catalog else "",
+            engine=engine,
+        ),
+        old_engine_version,
+        engine_version,
+    )
+    tables = read_changed_tables(changed) if changed else ()
+    _require_question(asked, tables)
+    gate = fail_on or (project.fail_on if project else None) or DEFAULT_GATE
+    try:
+        with _extras():
+            jobs = _jobs(asked)
+        subject = AuditSubject(jobs.words, _question(asked, tables), gate, tuple(table.name for table in tables))
+        summary = AuditSummary(subject)
+        with _Outputs(style, outputs) as written:
+            for row in _rows(jobs, tables, processes, master):
+                summary.add(row)
+                written.add(row)
+            summary.notes += jobs.notes
+            written.end(summary)
+    except OutOfReachError as error:
+        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        sys.exit(_OUT_OF_REACH)
+    sys.exit(summary.exit_code)
+
+
+@contextmanager
+def _extras() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise bare_install("audit", error) from None
+
+
+def _with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
+    """The project with every catalog as DDL, so that its file is read once and not for each of its scripts."""
+    if project is None:
+        return None
+    folder, texts = project.folder, dict[str, str]()
+
+    def read(options: JobOptions) -> JobOptions:
+        path = options.catalog_path
+        if path is None:
+            return options
+        try:
+            texts[path] = texts.get(path) or catalog_text(options, folder)
+        except ScriptError:  # is said of each script that has it
+            return options
+        return replace(options, catalog=texts[path])
+
+    deployments = tuple(replace(each, options=read(each.options)) for each in project.deployments)
+    return replace(project, common=read(project.common), deployments=deployments)
+
+
+def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:
+    """Raises InputError: sources contradict each other, or nothing would change, so that everything would pass."""
+    if asked.ledger is not None and (asked.paths or asked.revisions):
+        raise InputError("--ledger takes what is deployed: leave out --git and every PATH")
+    given = asked.given
+    if asked.ledger is not None and (given.settings or given.functions or given.catalog):
+        raise InputError(
+            "--set, --function and --catalog: the ledger says what each job is deployed with; leave them out"
+        )
+    if asked.revisions is not None:
+        if tables:
+            raise InputError(
+                "--change-table asks of scripts as they are now, --git of changes that were: leave one out"
+            )
+        return
+    if not (tables or asked.new_version):
+        raise InputError(
+            "nothing would change, and so no job would fail; add --engine-version, --change-table or --git"
+        )
+    if asked.paths and asked.new_version and not asked.old_version and asked.project is None:
+        raise InputError(
+            "--engine-version: which version runs the jobs now? Add --old-engine-version, or engine_version = … to a "
+            f"{FILE_NAME}"
+        )
+
+
+def _question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> str:
+    """What would change, in words."""
+    parts = []
+    if asked.new_version or asked.old_version:
+        label = ENGINE_FACTS[asked.given.engine or ""].label
+        versions = [asked.old_version or "", asked.new_version or asked.old_version or ""]
+        parts.append(f"{label} {' to '.join(each for each in dict.fromkeys(versions) if each)}")
+    if tables:
+        parts.append(f"changed {', '.join(table.name for table in tables)}")
+    return "; ".join(parts) or "each change"
+
+
+def _jobs(asked: _Asked) -> Jobs:
+    from airflow_flinkcompat.fleet.audit import sources
+
+    versions = sources.Versions(asked.given.engine, asked.old_version, asked.new_version)
+    project = asked.project
+
+    def options_of(path: Path) -> JobOptions:
+        return judging(project, path, None, asked.given, None).options
+
+    if asked.ledger is not None:
+        return sources.jobs_of_ledgers(_roots(asked), versions)
+    if asked.revisions is not None:
+        repository = repository_of(Path())
+        if repository is None:
+            raise InputError("--git: this folder lies in no Git repository, or git is not installed")
+        places = [os.path.relpath(path.resolve(), repository) for path in asked.paths]
+        if outside := [path for path, place in zip(asked.paths, places, strict=True) if place.startswith("..")]:
+            raise InputError(f"{outside[0]}: lies outside of the Git repository {repository}")
+        return sources.jobs_of_history(repository, asked.revisions, places, options_of, versions)
+    if asked.paths:
+        return sources.jobs_of_files(asked.paths, asked.root, options_of, versions)
+    if project is None:
+        raise InputError(
+            f"there is no {FILE_NAME} here or in a folder above: name a PATH, --git or --ledger, or begin with "
+            "flinkcompat init"
+        )
+    if not project.names:
+        raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
+    return sources.jobs_of_project(project, asked.root, lambda of_file: laid_over(asked.given, of_file)[0], versions)
+
+
+def _roots(asked: _Asked) -> tuple[str, ...]:
+    """Where the ledgers lie, as it was named. Raises InputError."""
+    named = asked.ledger or os.environ.get(_LEDGER_VARIABLE)
+    if named:
+        return (named,)
+    of_project = asked.project.deployments if asked.project else ()
+    roots = tuple(dict.fromkeys(each.ledger for each in of_project if each.ledger))
+    if not roots:
+        raise InputError(
+            f"--ledger: where is it? Name its URI, set {_LEDGER_VARIABLE}, or write ledger = … into a {FILE_NAME}"
+        )
+    return roots
+
+
+def _rows(
+    pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], processes: int, master: str | None
+) -> Iterator[AuditRow]:
+    if master is not None:
+        if processes > 1:
+            raise InputError("--processes are of this machine, --spark has workers of its own: leave one out")
+        from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
+
+        return audit_on_spark(pairs, tables, master)
+    from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
+
+    return audit_here(pairs, tables) if processes == 1 else audit_in_processes(pairs, tables, processes)
+
+
+class _Outputs:
+    """Every format that was asked for; a file appears when it is whole."""
+
+    def __init__(self, style: str, outputs: Iterable[str]) -> None:
+        self._places: list[tuple[str, Path | None]] = [(style, None)]
+        for each in outputs:
+            name, equals, path = each.partition("=")
+            if not equals or not path or name not in FORMAT_NAMES:
+                known = ", ".join(FORMAT_NAMES)
+                raise InputError(f"--output {each!r} is not of the form FORMAT=FILE with FORMAT one of {known}")
+            self._places.append((name, Path(path)))
+        self._files = ExitStack()
+
+    def __enter__(self) -> _Outputs:
+        from airflow_flinkcompat.fleet.audit.formats import writer
+
+        self._writers = [writer(name, self._open(path)) for name, path in self._places]
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._files.close()
+        for _name, path in self._places:
+            if path is not None and kind is None:
+                _partial(path).replace(path)
+            elif path is not None:
+                _partial(path).unlink(missing_ok=True)
+
+    def add(self, row: AuditRow) -> None:
+        for each in self._writers:
+            each.add(row)
+
+    def end(self, summary: AuditSummary) -> None:
+        for each in self._writers:
+            each.end(summary)
+
+    def _open(self, path: Path | None) -> IO[str]:
+        return sys.stdout if path is None else self._files.enter_context(_partial(path).open("w", encoding="utf-8"))
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.partial")

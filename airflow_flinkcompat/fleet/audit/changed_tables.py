@@ -1,0 +1,216 @@
+"""Tables and views that would be declared otherwise: their new DDL in the place of what jobs declare by that name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.plan.catalog import BindError, Namespace, Path, name_parts, options
+from airflow_flinkcompat.plan.nodes import dotted
+from airflow_flinkcompat.plan.operators import sources
+from airflow_flinkcompat.sql import Script, Statement, parse_script, read_script
+from airflow_flinkcompat.sql.nodes import CreateNamespace, CreateTable, CreateView, UseNamespace
+
+
+class NotReplacedError(Exception):
+    """A job declares a changed table where it cannot be replaced."""
+
+
+@dataclass(frozen=True)
+class ReplacementTable:
+    """A table or view as it would be.
+
+    Attributes:
+        path: Catalog, database and name, "" for those that a session begins with.
+        kind: ``TABLE`` or ``VIEW``.
+        head: Its ``CREATE`` statement up to its name.
+        body: What follows its name, without a semicolon.
+    """
+
+    path: Path
+    kind: str
+    head: str
+    body: str
+
+    @property
+    def name(self) -> str:
+        """The name as it is written."""
+        return dotted(self.path)
+
+    @property
+    def ddl(self) -> str:
+        """The whole statement."""
+        return f"{self.head}{'.'.join(f'`{part}`' for part in self.path if part)}{self.body}"
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """A ``CREATE`` statement of a script: what it declares, and where its name ends in its text."""
+
+    statement: Statement
+    path: Path
+    kind: str
+    name: tuple[int, int]
+
+
+def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
+    """The tables of a file of DDL.
+
+    Args:
+        file: The file: ``CREATE TABLE`` and ``CREATE VIEW`` statements, and nothing else.
+
+    Returns:
+        The tables, in order.
+
+    Raises:
+        ScriptError: The file cannot be read, or holds no statement.
+        InputError: A statement is none of these, cannot be read, or declares a table twice.
+    """
+    found: dict[Path, ReplacementTable] = {}
+    for statement in read_script(file).statements:
+        if statement.error is not None:
+            raise InputError(statement.error)
+        declared = _declaration(statement, Namespace())
+        if declared is None:
+            raise InputError(f"{statement.span}: a changed table is a CREATE TABLE or CREATE VIEW, and nothing else")
+        if declared.path in found:
+            raise InputError(f"{statement.span}: {dotted(declared.path)} is declared twice: leave one of them out")
+        begin, end = declared.name
+        found[declared.path] = ReplacementTable(
+            declared.path, declared.kind, statement.text[:begin], statement.text[end:]
+        )
+    return tuple(found.values())
+
+
+def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tuple[JobSpec, tuple[str, ...]]:
+    """A job over the changed tables.
+
+    What its script or its catalog declares by the name of one is replaced where it stands. A table that the script only
+    uses, and that nobody declares, is added to the catalog.
+
+    Args:
+        job: The job.
+        tables: The tables.
+
+    Returns:
+        The job, and the names of those tables that it declares or uses.
+
+    Raises:
+        ScriptError: The script or the catalog holds no statement.
+        NotReplacedError: A program in Python declares or uses one of them.
+    """
+    if not tables:
+        return job, ()
+    by_path = {table.path: table for table in tables}
+    side = Side.of(job)
+    catalog = parse_script(job.catalog, "<catalog>") if job.catalog.strip() else None
+    below = {} if catalog is None else _references(catalog)
+    own = _references(side.parsed) if job.language == "sql" else {}
+    used = _reached({**below, **own}, own) if job.language == "sql" else _used_by_program(side)
+    touched = tuple(path for path in by_path if path in used)
+    if not touched:
+        return job, ()
+    if job.language == "python":
+        raise NotReplacedError(
+            f"{job.source}: the program uses {', '.join(map(dotted, touched))}, and in a program no table is replaced; "
+            "change it there, and compare both with flinkcompat check"
+        )
+    script = _replaced(side.parsed, by_path) if job.language == "sql" else job.script
+    changed = replace(job, script=script, catalog="" if catalog is None else _replaced(catalog, by_path))
+    if added := [by_path[path].ddl for path in touched if path not in below and path not in own]:
+        changed = Side.of(changed).with_catalog(added)
+    return changed, tuple(map(dotted, touched))
+
+
+def _replaced(script: Script, tables: Mapping[Path, ReplacementTable]) -> str:
+    """A text with the changed tables in the place of its own, each by the name that it has there."""
+    starts = [0]
+    for line in script.text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    parts, written = [], 0
+    for statement, namespace in _in_namespaces(script):
+        declared = _declaration(statement, namespace)
+        table = None if declared is None else tables.get(declared.path)
+        if declared is None or table is None:
+            continue
+        begin = starts[statement.span.line - 1] + statement.span.column - 1
+        text, (name, end) = statement.text, declared.name
+        # TEMPORARY and IF NOT EXISTS are of the script, and no matter of the table.
+        head = text[:end] if declared.kind == table.kind else table.head + text[name:end]
+        parts += [script.text[written:begin], head, table.body]
+        written = begin + len(text)
+    return "".join((*parts, script.text[written:]))
+
+
+def _declaration(statement: Statement, namespace: Namespace) -> _Declaration | None:
+    """What a statement declares; None where it is no table and no view, or its name is none."""
+    tree = statement.tree
+    if not isinstance(tree, CreateTable | CreateView):
+        return None
+    name = name_parts(tree.this)
+    path = _path(namespace, tree.this)
+    if path is None or not name or "start" not in name[0].meta or "end" not in name[-1].meta:
+        return None
+    kind = "TABLE" if isinstance(tree, CreateTable) else "VIEW"
+    return _Declaration(statement, path, kind, (name[0].meta["start"], name[-1].meta["end"] + 1))
+
+
+def _path(namespace: Namespace, name: exp.Expression) -> Path | None:
+    try:
+        return namespace.path(name)
+    except BindError:
+        return None
+
+
+def _in_namespaces(script: Script) -> Iterator[tuple[Statement, Namespace]]:
+    """Every statement with the catalog and database that are current where it stands."""
+    namespace = Namespace()
+    for statement in script.statements:
+        yield statement, namespace
+        tree = statement.tree
+        if isinstance(tree, CreateNamespace) and tree.args["kind"] == "CATALOG":
+            namespace = namespace.with_catalog(tree.this.name, dict(options(tree.args.get("options"))))
+        elif isinstance(tree, UseNamespace) and len(tree.expressions) == 1:
+            names = [part.name for part in name_parts(tree.expressions[0])]
+            namespace = namespace.use(str(tree.args["kind"]), names) or namespace
+
+
+_NOT_DECLARED: Path = ("", "", "")
+"""Where what statements use stands that declare nothing."""
+
+
+def _references(script: Script) -> dict[Path, frozenset[Path]]:
+    """What a script declares with what each declaration refers to, and what its other statements refer to."""
+    found: dict[Path, frozenset[Path]] = {}
+    for statement, namespace in _in_namespaces(script):
+        declared = _declaration(statement, namespace)
+        own = None if declared is None or statement.tree is None else statement.tree.this
+        tables = (node for node in statement.nodes if isinstance(node, exp.Table) and node is not own)
+        paths = frozenset(path for node in tables if (path := _path(namespace, node)) is not None)
+        place = _NOT_DECLARED if declared is None else declared.path
+        found[place] = found.get(place, frozenset()) | paths
+    return found
+
+
+def _reached(references: Mapping[Path, frozenset[Path]], begin: Collection[Path]) -> set[Path]:
+    """All paths that are referred to from these, over views and LIKE."""
+    seen: set[Path] = set()
+    pending = [*begin]
+    while pending:
+        path = pending.pop()
+        if path not in seen:
+            seen.add(path)
+            pending += references.get(path, ())
+    return seen
+
+
+def _used_by_program(side: Side) -> set[Path]:
+    """What a program declares, reads and writes."""
+    named = {name for each in side.outputs[0].values() for name in (each.sink, *(read.table for read in sources(each)))}
+    paths = {table.path for table in side.program.tables if table.span is None or table.span.source != "<catalog>"}
+    plain: set[Path] = {("", "", name) for name in named}
+    return paths | plain | {table.path for table in side.program.tables if table.name in named}

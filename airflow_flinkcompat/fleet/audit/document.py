@@ -1,0 +1,97 @@
+"""The audit as JSON, by ``audit.schema.json``: rows are written as they come, however many there are."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+
+from airflow_flinkcompat.compat.report import CATALOGUE, tool_version
+from airflow_flinkcompat.fleet.audit.text import title_of
+from airflow_flinkcompat.fleet.audit.values import AuditRow, AuditSummary
+from airflow_flinkcompat.secrets import mask_secrets
+
+SCHEMA_OF_AUDIT = "flinkcompat-audit/1"
+
+
+class AuditDocument:
+    """Writes the document.
+
+    Args:
+        file: Where to.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self._separator = "\n  "
+        head = {
+            "schema": SCHEMA_OF_AUDIT,
+            "tool": {"name": "airflow-flinkcompat", "version": tool_version(), "catalogue": CATALOGUE},
+        }
+        file.write(f'{_encoded(head)[:-1]}, "rows": [')
+
+    def add(self, row: AuditRow) -> None:
+        """Write a row."""
+        self._file.write(self._separator + _encoded(row_document(row)))
+        self._separator = ",\n  "
+
+    def end(self, summary: AuditSummary) -> None:
+        """Write what all rows come to.
+
+        Args:
+            summary: The rows that were written, counted.
+        """
+        subject = summary.subject
+        rest = {
+            "source": mask_secrets(subject.source),
+            "question": mask_secrets(subject.question),
+            "tables": list(subject.tables),
+            "fail_on": subject.fail_on,
+            "exit_code": summary.exit_code,
+            "summary": summary.sentence,
+            "notes": [mask_secrets(note) for note in summary.remarks],
+            "jobs": summary.jobs,
+            "results": {result.value: count for result, count in sorted(summary.results.items())},
+            "groups": [
+                {
+                    "result": group.result.value,
+                    "reason": group.reason,
+                    "title": title_of(group.reason),
+                    "jobs": group.jobs,
+                    "alone": group.alone,
+                }
+                for group in summary.groups
+            ],
+        }
+        self._file.write(f"\n], {_encoded(rest)[1:]}\n")
+
+
+def row_document(row: AuditRow) -> dict[str, Any]:
+    """A row as JSON values."""
+    return {
+        "name": row.name,
+        "result": row.result.value,
+        "causes": [
+            {
+                "reason": each.reason,
+                "message": each.message,
+                "place": each.place or None,
+                "consequence": each.consequence or None,
+            }
+            for each in row.causes
+        ],
+        "engines": [
+            {
+                "engine": each.engine,
+                "old_version": each.old_version,
+                "new_version": each.new_version,
+                "outcome": each.outcome.value,
+            }
+            for each in row.engines
+        ],
+        "tables": list(row.tables),
+        "secrets": row.secrets,
+    }
+
+
+def _encoded(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

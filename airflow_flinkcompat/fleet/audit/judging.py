@@ -1,0 +1,110 @@
+"""From a pair to its row: one pure function, the same here, in a process of its own and on Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_flinkcompat.compat import Report, Side, check, check_engines
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, ReplacementTable, with_changed_tables
+from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow, Cause, EngineOutcome
+from airflow_flinkcompat.model import InputError, JobSpec, Outcome
+from airflow_flinkcompat.sql import ScriptError
+
+REASONS = {
+    "cannot-be-read": "The script, or what belongs to it, cannot be read",
+    "version-not-known": "It is not known which version runs the job",
+    "syntax": "The script has errors of syntax",
+    "not-judged": "The script cannot be judged",
+    "table-in-program": "A program declares the changed table itself",
+    "nested-too-deeply": "The script is nested too deeply",
+    "process-ended": "The process that judged the script ended",
+    "internal-error": "The check failed, which is an error of its own: please report it",
+    "no-query": "The script holds no INSERT and no SELECT",
+}
+"""Why there is no verdict, with a title each; all other reasons are codes of rules."""
+
+
+class _NoVerdictError(Exception):
+    """There is none: the reason, and what is to be said."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def audit_pair(pair: AuditPair, tables: tuple[ReplacementTable, ...] = ()) -> AuditRow:
+    """Judge a pair; whatever is wrong with it is said in its row.
+
+    Args:
+        pair: The pair.
+        tables: The tables that would change beside.
+
+    Returns:
+        The row, which for a pair whose scripts can be judged says what ``flinkcompat check`` says of them.
+    """
+    try:
+        return _judged(pair, tables)
+    except _NoVerdictError as error:
+        return failed_row(pair.name, error.reason, str(error))
+    except NotReplacedError as error:
+        return failed_row(pair.name, "table-in-program", str(error))
+    except (ScriptError, InputError) as error:
+        return failed_row(pair.name, "not-judged", str(error))
+    except RecursionError:
+        return failed_row(pair.name, "nested-too-deeply", "an expression or query is nested too deeply to be read")
+    except Exception as error:  # one of a hundred thousand scripts never ends an audit
+        return failed_row(pair.name, "internal-error", f"{type(error).__name__}: {error}")
+
+
+def failed_row(name: str, reason: str, message: str) -> AuditRow:
+    """The row of a pair that could not be judged."""
+    result = AuditResult.NO_JOB if reason == "no-query" else AuditResult.UNREADABLE
+    return AuditRow(_shown(name), result, (Cause(reason, _shown(message)),))
+
+
+def _shown(text: str) -> str:
+    """Text on one line, secrets masked; bytes of a file's name that are no UTF-8 are spelled out."""
+    return format_inline(text.encode(errors="backslashreplace").decode())
+
+
+def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
+    if pair.old is None or pair.new is None:
+        raise _NoVerdictError(pair.reason, pair.fault)
+    changed, touched = with_changed_tables(pair.new, tables)
+    old = Side.of(pair.old)
+    new = replace(Side.of(changed), beside=old)
+    found = obstacles(new)
+    malformed = [str(each) for each in (*found, *obstacles(old)) if each.kind is ObstacleKind.SYNTAX]
+    if malformed:
+        raise _NoVerdictError("syntax", malformed[0])
+    if not _holds_query(old) and not _holds_query(new):
+        raise _NoVerdictError("no-query", f"{new.source}: holds no INSERT and no SELECT")
+    reports = (check(old, new),) if pair.engine_named else check_engines(old, new).each
+    worst = Outcome.worst(report.outcome for report in reports)
+    outcomes = tuple(_outcome(report, pair.old) for report in reports)
+    return AuditRow(_shown(pair.name), AuditResult(worst.value), _causes(reports, worst), outcomes, touched, len(found))
+
+
+def _holds_query(side: Side) -> bool:
+    return bool(side.program.pipelines or side.program.problems)
+
+
+def _causes(reports: tuple[Report, ...], worst: Outcome) -> tuple[Cause, ...]:
+    """What makes the worst outcome: of each rule the first that it says."""
+    found: dict[str, Cause] = {}
+    for report in reports:
+        for each in report.deciding if report.outcome is worst else ():
+            if each.outcome is worst and each.rule not in found:
+                place = str(each.after_span or each.before_span or "")
+                ends = each.consequence.value if each.consequence else ""
+                found[each.rule] = Cause(each.rule, _shown(each.message), _shown(place), ends)
+    return tuple(found.values())
+
+
+def _outcome(report: Report, old: JobSpec) -> EngineOutcome:
+    before = (
+        old.version if old.engine == report.engine else replace(old, engine=report.engine, engine_version=None).version
+    )
+    return EngineOutcome(report.engine, before, report.engine_version, report.outcome)

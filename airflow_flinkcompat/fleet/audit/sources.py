@@ -1,0 +1,322 @@
+"""Where jobs come from: files, their changes in a Git history, deployments of a project, or what ledgers say runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.fleet.audit.values import AuditPair
+from airflow_flinkcompat.fleet.baselines import OutOfReachError
+from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script
+from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
+from airflow_flinkcompat.project import JobOptions, ProjectFile
+from airflow_flinkcompat.project.history import Blobs, FileChange, blobs, file_changes
+from airflow_flinkcompat.sql import ScriptError, decode_script
+
+SCRIPTS = (".sql", ".table")
+"""How the files end that are scripts for certain; a Python file may be anything, and is named itself."""
+_NEVER_LOOKED_INTO = ("node_modules", "site-packages")
+_AT_ONCE = 64
+
+OptionsOf = Callable[[Path], JobOptions]
+"""How a script is judged, its catalog as DDL; raises InputError or ScriptError where that cannot be told."""
+OverDeployment = Callable[[JobOptions], JobOptions]
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The upgrade that is asked for.
+
+    Attributes:
+        engine: The engine that was named; None: none.
+        old: The version that runs the jobs; None: what is known of each.
+        new: The version that would run them; None: the same.
+    """
+
+    engine: str | None = None
+    old: str | None = None
+    new: str | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a version is named, so that jobs of another engine are no part of the question."""
+        return self.old is not None or self.new is not None
+
+    def pair(self, name: str, job: JobSpec, engine_named: bool) -> AuditPair:
+        """A job against itself, on the version that would run it.
+
+        Args:
+            name: The name of the pair.
+            job: The job with the version that runs it, as far as that is known.
+            engine_named: Whether its engine is known.
+
+        Returns:
+            The pair.
+        """
+        if self.new is not None and self.old is None and job.engine_version is None:
+            why = "which version runs it now is not known: name it with --old-engine-version"
+            return AuditPair(name, fault=f"{name}: {why}", reason="version-not-known")
+        old = job if self.old is None else replace(job, engine_version=self.old)
+        return AuditPair(name, old, old if self.new is None else replace(old, engine_version=self.new), engine_named)
+
+
+class Jobs:
+    """The pairs of one source as they are read, and what is to be said of the others when all were.
+
+    Args:
+        pairs: The pairs, read when they are asked for; they may write down what they leave out.
+        words: Where they are from.
+        notes: What is to be known, a line each.
+    """
+
+    def __init__(self, pairs: Iterator[AuditPair], words: str, notes: list[str]) -> None:
+        self._pairs, self.words, self.notes = pairs, words, notes
+
+    def __iter__(self) -> Iterator[AuditPair]:
+        return self._pairs
+
+
+def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, versions: Versions) -> Jobs:
+    """Every script below some paths against itself.
+
+    Args:
+        paths: Folders, of which every ``*.sql`` and ``*.table`` counts, and files, which count whatever their name.
+        root: From where files are called.
+        options_of: How a script is judged.
+        versions: The upgrade that is asked for.
+
+    Returns:
+        The jobs in the order of the paths, those of a folder by name.
+
+    Raises:
+        InputError: A path is not there.
+    """
+    if missing := [path for path in paths if not path.exists()]:
+        raise InputError(f"{missing[0]}: cannot be read: there is no such file or folder")
+    left_out: dict[str, int] = {}
+
+    def pairs() -> Iterator[AuditPair]:
+        for path in dict.fromkeys(_files(paths)):
+            name = name_from(path, root)
+            try:
+                options = options_of(path)
+                if _of_other_engine(options.engine, versions, left_out):
+                    continue
+                side = side_of_script(path, options, Path(), root)
+            except (ScriptError, InputError) as error:
+                yield AuditPair(name, fault=str(error))
+                continue
+            if side is None:
+                yield AuditPair(name, fault=f"{name}: cannot be read: there is no such file")
+            else:
+                yield versions.pair(name, plain_job(side), options.engine is not None)
+
+    return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out)
+
+
+def jobs_of_history(
+    repository: Path, revisions: str, paths: Sequence[str], options_of: OptionsOf, versions: Versions
+) -> Jobs:
+    """Every change of a script in a Git history: the script before the commit against that after it.
+
+    Args:
+        repository: The root of the repository.
+        revisions: As :func:`~airflow_flinkcompat.project.history.file_changes` takes them.
+        paths: Files and folders from the root; none: all.
+        options_of: How a script is judged, by what the project file says of its path today.
+        versions: The versions of both sides.
+
+    Returns:
+        The jobs in the order of the commits. Commits that added or deleted a script are counted in a note.
+    """
+    left_out: dict[str, int] = {}
+    notes: list[str] = []
+
+    def pairs() -> Iterator[AuditPair]:
+        one_sided, moved = 0, 0
+        with blobs(repository) as contents:
+            for change in file_changes(repository, revisions, paths):
+                if not change.path.endswith(SCRIPTS):
+                    continue
+                if not (change.old and change.new):
+                    one_sided += 1
+                elif change.old == change.new:
+                    moved += 1
+                elif (pair := _of_commit(change, contents, options_of, repository, versions, left_out)) is not None:
+                    yield pair
+        if one_sided:
+            notes.append(f"scripts added or deleted, of which there is nothing to compare: {one_sided:,}")
+        if moved:
+            notes.append(f"scripts moved and not changed: {moved:,}")
+
+    return _noting(pairs(), f"the changes of {revisions} in {', '.join(paths) or 'all folders'}", left_out, notes)
+
+
+def _of_commit(
+    change: FileChange,
+    contents: Blobs,
+    options_of: OptionsOf,
+    repository: Path,
+    versions: Versions,
+    left_out: dict[str, int],
+) -> AuditPair | None:
+    """A change of a script; None where it is of an engine that is not asked for."""
+    commit = change.commit[:10]
+    name = f"{change.path}@{commit}"
+    try:
+        options = options_of(repository / change.path)
+        if _of_other_engine(options.engine, versions, left_out):
+            return None
+        before, after = (
+            JobSpec(
+                decode_script(contents.read(blob), f"{label}:{change.path}", program=True),
+                options.settings,
+                options.functions,
+                options.catalog,
+                options.engine or next(iter(ENGINES)),
+                version or options.engine_version,
+                f"{label}:{change.path}",
+                language_of(change.path),
+                options.variables if language_of(change.path) != "sql" else {},
+            )
+            for blob, label, version in (
+                (change.old, f"{commit}^", versions.old or versions.new),
+                (change.new, commit, versions.new or versions.old),
+            )
+        )
+    except (ScriptError, InputError) as error:
+        return AuditPair(name, fault=f"{name}: {error}")
+    return AuditPair(name, before, after, options.engine is not None)
+
+
+def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment, versions: Versions) -> Jobs:
+    """The scripts of a project's deployments, each against itself.
+
+    Args:
+        project: The project.
+        root: The root of the repository, from which files are called.
+        laid_over: What the command says over the options of a deployment.
+        versions: The upgrade that is asked for.
+
+    Returns:
+        The jobs in the order of the file.
+    """
+    left_out: dict[str, int] = {}
+
+    def pairs() -> Iterator[AuditPair]:
+        for each in project.deployments:
+            if _of_other_engine(each.options.engine, versions, left_out):
+                continue
+            options = laid_over(each.options)
+            try:
+                side = side_of_deployment(replace(each, options=options), project.folder, root)
+            except (ScriptError, InputError) as error:
+                yield AuditPair(each.name, fault=str(error))
+                continue
+            if side is None:
+                script = name_from(project.folder / each.script, root)
+                yield AuditPair(each.name, fault=f"{script}: cannot be read: there is no such file")
+            else:
+                yield versions.pair(each.name, plain_job(side), options.engine is not None)
+        for name, lines in project.broken.items():
+            yield AuditPair(name, fault="; ".join(lines))
+
+    return _noting(pairs(), f"the deployments of {os.path.relpath(project.path)}", left_out)
+
+
+def jobs_of_ledgers(roots: Sequence[str], versions: Versions) -> Jobs:
+    """What ledgers say is deployed, each against itself.
+
+    Args:
+        roots: Where the ledgers lie.
+        versions: The upgrade that is asked for; the version that runs a job is the ledger's where none is named.
+
+    Returns:
+        The jobs by root and name.
+
+    Raises:
+        OutOfReachError: A root cannot be listed, or holds no deployment.
+    """
+    from airflow_flinkcompat.deploy.errors import DeployError
+    from airflow_flinkcompat.deploy.ledger.history import deployments
+
+    known: dict[str, tuple[str, ...]] = {}
+    for root in dict.fromkeys(roots):
+        try:
+            known[root] = deployments(root)
+        except DeployError as error:
+            raise OutOfReachError(str(error)) from None
+        if not known[root]:
+            raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
+    left_out: dict[str, int] = {}
+
+    def pairs() -> Iterator[AuditPair]:
+        for name, found in chain.from_iterable(_deployed(*each) for each in known.items()):
+            if isinstance(found, str):
+                yield AuditPair(name, fault=f"the ledger of {name} cannot be read: {found}")
+            elif versions.engine not in (None, found.engine):
+                left_out[found.engine] = left_out.get(found.engine, 0) + 1
+            else:
+                yield versions.pair(name, found, engine_named=True)
+
+    return _noting(pairs(), f"what is deployed by {', '.join(known)}", left_out)
+
+
+def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | str]]:
+    """What each deployment of a ledger runs, or why that is not known; a few ledgers are read at a time."""
+    from airflow_flinkcompat.deploy.errors import DeployError
+    from airflow_flinkcompat.deploy.ledger.history import Ledger
+    from airflow_flinkcompat.deploy.ledger.store import Store
+
+    def job(name: str) -> JobSpec | str | None:
+        try:
+            head = Ledger(root, name).head()
+        except DeployError as error:
+            return str(error)
+        return None if head is None else head.job
+
+    for begin in range(0, len(names), _AT_ONCE):
+        some = names[begin : begin + _AT_ONCE]
+        for name, found in zip(some, Store(root, "").at_once(job, some), strict=True):
+            if found is not None:
+                yield name, found
+
+
+def plain_job(side: Side) -> JobSpec:
+    """The job alone, as it is sent to a process: without what was worked out of it."""
+    return JobSpec(**{name: getattr(side, name) for name in JobSpec.__dataclass_fields__})
+
+
+def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
+    """Whether a version is asked for of another engine than the job's; counts it then."""
+    if engine is None or not versions.wanted or engine == versions.engine:
+        return False
+    left_out[engine] = left_out.get(engine, 0) + 1
+    return True
+
+
+def _noting(pairs: Iterator[AuditPair], words: str, left_out: dict[str, int], notes: list[str] | None = None) -> Jobs:
+    notes = [] if notes is None else notes
+
+    def read() -> Iterator[AuditPair]:
+        yield from pairs
+        notes.extend(
+            f"left out, because another engine is asked for: {count:,} of engine {engine}"
+            for engine, count in sorted(left_out.items())
+        )
+
+    return Jobs(read(), words, notes)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        for place, folders, names in os.walk(path):
+            folders[:] = sorted(each for each in folders if each[0] != "." and each not in _NEVER_LOOKED_INTO)
+            yield from (Path(place, name) for name in sorted(names) if name.endswith(SCRIPTS))

@@ -1,0 +1,158 @@
+"""Spark's workers judge the pairs, by the same function; they come and go in batches, so that memory is bounded."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
+from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
+from airflow_flinkcompat.model import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SHIPPED = ("airflow_flinkcompat", "sqlglot")
+"""What a worker needs to judge: this package, and the one it parses with, both of Python alone."""
+_BATCH_BYTES = 32 << 20
+_BATCH_PAIRS = 10_000
+_PARTS_EACH = 8
+"""Tasks for each place of Spark in a batch: scripts differ in size, and the last task is waited for."""
+
+
+def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], master: str) -> Iterator[AuditRow]:
+    """Judge pairs on Spark's workers, which are sent the package.
+
+    Args:
+        pairs: The pairs.
+        tables: The tables that would change.
+        master: Spark's master.
+
+    Yields:
+        A row for each pair, in order.
+
+    Raises:
+        InputError: Spark or PyArrow is missing, Spark does not start, or its workers cannot judge.
+    """
+    if missing := [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]:
+        raise InputError(
+            f"--spark needs more than is installed ({' and '.join(missing)} missing): "
+            "pip install 'airflow-flinkcompat[native]', on the workers too"
+        )
+    from airflow_flinkcompat.backfill.spark.session import is_local, spark_session
+
+    try:
+        with TemporaryDirectory(prefix="flinkcompat-") as work, spark_session(master) as session:
+            context = session.sparkContext
+            if is_local(context.master or ""):
+                context.pythonExec = sys.executable
+                place = str(Path(__file__).parents[3])
+            else:
+                place = ""
+                context.addArchive(f"{_package(Path(work))}#flinkcompat_package")
+            yield from _rows(session, pairs, tables, place)
+    except BackfillError as error:
+        raise InputError(str(error)) from None
+
+
+def _rows(
+    session: SparkSession, pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, ...], place: str
+) -> Iterator[AuditRow]:
+    """The rows of each batch; the one after it is read, and the one before it given on, while Spark works."""
+    with ThreadPoolExecutor(1) as ahead:
+        pending: Future[list[bytes]] | None = None
+        for batch in chain(_batches(pairs), (None,)):
+            following = None if batch is None else ahead.submit(_judged, session, batch, tables, place)
+            if pending is not None:
+                yield from (row for part in pending.result() for row in pickle.loads(part))
+            pending = following
+
+
+def _batches(pairs: Iterable[AuditPair]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    for pair in pairs:
+        batch.append(pickle.dumps(pair))
+        size += len(batch[-1])
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_PAIRS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _judged(session: SparkSession, batch: list[bytes], tables: tuple[ReplacementTable, ...], place: str) -> list[bytes]:
+    """What the workers say of a batch: pickled lists of rows, in order."""
+    import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    changed = pickle.dumps(tables)
+    parts = min(len(batch), session.sparkContext.defaultParallelism * _PARTS_EACH)
+    size = -(-len(batch) // parts)
+    # A row is a task's share: as rows of one pair each they would only be taken apart and put together again.
+    shares = [pickle.dumps(batch[begin : begin + size]) for begin in range(0, len(batch), size)]
+    sent = pa.table({"number": pa.array(range(len(shares)), pa.int64()), "pairs": pa.array(shares, pa.binary())})
+
+    # Of values alone, and untyped: it is sent as it is, and only then finds the package.
+    def judge(batches):  # type: ignore[no-untyped-def]
+        import os
+        import pickle
+        import sys
+
+        import pyarrow
+        from pyspark import SparkFiles
+
+        folder = place or SparkFiles.get("flinkcompat_package")
+        if not os.path.isdir(folder):  # noqa: PTH112  # another copy of the package may say something else
+            raise RuntimeError(f"the package that was sent is not in {folder}")
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        from airflow_flinkcompat.fleet.audit.judging import audit_pair
+
+        asked = pickle.loads(changed)
+        for part in batches:
+            for number, pairs in zip(part.column(0).to_pylist(), part.column(1).to_pylist(), strict=True):
+                rows = pickle.dumps([audit_pair(pickle.loads(each), asked) for each in pickle.loads(pairs)])
+                yield pyarrow.RecordBatch.from_pydict({"number": [number], "rows": [rows]})
+
+    frame = session.createDataFrame(sent, "number long, pairs binary")
+    try:
+        done = frame.repartitionByRange(len(shares), "number").mapInArrow(judge, "number long, rows binary").collect()
+    except (PySparkException, Py4JError) as error:
+        raise InputError(
+            f"Spark's workers could not judge: {_reason(error)}; they need the Python of this process, "
+            f"{sys.version_info.major}.{sys.version_info.minor}, and PyArrow"
+        ) from None
+    return [bytes(rows) for _, rows in sorted(done)]
+
+
+def _reason(error: Exception) -> str:
+    """The worker's own error, which stands behind Spark's traces."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = (line for line in lines if "Error" in line.partition(":")[0] and not line.startswith(("at ", "org.")))
+    return next(named, lines[0] if lines else type(error).__name__)
+
+
+def _package(folder: Path) -> Path:
+    """What workers need, in one archive: this package and what it parses with, without what was compiled of them."""
+    target = folder / "flinkcompat_package.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in _SHIPPED:
+            found = find_spec(name)
+            assert found is not None
+            assert found.origin is not None
+            root = Path(found.origin).parent
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and path.suffix not in (".pyc", ".so"):
+                    archive.write(path, path.relative_to(root.parent))
+    return target

@@ -1,0 +1,235 @@
+"""What is audited and what is said of it: pairs, rows, and all rows counted by outcome and reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from airflow_flinkcompat.fleet.values import BAD_INPUT, FAILED, PASSED
+from airflow_flinkcompat.model import JobSpec, Outcome
+from airflow_flinkcompat.project import FAIL_ON
+
+MOST_KEPT = 200
+"""How many rows of a group are kept to be shown; the others are counted, and only the JSON holds them all."""
+_MOST_MESSAGES = 500
+"""How many different messages of a group are counted each; there are as many as there are scripts, at worst."""
+
+
+class AuditResult(StrEnum):
+    """What came of a pair, in the order in which results ask for attention."""
+
+    INCOMPATIBLE = "incompatible"
+    UNREADABLE = "unreadable"
+    UNKNOWN = "unknown"
+    PARTIAL = "partial"
+    COMPATIBLE = "compatible"
+    NO_JOB = "no job"
+
+
+@dataclass(frozen=True)
+class AuditPair:
+    """A job as it is and as it would be.
+
+    Attributes:
+        name: The deployment, or the path of the script, with the commit where it is of a history.
+        old: The job as it is; None where it cannot be had.
+        new: The job as it would be; its engine and version judge.
+        engine_named: Whether somebody said which engine runs the job; else each engine is asked.
+        fault: Why there are no jobs to judge; "" where there are.
+        reason: What kind of a fault that is.
+    """
+
+    name: str
+    old: JobSpec | None = None
+    new: JobSpec | None = None
+    engine_named: bool = True
+    fault: str = ""
+    reason: str = "cannot-be-read"
+
+
+@dataclass(frozen=True)
+class EngineOutcome:
+    """What one engine says of a pair: the versions of both sides, and the outcome."""
+
+    engine: str
+    old_version: str
+    new_version: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One reason of a result; secrets are masked.
+
+    Attributes:
+        reason: The code of the rule that decides, or what keeps the pair from being judged.
+        message: The first that is said of it, on one line.
+        place: Where that is in the script as it would be, else in the one that is there; "" where it is nowhere.
+        consequence: How Flink would end if the job were resumed all the same; "" where that is not known.
+    """
+
+    reason: str
+    message: str
+    place: str = ""
+    consequence: str = ""
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """What is said of one pair; secrets are masked.
+
+    Attributes:
+        name: That of the pair.
+        result: The worst outcome of the engines that were asked, or why there is none.
+        causes: Why; one for each rule that decides.
+        engines: What each engine says, worst first.
+        tables: The changed tables that the job declares or uses.
+        secrets: How many literal secrets and unknown placeholders keep the script from being deployed.
+    """
+
+    name: str
+    result: AuditResult
+    causes: tuple[Cause, ...]
+    engines: tuple[EngineOutcome, ...] = ()
+    tables: tuple[str, ...] = ()
+    secrets: int = 0
+
+    def exit_code(self, fail_on: str) -> int:
+        """What the row means for the exit code, under the gate ``fail_on``."""
+        if self.result is AuditResult.UNREADABLE:
+            return BAD_INPUT
+        gate = FAIL_ON[fail_on]
+        return FAILED if gate is not None and self.engines and Outcome(self.result).rank >= gate.rank else PASSED
+
+
+@dataclass
+class AuditGroup:
+    """The rows of one result and one reason.
+
+    Attributes:
+        result: The result.
+        reason: The reason; a pair with several is a row of several groups.
+        jobs: How many rows there are.
+        alone: Of how many of them it is the only reason.
+        examples: The first of them, with what is said of this reason.
+        messages: How often each message was said.
+    """
+
+    result: AuditResult
+    reason: str
+    jobs: int = 0
+    alone: int = 0
+    examples: list[tuple[str, Cause]] = field(default_factory=list)
+    messages: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: AuditRow, cause: Cause) -> None:
+        self.jobs += 1
+        self.alone += len(row.causes) == 1
+        if len(self.examples) < MOST_KEPT:
+            self.examples.append((row.name, cause))
+        if cause.message in self.messages or len(self.messages) < _MOST_MESSAGES:
+            self.messages[cause.message] += 1
+
+
+@dataclass(frozen=True)
+class AuditSubject:
+    """What was asked.
+
+    Attributes:
+        source: Where the jobs are from, in words.
+        question: What would change, in words.
+        fail_on: The gate.
+        tables: The tables that would change.
+    """
+
+    source: str
+    question: str
+    fail_on: str
+    tables: tuple[str, ...] = ()
+
+
+class AuditSummary:
+    """All rows, counted as they come; what it holds does not grow with their number.
+
+    Args:
+        subject: What was asked.
+    """
+
+    def __init__(self, subject: AuditSubject) -> None:
+        self.subject = subject
+        self.results: Counter[AuditResult] = Counter()
+        self.notes: list[str] = []
+        self.secrets = 0
+        self.used: set[str] = set()
+        self._groups: dict[tuple[AuditResult, str], AuditGroup] = {}
+        self._exit_code = PASSED
+
+    def add(self, row: AuditRow) -> None:
+        """Count a row."""
+        self.results[row.result] += 1
+        self.secrets += row.secrets > 0
+        self.used.update(row.tables)
+        self._exit_code = max(self._exit_code, row.exit_code(self.subject.fail_on))
+        for cause in row.causes:
+            self._groups.setdefault((row.result, cause.reason), AuditGroup(row.result, cause.reason)).add(row, cause)
+
+    @property
+    def jobs(self) -> int:
+        """How many pairs were judged, or could not be; scripts without a query are none."""
+        return self.results.total() - self.results[AuditResult.NO_JOB]
+
+    @property
+    def groups(self) -> tuple[AuditGroup, ...]:
+        """The rows by result and reason: what asks for attention first, then what holds of most."""
+        order = {result: place for place, result in enumerate(AuditResult)}
+        return tuple(sorted(self._groups.values(), key=lambda each: (order[each.result], -each.jobs, each.reason)))
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The changed tables that no job declares or uses."""
+        return tuple(name for name in self.subject.tables if name not in self.used)
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of the rows; where nothing was judged, or no job has any of the changed tables, bad input."""
+        missed = bool(self.subject.tables) and len(self.unused) == len(self.subject.tables)
+        return BAD_INPUT if not self.jobs or missed else self._exit_code
+
+    @property
+    def sentence(self) -> str:
+        """How many jobs there are of each result, on one line."""
+        judged = (result for result in AuditResult if self.results[result] and result is not AuditResult.NO_JOB)
+        counts = ", ".join(f"{self.results[result]:,} {result}" for result in judged)
+        return f"{self.jobs:,} job{'' if self.jobs == 1 else 's'}" + (f": {counts}" if counts else "")
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What else is to be known, a line each."""
+        found = list(self.notes)
+        if self.secrets:
+            found.append(
+                f"scripts with literal secrets, or placeholders that nothing fills in: {self.secrets:,}; they are "
+                "judged, but cannot be deployed (flinkcompat lint names them)"
+            )
+        found += [f"{name}: no job declares or uses it; is it called so?" for name in self.unused]
+        if self.results[AuditResult.NO_JOB]:
+            found.append(f"scripts that hold no INSERT and no SELECT: {self.results[AuditResult.NO_JOB]:,}")
+        return tuple(found)
+
+
+def counted(rows: Iterable[AuditRow], subject: AuditSubject) -> AuditSummary:
+    """The summary of rows.
+
+    Args:
+        rows: The rows.
+        subject: What was asked.
+
+    Returns:
+        The summary.
+    """
+    summary = AuditSummary(subject)
+    for row in rows:
+        summary.add(row)
+    return summary
