@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
     from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
     from airflow_flinkcompat.tasks.arguments import Template
+    from airflow_flinkcompat.tasks.assets import deployment_asset, tables_alias
 
 __all__ = [
     "FlinkSqlApprovalOperator",
@@ -27,15 +28,18 @@ __all__ = [
     "Deployment",
     "DeploymentsError",
     "Template",
+    "deployment_asset",
     "gated_redeploy",
     "read_deployments",
     "redeploy_dag",
     "redeploy_dags",
+    "tables_alias",
 ]
 
 _HOMES = {
     ".approval": ("FlinkSqlApprovalOperator",),
     "airflow_flinkcompat.tasks.arguments": ("Template",),
+    "airflow_flinkcompat.tasks.assets": ("deployment_asset", "tables_alias"),
     ".backfill": ("FlinkBackfillOperator",),
     ".compatibility": ("FlinkSqlCompatibilityOperator",),
     ".deploy": ("FlinkSqlDeployOperator",),

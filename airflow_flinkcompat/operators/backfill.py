@@ -18,6 +18,7 @@ from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
+from airflow_flinkcompat.tasks import assets
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.backfill import BackfillRequest
+    from airflow_flinkcompat.backfill.planning import BackfillPlan
     from airflow_flinkcompat.backfill.protocols import Needs
+    from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry
+    from airflow_flinkcompat.plan.datasets import Dataset
     from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
 
 # What this operator decides itself; anything else of SparkSubmitOperator may be given.
@@ -113,6 +117,10 @@ class FlinkBackfillOperator(ScriptOperator):
         self.only_plan = dry_run  # BaseOperator has a method of the other name
         self.conn_id = conn_id
         self.spark = spark
+        # By what was given: a task declares its outlets before anything is rendered.
+        self._tables = assets.tables_alias(self.deployment, flink_conn_id=self.flink_conn_id)
+        if not dry_run:
+            self.outlets = [*self.outlets, self._tables]
         self._submission: Any = None
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -148,10 +156,42 @@ class FlinkBackfillOperator(ScriptOperator):
             result = folder / _RESULT
             counts = json.loads(result.read_text(encoding="utf-8")) if result.is_file() else {}
         told = {key: counts[key] for key in _COUNTS if key in counts}
-        self._record(context, asked, told)
+        entry = self._record(context, asked, told)
+        self._emit(context, planned, asked, told, entry)
         return {**asked, **told}
 
-    def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+    def _emit(
+        self,
+        context: Context,
+        planned: BackfillPlan,
+        asked: Mapping[str, Any],
+        counts: Mapping[str, int],
+        entry: BackfilledEntry | None,
+    ) -> None:
+        """Asset events on what was written: the places given for the sinks, else those that the script declares."""
+        extra = {
+            "event": "backfilled",
+            "deployment": self.deployment,
+            "entry": entry.number if entry else None,
+            "sha256": None if entry is None else entry.version.sha256,
+            "from": asked["from"],
+            "to": asked["to"],
+            **counts,
+        }
+        assets.emit_tables(self, context, self._tables, self._written(planned), extra)
+
+    @staticmethod
+    def _written(planned: BackfillPlan) -> dict[str, tuple[Dataset, ...]]:
+        from airflow_flinkcompat.plan.datasets import dataset_at, datasets_of
+
+        return {
+            write.rows.name: tuple(filter(None, [dataset_at(write.target.place)]))
+            if write.target.exclusive
+            else datasets_of(write.rows.table)
+            for write in planned.work.writes
+        }
+
+    def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> BackfilledEntry | None:
         """Note in the ledger what was recomputed. That it cannot be written fails no backfill that is done."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
@@ -162,7 +202,7 @@ class FlinkBackfillOperator(ScriptOperator):
             head = ledger.head()
             # By the digest of what runs, where this is the same version.
             engine = (head.job.engine, head.job.engine_version) if head else ("flink", None)
-            ledger.append(
+            return ledger.append(
                 BackfilledEntry(
                     version=JobVersion.of(self.proposed_side(*engine)),
                     range_from=asked["from"],
@@ -175,6 +215,7 @@ class FlinkBackfillOperator(ScriptOperator):
             )
         except (DeployError, AirflowException) as error:
             self.log.warning("The ledger gets no entry of this backfill: %s", mask_secrets(str(error)))
+            return None
 
     def on_kill(self) -> None:
         """Ends the Spark job; places that were not published yet stay as they were."""

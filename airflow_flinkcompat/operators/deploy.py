@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.tasks import assets
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -140,6 +141,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.poll_interval = poll_interval
         self.allow_ended = allow_ended
         self.hand_over = hand_over
+        # By what was given: a task declares its outlets before anything is rendered.
+        self._about = {"flink_conn_id": self.flink_conn_id, "deployment": self.deployment}
+        if not plan_only:
+            self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
         self.job_url = ""
         self._step = "nothing was touched yet"
 
@@ -223,8 +228,34 @@ class FlinkSqlDeployOperator(ScriptOperator):
             )
             self.defer(trigger=trigger, method_name="execute_complete")
         self.job_url = self.hook.job_url(entry.job_id)
+        self._emit(context, side, summary, entry)
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
+
+    def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
+        """Asset events on the deployment and on what its script writes."""
+        from airflow_flinkcompat.plan.datasets import written
+
+        start = entry.start
+        extra = {
+            "event": "migrated" if start.migrated_from else "deployed",
+            "deployment": self.deployment,
+            "outcome": entry.review.outcome,
+            "entry": entry.number,
+            "sha256": entry.sha256,
+            "old_entry": summary.old_entry or None,
+            "old_sha256": summary.old_sha256,
+            "engine": side.engine,
+            "engine_version": side.engine_version,
+            "start_mode": start.start_mode,
+            "savepoint": start.savepoint,
+            "migrated_from": start.migrated_from,
+            "job_id": entry.job_id,
+            "commit": entry.origin.commit,
+        }
+        uri = assets.deployment_uri(self.deployment, self.flink_conn_id)
+        assets.emit(self, context, assets.deployment_alias(**self._about), {uri: extra})
+        assets.emit_tables(self, context, assets.tables_alias(**self._about), written(side.program), extra)
 
     def _side(self, context: Context, summary: Summary) -> Side:
         """What was checked: as the task has it, or as the ledger does where this run has begun and its files changed.
