@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
     from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
     from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
+    from airflow_flinkcompat.operators.watching import script_asset
     from airflow_flinkcompat.tasks.arguments import Template
     from airflow_flinkcompat.tasks.assets import deployment_asset, tables_alias
 
@@ -33,6 +34,7 @@ __all__ = [
     "read_deployments",
     "redeploy_dag",
     "redeploy_dags",
+    "script_asset",
     "tables_alias",
 ]
 
@@ -46,6 +48,7 @@ _HOMES = {
     ".deployments": ("Deployment", "DeploymentsError", "read_deployments"),
     ".gated": ("gated_redeploy", "redeploy_dag", "redeploy_dags"),
     ".migration": ("FlinkStateMigrationOperator",),
+    ".watching": ("script_asset",),
     ".rehearsal": ("FlinkRestoreRehearsalOperator",),
 }
 
