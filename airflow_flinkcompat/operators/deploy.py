@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.tasks import assets
+from airflow_flinkcompat.tasks import assets, notifying
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -21,6 +21,7 @@ from airflow_flinkcompat.tasks.base import (
     run_name,
     side_of,
 )
+from airflow_flinkcompat.tasks.texts import masked
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -79,6 +80,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
             (``plan``) and to ``plan_to``, and the ledger notes it; once it was carried out, the next check records what
             runs. On the target ``kubernetes``.
         plan_to: Path or URI of the file to write the plan to, replaced where it is there. (templated)
+        rollback_notifiers: Airflow's notifiers, called when the new job did not run and the former script was started
+            again. One that fails is a warning in the log.
     """
 
     role = TaskRole.DEPLOY
@@ -110,6 +113,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         source_offsets: str | Mapping[str, str] | None = None,
         plan_only: bool = False,
         plan_to: str | None = None,
+        rollback_notifiers: Any = (),
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
@@ -126,6 +130,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             )
         self.plan_only = plan_only
         self.plan_to = plan_to
+        self.rollback_notifiers = notifying.each("rollback_notifiers", rollback_notifiers)
         self.source_offsets = source_offsets
         self.start_mode = start_mode
         self.check_task_id = check_task_id
@@ -282,6 +287,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> DeployedEntry:
         from airflow_flinkcompat.deploy import (
             Options,
+            RolledBack,
             ScriptRefused,
             SubmissionUnknown,
             TargetError,
@@ -328,6 +334,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     log=self._note,
                 )
         except SubmissionUnknown:
+            raise
+        except RolledBack as error:
+            why = {"event": "rolled back", "deployment": self.deployment, "why": masked(str(error))}
+            notifying.tell(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
             raise
         except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
             record_failure(context, ledger, side, str(error))

@@ -226,12 +226,12 @@ class _Tasks:
         if (migrate := self._migrate()) is not None:
             branches["migrate"] = migrate.task_id
         users = [approver.model_dump() for approver in self.one.approvers]
-        backfill = self.one.has_backfill
+        asks = {"backfill": self.one.has_backfill, **self._notified("notifiers", "decision_notifiers")}
         approve = FlinkSqlApprovalOperator(
             task_id="approve",
             branches=branches,
             assigned_users=users or None,
-            **self._shared({"backfill": backfill, **self.one.approve}),
+            **self._shared({**asks, **self.one.approve}),
         )
         check = FlinkSqlCompatibilityOperator(
             task_id="check",
@@ -242,10 +242,10 @@ class _Tasks:
             },
         )
         self._link(check, resume, self._outcomes("resume"))
-        asks = self._outcomes("approve")
-        if migrate is not None and Outcome.INCOMPATIBLE not in asks.split(" or "):
-            asks = " or ".join(filter(None, (asks, self._migratable("approve"))))
-        self._link(check, approve, asks)
+        label = self._outcomes("approve")
+        if migrate is not None and Outcome.INCOMPATIBLE not in label.split(" or "):
+            label = " or ".join(filter(None, (label, self._migratable("approve"))))
+        self._link(check, approve, label)
         approve >> Label(RESUME) >> resume
         if migrate is not None:
             self._link(check, migrate, self._migratable("migrate"))
@@ -267,7 +267,7 @@ class _Tasks:
         if self.one.migrate is None:
             return None
         shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
-        given = {**shared, **self.one.migrate}
+        given = {**self._notified("rollback_notifiers"), **shared, **self.one.migrate}
         return FlinkStateMigrationOperator(task_id="migrate", **self.scripted(given, **_JOINED))
 
     def _outcomes(self, branch: str) -> str:
@@ -288,7 +288,7 @@ class _Tasks:
     def _deploy(self, task_id: str, start_mode: StartModeName, **more: Any) -> Any:
         if self.deploy is not None:
             return self.deploy(task_id=task_id, start_mode=start_mode, **more)
-        table = dict(self.one.deploy)
+        table = {**self._notified("rollback_notifiers"), **self.one.deploy}
         if self.one.plan_only:
             more = {**more, "plan_only": True, "plan_to": self.one.plan_to}
         offsets = table.get("source_offsets")
@@ -299,6 +299,12 @@ class _Tasks:
 
     def _backfill(self, task_id: str, **more: Any) -> Any:
         return FlinkBackfillOperator(task_id=task_id, **self.scripted(self.one.backfill or {}, **more))
+
+    def _notified(self, *events: str) -> dict[str, Any]:
+        """The deployment's notifiers as these arguments of a task."""
+        found = self.one.notifiers
+        every = [*found] if isinstance(found, list | tuple) else [] if found is None else [found]
+        return dict.fromkeys(events, every) if every else {}
 
     def watched(self) -> dict[str, Any]:
         """Arguments of the sensor. No cluster is needed where neither the check nor the start asks this connection."""
