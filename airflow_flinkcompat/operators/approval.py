@@ -15,7 +15,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.answers import Answer, Asked
 from airflow_flinkcompat.operators.asking import REASON, REJECT, AskingAgain, reason_of, reasons_of
-from airflow_flinkcompat.tasks import notifying
+from airflow_flinkcompat.tasks import notifying, telemetry
 from airflow_flinkcompat.tasks.base import (
     DeploymentOperator,
     TaskRole,
@@ -173,6 +173,10 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         context["ti"].xcom_push(key=summaries.DECISION, value=decision)
         reason = f", because: {decision['reason']}" if decision["reason"] else ""
         self.log.info("%s decided: %s%s", decision["by"], decision["choice"], reason)
+        telemetry.count(f"decision.{choice}", self.deployment)
+        if standing is not None and hasattr(answer["responded_at"], "timestamp"):
+            took = timedelta(seconds=answer["responded_at"].timestamp() - standing.at)
+            telemetry.duration("decision.duration", took, self.deployment)
         facts = self._facts("decided", summary, **{key: decision[key] for key in ("choice", "by", "reason")})
         notifying.tell(self, context, self.decision_notifiers, facts)
         return self.do_branch(context, self.branches.get(choice) or None)

@@ -18,7 +18,7 @@ from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
-from airflow_flinkcompat.tasks import assets
+from airflow_flinkcompat.tasks import assets, telemetry
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
 
 if TYPE_CHECKING:
@@ -149,13 +149,15 @@ class FlinkBackfillOperator(ScriptOperator):
         for line in () if record is None else record.lines():
             self.log.info("%s", line)
         self.log.info("Backfill of %s: [%s, %s)", self.deployment, asked["from"] or "beginning", asked["to"] or "end")
-        with _private_folder(request.to_dict()) as folder, _environment(secrets):
+        about = {"deployment": self.deployment, "from": asked["from"], "to": asked["to"]}
+        with telemetry.span("backfill", about), _private_folder(request.to_dict()) as folder, _environment(secrets):
             self._submission = self._operator(folder, planned.work.needs)
             # The bare function: Airflow warns of an operator that runs inside another one.
             inspect.unwrap(type(self._submission).execute)(self._submission, context)
             result = folder / _RESULT
             counts = json.loads(result.read_text(encoding="utf-8")) if result.is_file() else {}
         told = {key: counts[key] for key in _COUNTS if key in counts}
+        telemetry.count("backfill", self.deployment)
         entry = self._record(context, asked, told)
         self._emit(context, planned, asked, told, entry)
         return {**asked, **told}

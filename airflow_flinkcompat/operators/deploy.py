@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.tasks import assets, notifying
+from airflow_flinkcompat.tasks import assets, notifying, telemetry
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -220,7 +220,10 @@ class FlinkSqlDeployOperator(ScriptOperator):
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
                 side = self._side(context, summary)
-                entry = self._deploy(context, side, summary, wait)
+                about = {"deployment": self.deployment, "outcome": summary.outcome, "sha256": side.sha256}
+                with telemetry.span("deploy", {**about, "start_mode": self.start_mode}, (Waiting,)) as tell:
+                    entry = self._deploy(context, side, summary, wait)
+                    tell(job_id=entry.job_id, entry=entry.number, savepoint=entry.start.savepoint)
         except Waiting as waiting:
             self._note(f"{waiting}: waiting in the triggerer")
             trigger = FlinkJobTrigger(
@@ -234,8 +237,24 @@ class FlinkSqlDeployOperator(ScriptOperator):
             self.defer(trigger=trigger, method_name="execute_complete")
         self.job_url = self.hook.job_url(entry.job_id)
         self._emit(context, side, summary, entry)
+        self._measure(entry)
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
+
+    def _measure(self, entry: DeployedEntry) -> None:
+        from airflow_flinkcompat.deploy import DeployError
+
+        telemetry.count(f"deploy.{entry.start.start_mode}", self.deployment)
+        if entry.start.savepoint_bytes is not None:
+            telemetry.level("savepoint_bytes", entry.start.savepoint_bytes, self.deployment)
+        try:
+            accepted, verified = telemetry.downtime(self.open_ledger().entries())
+        except (DeployError, AirflowException) as error:  # what runs, runs
+            self.log.warning("The downtime is not measured: %s", masked(str(error)))
+            return
+        for name, took in (("accepted", accepted), ("verified", verified)):
+            if took is not None:
+                telemetry.duration(f"downtime.{name}", took, self.deployment)
 
     def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
         """Asset events on the deployment and on what its script writes."""
@@ -336,6 +355,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         except SubmissionUnknown:
             raise
         except RolledBack as error:
+            telemetry.count("rolled_back", self.deployment)
             why = {"event": "rolled back", "deployment": self.deployment, "why": masked(str(error))}
             notifying.tell(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
             raise
