@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
-from airflow_flinkcompat.tasks import assets, telemetry
+from airflow_flinkcompat.tasks import assets, openlineage, telemetry
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class FlinkBackfillOperator(ScriptOperator):
         if not dry_run:
             self.outlets = [*self.outlets, self._tables]
         self._submission: Any = None
+        self._lineage: openlineage.RunLineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was asked for and what was done. Raises AirflowException when spark-submit fails."""
@@ -146,6 +148,7 @@ class FlinkBackfillOperator(ScriptOperator):
             if self.only_plan:
                 return asked
             secrets = self._secrets(request)
+            self._lineage = self._lineage_of(request, planned, {"from": asked["from"], "to": asked["to"]})
         for line in () if record is None else record.lines():
             self.log.info("%s", line)
         self.log.info("Backfill of %s: [%s, %s)", self.deployment, asked["from"] or "beginning", asked["to"] or "end")
@@ -181,6 +184,47 @@ class FlinkBackfillOperator(ScriptOperator):
             **counts,
         }
         assets.emit_tables(self, context, self._tables, self._written(planned), extra)
+        if self._lineage is not None:
+            self._lineage = replace(self._lineage, facts=extra)
+
+    def _lineage_of(
+        self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]
+    ) -> openlineage.RunLineage:
+        """What is read and written: the places that were given, else those that the script declares."""
+        from airflow_flinkcompat.compat import Side
+        from airflow_flinkcompat.plan.datasets import dataset_at, read
+
+        side = Side.of(request.job)
+        places = {key.rpartition(".")[2].strip("`"): place for key, place in request.tables.items()}
+        given = {
+            name: tuple(filter(None, [dataset_at(places[plain])]))
+            for name in read(side.program)
+            if (plain := name.rpartition(".")[2]) in places
+        }
+        about = {"event": "backfilling", "deployment": self.deployment, **facts}
+        return openlineage.RunLineage(side, about, read=given, written=self._written(planned))
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a backfill: called by its provider, in the task's own process.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None for a dry run.
+        """
+        return openlineage.operator_lineage(self._lineage)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a backfill that failed.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None where it was refused before anything was submitted.
+        """
+        return openlineage.operator_lineage(self._lineage, event="failed")
 
     @staticmethod
     def _written(planned: BackfillPlan) -> dict[str, tuple[Dataset, ...]]:

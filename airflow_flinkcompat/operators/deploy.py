@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.tasks import assets, notifying, telemetry
+from airflow_flinkcompat.tasks import assets, notifying, openlineage, telemetry
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -151,6 +151,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         if not plan_only:
             self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
         self.job_url = ""
+        self._lineage: openlineage.RunLineage | None = None
         self._step = "nothing was touched yet"
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -220,6 +221,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
                 side = self._side(context, summary)
+                verdict = {"deployment": self.deployment, "outcome": summary.outcome, "start_mode": self.start_mode}
+                self._lineage = openlineage.RunLineage(side, {**verdict, "sha256": side.sha256})
                 about = {"deployment": self.deployment, "outcome": summary.outcome, "sha256": side.sha256}
                 with telemetry.span("deploy", {**about, "start_mode": self.start_mode}, (Waiting,)) as tell:
                     entry = self._deploy(context, side, summary, wait)
@@ -240,6 +243,28 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._measure(entry)
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a deploy: called by its provider, in the task's own process.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None for a plan, which touches nothing.
+        """
+        return openlineage.operator_lineage(self._lineage)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a deploy that failed, so far as it came.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None where the checked script was not read yet.
+        """
+        return openlineage.operator_lineage(self._lineage, event="failed", step=masked(self._step))
 
     def _measure(self, entry: DeployedEntry) -> None:
         from airflow_flinkcompat.deploy import DeployError
@@ -280,6 +305,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         uri = assets.deployment_uri(self.deployment, self.flink_conn_id)
         assets.emit(self, context, assets.deployment_alias(**self._about), {uri: extra})
         assets.emit_tables(self, context, assets.tables_alias(**self._about), written(side.program), extra)
+        self._lineage = openlineage.RunLineage(side, extra)
 
     def _side(self, context: Context, summary: Summary) -> Side:
         """What was checked: as the task has it, or as the ledger does where this run has begun and its files changed.
