@@ -19,7 +19,7 @@ from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
-from airflow_flinkcompat.tasks import assets, openlineage, telemetry
+from airflow_flinkcompat.tasks import assets, telemetry
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry
     from airflow_flinkcompat.plan.datasets import Dataset
     from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
+    from airflow_flinkcompat.tasks.openlineage import RunLineage
 
 # What this operator decides itself; anything else of SparkSubmitOperator may be given.
 _OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")
@@ -123,7 +124,7 @@ class FlinkBackfillOperator(ScriptOperator):
         if not dry_run:
             self.outlets = [*self.outlets, self._tables]
         self._submission: Any = None
-        self._lineage: openlineage.RunLineage | None = None
+        self._lineage: RunLineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was asked for and what was done. Raises AirflowException when spark-submit fails."""
@@ -187,12 +188,11 @@ class FlinkBackfillOperator(ScriptOperator):
         if self._lineage is not None:
             self._lineage = replace(self._lineage, facts=extra)
 
-    def _lineage_of(
-        self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]
-    ) -> openlineage.RunLineage:
+    def _lineage_of(self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]) -> RunLineage:
         """What is read and written: the places that were given, else those that the script declares."""
         from airflow_flinkcompat.compat import Side
         from airflow_flinkcompat.plan.datasets import dataset_at, read
+        from airflow_flinkcompat.tasks.openlineage import RunLineage
 
         side = Side.of(request.job)
         places = {key.rpartition(".")[2].strip("`"): place for key, place in request.tables.items()}
@@ -202,7 +202,7 @@ class FlinkBackfillOperator(ScriptOperator):
             if (plain := name.rpartition(".")[2]) in places
         }
         about = {"event": "backfilling", "deployment": self.deployment, **facts}
-        return openlineage.RunLineage(side, about, read=given, written=self._written(planned))
+        return RunLineage(side, about, read=given, written=self._written(planned))
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """What OpenLineage is told of a backfill: called by its provider, in the task's own process.
@@ -213,7 +213,9 @@ class FlinkBackfillOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None for a dry run.
         """
-        return openlineage.operator_lineage(self._lineage)
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage)
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
         """What OpenLineage is told of a backfill that failed.
@@ -224,7 +226,9 @@ class FlinkBackfillOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None where it was refused before anything was submitted.
         """
-        return openlineage.operator_lineage(self._lineage, event="failed")
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage, event="failed")
 
     @staticmethod
     def _written(planned: BackfillPlan) -> dict[str, tuple[Dataset, ...]]:

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.tasks import assets, notifying, openlineage, telemetry
+from airflow_flinkcompat.tasks import assets, notifying, telemetry
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.redeploy.run import StateMigration
     from airflow_flinkcompat.operators.summary import Summary
     from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
+    from airflow_flinkcompat.tasks.openlineage import RunLineage
 
 _RETURNED = (
     "number", "at", "job_id", "savepoint", "start_mode", "offsets", "engine", "engine_version", "sha256", "approved_by",
@@ -151,7 +152,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         if not plan_only:
             self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
         self.job_url = ""
-        self._lineage: openlineage.RunLineage | None = None
+        self._lineage: RunLineage | None = None
         self._step = "nothing was touched yet"
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -213,6 +214,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def _go_on(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
         from airflow_flinkcompat.deploy import Waiting
+        from airflow_flinkcompat.tasks.openlineage import RunLineage
         from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
         if self.start_mode not in self.start_modes:
@@ -222,7 +224,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
                 summary = summaries.pull(context, self, self.check_task_id)
                 side = self._side(context, summary)
                 verdict = {"deployment": self.deployment, "outcome": summary.outcome, "start_mode": self.start_mode}
-                self._lineage = openlineage.RunLineage(side, {**verdict, "sha256": side.sha256})
+                self._lineage = RunLineage(side, {**verdict, "sha256": side.sha256})
                 about = {"deployment": self.deployment, "outcome": summary.outcome, "sha256": side.sha256}
                 with telemetry.span("deploy", {**about, "start_mode": self.start_mode}, (Waiting,)) as tell:
                     entry = self._deploy(context, side, summary, wait)
@@ -253,7 +255,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None for a plan, which touches nothing.
         """
-        return openlineage.operator_lineage(self._lineage)
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage)
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
         """What OpenLineage is told of a deploy that failed, so far as it came.
@@ -264,7 +268,9 @@ class FlinkSqlDeployOperator(ScriptOperator):
         Returns:
             ``OperatorLineage``; None where the checked script was not read yet.
         """
-        return openlineage.operator_lineage(self._lineage, event="failed", step=masked(self._step))
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage, event="failed", step=masked(self._step))
 
     def _measure(self, entry: DeployedEntry) -> None:
         from airflow_flinkcompat.deploy import DeployError
@@ -284,6 +290,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
         """Asset events on the deployment and on what its script writes."""
         from airflow_flinkcompat.plan.datasets import written
+        from airflow_flinkcompat.tasks.openlineage import RunLineage
 
         start = entry.start
         extra = {
@@ -305,7 +312,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         uri = assets.deployment_uri(self.deployment, self.flink_conn_id)
         assets.emit(self, context, assets.deployment_alias(**self._about), {uri: extra})
         assets.emit_tables(self, context, assets.tables_alias(**self._about), written(side.program), extra)
-        self._lineage = openlineage.RunLineage(side, extra)
+        self._lineage = RunLineage(side, extra)
 
     def _side(self, context: Context, summary: Summary) -> Side:
         """What was checked: as the task has it, or as the ledger does where this run has begun and its files changed.
