@@ -114,7 +114,9 @@ def get_provider_info() -> dict[str, Any]:
             "operators.backfill",
         ),
         "sensors": _modules("sensors.change"),
-        "triggers": _modules("triggers.change", "triggers.deploy", "triggers.gateway", "triggers.rehearsal"),
+        "triggers": _modules(
+            "triggers.change", "triggers.deploy", "triggers.gateway", "triggers.rehearsal", "triggers.script"
+        ),
         "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
         "config": _CONFIG,
         "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
     from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
     from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
+    from airflow_flinkcompat.operators.watching import script_asset
     from airflow_flinkcompat.tasks.arguments import Template
+    from airflow_flinkcompat.tasks.assets import deployment_asset, tables_alias
 
 __all__ = [
     "FlinkSqlApprovalOperator",
@@ -27,21 +29,26 @@ __all__ = [
     "Deployment",
     "DeploymentsError",
     "Template",
+    "deployment_asset",
     "gated_redeploy",
     "read_deployments",
     "redeploy_dag",
     "redeploy_dags",
+    "script_asset",
+    "tables_alias",
 ]
 
 _HOMES = {
     ".approval": ("FlinkSqlApprovalOperator",),
     "airflow_flinkcompat.tasks.arguments": ("Template",),
+    "airflow_flinkcompat.tasks.assets": ("deployment_asset", "tables_alias"),
     ".backfill": ("FlinkBackfillOperator",),
     ".compatibility": ("FlinkSqlCompatibilityOperator",),
     ".deploy": ("FlinkSqlDeployOperator",),
     ".deployments": ("Deployment", "DeploymentsError", "read_deployments"),
     ".gated": ("gated_redeploy", "redeploy_dag", "redeploy_dags"),
     ".migration": ("FlinkStateMigrationOperator",),
+    ".watching": ("script_asset",),
     ".rehearsal": ("FlinkRestoreRehearsalOperator",),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import BranchMixIn
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -13,6 +13,9 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.operators.answers import Answer, Asked
+from airflow_flinkcompat.operators.asking import REASON, REJECT, AskingAgain, reason_of, reasons_of
+from airflow_flinkcompat.tasks import notifying, telemetry
 from airflow_flinkcompat.tasks.base import (
     DeploymentOperator,
     TaskRole,
@@ -31,7 +34,6 @@ RESUME = "Resume from savepoint"
 MIGRATE = "Migrate the state"
 RESTART = "Restart without state"
 RESTART_WITH_BACKFILL = "Restart with backfill"
-REJECT = "Reject"
 _CHOICES: Mapping[str, str] = {
     RESUME: "resume",
     MIGRATE: "migrate",
@@ -44,13 +46,10 @@ _BRANCHES = tuple(dict.fromkeys(_CHOICES.values()))
 _RETRIES = 2
 # Longer bodies make the page slow and help nobody to decide.
 _LONGEST_BODY = 20_000
-REASON = "reason"
-"""The field of the form that asks why."""
-_LONGEST_REASON = 2_000
 NOBODY = "nobody (time-out)"
 
 
-class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, BranchMixIn):
+class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, BranchMixIn):
     """Shows the report of the check and lets a person choose: resume, migrate, restart without state, or reject.
 
     The answer is recorded in the ledger (who, what, when, and the reason that the form asks for) and pushed to XCom
@@ -73,6 +72,17 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         defaults: None (no answer: the task fails after ``response_timeout``) or "Reject".
         params: Fields of the form beside ``reason``, whose answer goes into the ledger. Airflow's form cannot ask for
             one with some answers alone, so it may be left empty.
+        approvers_needed: 2 for four eyes: the question is asked again until two users have chosen the same. One
+            "Reject" is enough. Needs Airflow 3.3, as all below does.
+        author_may_approve: Whether who made the change, as the ledger's origin says, may let it run. Default: with one
+            approver, not with two. An answer of the author's is refused, and asked for again.
+        authors: Address or name of a Git author → id or name of the user in Airflow, or a list of them; without it
+            a user is the author who has its name or address. Where it cannot be told the ledger says so.
+        escalate_to: Further users (ids, or tables of id and name) who may answer after ``escalate_after``; before that
+            their answers are refused. ``assigned_users`` are those who may at once.
+        escalate_after: How long only ``assigned_users`` may answer; a timedelta or seconds.
+        notifiers: Called when the question is asked, is asked again, and when others may answer, too.
+        decision_notifiers: Called when it is decided, also by the time-out. One that fails is a warning in the log.
     """
 
     role = TaskRole.APPROVAL
@@ -92,6 +102,12 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         backfill: bool | None = None,
         retry_delay: timedelta = timedelta(seconds=10),
         params: Mapping[str, Any] | None = None,
+        approvers_needed: Literal[1, 2] = 1,
+        author_may_approve: bool | None = None,
+        authors: Mapping[str, str | Sequence[str]] | None = None,
+        escalate_to: str | Mapping[str, str] | Sequence[str | Mapping[str, str]] = (),
+        escalate_after: timedelta | float | None = None,
+        decision_notifiers: Any = (),
         **kwargs: Any,
     ) -> None:
         for name in ("options", "multiple"):
@@ -114,6 +130,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         )
         self.backfill = backfill
         self.check_task_id = check_task_id
+        self._set_who(approvers_needed, author_may_approve, authors, escalate_to, escalate_after)
+        self.decision_notifiers = notifying.each("decision_notifiers", decision_notifiers)
 
     def execute(self, context: Context) -> Any:
         """Asks; parks the task until somebody answers."""
@@ -121,19 +139,46 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
             summary = summaries.pull(context, self, self.check_task_id)
             self.options = self._effective_options(summary)
             self.body = self._question(summary)
-        return super().execute(context)
+        context["flinkcompat"] = self._facts("asked", summary)  # type: ignore[typeddict-unknown-key]
+        return self._ask(context)
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Records the answer, then branches. Raises HITLTimeoutError without answer and default."""
+    def execute_complete(self, context: Context, event: dict[str, Any], asked: Mapping[str, Any] | None = None) -> Any:
+        """Records the decision, then branches; asks again where the answer is none yet.
+
+        Args:
+            context: Airflow's context of the task.
+            event: The answer, or that time is up.
+            asked: The question as it stood, where this Airflow hands it on.
+
+        Returns:
+            What a branching task returns.
+
+        Raises:
+            HITLTimeoutError: Time is up, and there is no default.
+        """
         with readable_errors():
-            self.options = self._effective_options(summaries.pull(context, self, self.check_task_id))
+            summary = summaries.pull(context, self, self.check_task_id)
+            self.options = self._effective_options(summary)
+        standing = Asked.from_dict(asked) if asked else None
+        if standing is not None and event.get("error_type") == "timeout":
+            event = self._time_is_up(context, summary, standing, event)
         answer = HITLOperator.execute_complete(self, context, event)
-        choice = _CHOICES[answer["chosen_options"][0]]
+        option = answer["chosen_options"][0]
+        agreed: tuple[Answer, ...] = ()
+        if standing is not None and self._asks_again and answer.get("responded_by_user"):
+            agreed = self._agreed(context, summary, standing, answer)
+        choice = _CHOICES[option]
         with readable_errors():
-            decision = self._record(context, choice, answer)
+            decision = self._record(context, choice, answer, agreed)
         context["ti"].xcom_push(key=summaries.DECISION, value=decision)
         reason = f", because: {decision['reason']}" if decision["reason"] else ""
         self.log.info("%s decided: %s%s", decision["by"], decision["choice"], reason)
+        telemetry.count(f"decision.{choice}", self.deployment)
+        if standing is not None and hasattr(answer["responded_at"], "timestamp"):
+            took = timedelta(seconds=answer["responded_at"].timestamp() - standing.at)
+            telemetry.duration("decision.duration", took, self.deployment)
+        facts = self._facts("decided", summary, **{key: decision[key] for key in ("choice", "by", "reason")})
+        notifying.tell(self, context, self.decision_notifiers, facts)
         return self.do_branch(context, self.branches.get(choice) or None)
 
     def _effective_options(self, summary: Summary) -> list[str]:
@@ -145,20 +190,23 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
         from airflow_flinkcompat.secrets import mask_secrets
 
         markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
-        text = mask_secrets("\n\n".join(filter(None, [self.body, _from_zero(summary), markdown])))
+        text = mask_secrets("\n\n".join(filter(None, [self.body, self._who(summary), _from_zero(summary), markdown])))
         if len(text) <= _LONGEST_BODY:
             return text
         cut = text[:_LONGEST_BODY].rsplit("\n", 1)[0]
         fence = "\n```" if cut.count("\n```") % 2 else ""
         return f"{cut}{fence}\n\n*(cut here; the full report is {summary.report})*"
 
-    def _record(self, context: Context, choice: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    def _record(
+        self, context: Context, choice: str, answer: Mapping[str, Any], agreed: Sequence[Answer] = ()
+    ) -> dict[str, Any]:
         from airflow_flinkcompat.deploy.ledger.entries import ApprovedEntry, JobVersion, RejectedEntry, Review
 
         summary = summaries.pull(context, self, self.check_task_id)
         at = answer["responded_at"]
-        who = _name(answer.get("responded_by_user"))
-        reason = _reason(answer.get("params_input"))
+        who = " and ".join(each.by.name for each in agreed) or _name(answer.get("responded_by_user"))
+        reason = reasons_of(agreed) if len(agreed) > 1 else reason_of(answer.get("params_input"))
+        doubts = "".join(f"; {each.doubt}" for each in agreed if each.doubt)
         rejected = choice == "reject"
         zero = [*summary.from_zero] if choice == "resume" else []
         entry = self.open_ledger().append(
@@ -168,7 +216,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, HITLOperator, 
                     summary.outcome, summary.report, None if rejected else who, reason, tuple(summary.waivers)
                 ),
                 message=f"{who} chose {answer['chosen_options'][0]!r}"
-                + (f"; from zero start {', '.join(zero)}" if zero else ""),
+                + (f"; from zero start {', '.join(zero)}" if zero else "")
+                + doubts,
                 owner=run_name(context),
                 at=at.isoformat() if hasattr(at, "isoformat") else str(at or ""),
             )
@@ -195,14 +244,6 @@ def _form(given: Mapping[str, Any] | None) -> ParamsDict:
     # Airflow lays the DAG's parameters beside them, which are no fields of this form.
     own = {name: param for name, param in fields.items() if getattr(param, "source", None) != "dag"}
     return ParamsDict({REASON: reason, **own})
-
-
-def _reason(answers: Mapping[str, Any] | None) -> str | None:
-    """What was given as the reason, secrets masked; None where nothing was."""
-    from airflow_flinkcompat.secrets import mask_secrets
-
-    text = mask_secrets(str((answers or {}).get(REASON) or "").strip())
-    return (text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 1]}…") or None
 
 
 def _options(backfill: bool | None, migrates: bool = False) -> list[str]:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
 from airflow_flinkcompat.model import Late, Native
+from airflow_flinkcompat.tasks import assets, telemetry
 from airflow_flinkcompat.tasks.base import ScriptOperator, TaskRole, readable_errors, run_name
 
 if TYPE_CHECKING:
@@ -25,8 +27,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.backfill import BackfillRequest
+    from airflow_flinkcompat.backfill.planning import BackfillPlan
     from airflow_flinkcompat.backfill.protocols import Needs
+    from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry
+    from airflow_flinkcompat.plan.datasets import Dataset
     from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
+    from airflow_flinkcompat.tasks.openlineage import RunLineage
 
 # What this operator decides itself; anything else of SparkSubmitOperator may be given.
 _OWN_ARGUMENTS = ("application", "application_args", "conn_id", "task_id")
@@ -113,7 +119,12 @@ class FlinkBackfillOperator(ScriptOperator):
         self.only_plan = dry_run  # BaseOperator has a method of the other name
         self.conn_id = conn_id
         self.spark = spark
+        # By what was given: a task declares its outlets before anything is rendered.
+        self._tables = assets.tables_alias(self.deployment, flink_conn_id=self.flink_conn_id)
+        if not dry_run:
+            self.outlets = [*self.outlets, self._tables]
         self._submission: Any = None
+        self._lineage: RunLineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """What was asked for and what was done. Raises AirflowException when spark-submit fails."""
@@ -138,20 +149,99 @@ class FlinkBackfillOperator(ScriptOperator):
             if self.only_plan:
                 return asked
             secrets = self._secrets(request)
+            self._lineage = self._lineage_of(request, planned, {"from": asked["from"], "to": asked["to"]})
         for line in () if record is None else record.lines():
             self.log.info("%s", line)
         self.log.info("Backfill of %s: [%s, %s)", self.deployment, asked["from"] or "beginning", asked["to"] or "end")
-        with _private_folder(request.to_dict()) as folder, _environment(secrets):
+        about = {"deployment": self.deployment, "from": asked["from"], "to": asked["to"]}
+        with telemetry.span("backfill", about), _private_folder(request.to_dict()) as folder, _environment(secrets):
             self._submission = self._operator(folder, planned.work.needs)
             # The bare function: Airflow warns of an operator that runs inside another one.
             inspect.unwrap(type(self._submission).execute)(self._submission, context)
             result = folder / _RESULT
             counts = json.loads(result.read_text(encoding="utf-8")) if result.is_file() else {}
         told = {key: counts[key] for key in _COUNTS if key in counts}
-        self._record(context, asked, told)
+        telemetry.count("backfill", self.deployment)
+        entry = self._record(context, asked, told)
+        self._emit(context, planned, asked, told, entry)
         return {**asked, **told}
 
-    def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+    def _emit(
+        self,
+        context: Context,
+        planned: BackfillPlan,
+        asked: Mapping[str, Any],
+        counts: Mapping[str, int],
+        entry: BackfilledEntry | None,
+    ) -> None:
+        """Asset events on what was written: the places given for the sinks, else those that the script declares."""
+        extra = {
+            "event": "backfilled",
+            "deployment": self.deployment,
+            "entry": entry.number if entry else None,
+            "sha256": None if entry is None else entry.version.sha256,
+            "from": asked["from"],
+            "to": asked["to"],
+            **counts,
+        }
+        assets.emit_tables(self, context, self._tables, self._written(planned), extra)
+        if self._lineage is not None:
+            self._lineage = replace(self._lineage, facts=extra)
+
+    def _lineage_of(self, request: BackfillRequest, planned: BackfillPlan, facts: Mapping[str, Any]) -> RunLineage:
+        """What is read and written: the places that were given, else those that the script declares."""
+        from airflow_flinkcompat.compat import Side
+        from airflow_flinkcompat.plan.datasets import dataset_at, read
+        from airflow_flinkcompat.tasks.openlineage import RunLineage
+
+        side = Side.of(request.job)
+        places = {key.rpartition(".")[2].strip("`"): place for key, place in request.tables.items()}
+        given = {
+            name: tuple(filter(None, [dataset_at(places[plain])]))
+            for name in read(side.program)
+            if (plain := name.rpartition(".")[2]) in places
+        }
+        about = {"event": "backfilling", "deployment": self.deployment, **facts}
+        return RunLineage(side, about, read=given, written=self._written(planned))
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a backfill: called by its provider, in the task's own process.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None for a dry run.
+        """
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a backfill that failed.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None where it was refused before anything was submitted.
+        """
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage, event="failed")
+
+    @staticmethod
+    def _written(planned: BackfillPlan) -> dict[str, tuple[Dataset, ...]]:
+        from airflow_flinkcompat.plan.datasets import dataset_at, datasets_of
+
+        return {
+            write.rows.name: tuple(filter(None, [dataset_at(write.target.place)]))
+            if write.target.exclusive
+            else datasets_of(write.rows.table)
+            for write in planned.work.writes
+        }
+
+    def _record(self, context: Context, asked: Mapping[str, Any], counts: Mapping[str, int]) -> BackfilledEntry | None:
         """Note in the ledger what was recomputed. That it cannot be written fails no backfill that is done."""
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.ledger.entries import BackfilledEntry, JobVersion
@@ -162,7 +252,7 @@ class FlinkBackfillOperator(ScriptOperator):
             head = ledger.head()
             # By the digest of what runs, where this is the same version.
             engine = (head.job.engine, head.job.engine_version) if head else ("flink", None)
-            ledger.append(
+            return ledger.append(
                 BackfilledEntry(
                     version=JobVersion.of(self.proposed_side(*engine)),
                     range_from=asked["from"],
@@ -175,6 +265,7 @@ class FlinkBackfillOperator(ScriptOperator):
             )
         except (DeployError, AirflowException) as error:
             self.log.warning("The ledger gets no entry of this backfill: %s", mask_secrets(str(error)))
+            return None
 
     def on_kill(self) -> None:
         """Ends the Spark job; places that were not published yet stay as they were."""

@@ -14,6 +14,7 @@ from airflow_flinkcompat.model import ACCEPTED, ENGINES, Outcome, Policy
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.summary import Summary
+from airflow_flinkcompat.tasks import telemetry
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -179,7 +180,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         ledger = self.open_ledger()
         self._record_carried_out(context, ledger)
         new = self.proposed_side(*self._engine())
-        summary = self._check(context, ledger, new)
+        with telemetry.span("check", {"deployment": self.deployment, "sha256": new.sha256}) as tell:
+            summary = self._check(context, ledger, new)
+            tell(outcome=summary.outcome, branch=summary.branch, migration=summary.migration)
+        telemetry.count(f"check.{summary.outcome or summary.branch}", self.deployment)
         summary = self._record_check(context, ledger, new, summary)
         if summary.branch in ("unchanged", "reject"):
             self._record(context, ledger, new, summary)

@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
+from airflow_flinkcompat.tasks import assets, notifying, telemetry
 from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
@@ -20,6 +21,7 @@ from airflow_flinkcompat.tasks.base import (
     run_name,
     side_of,
 )
+from airflow_flinkcompat.tasks.texts import masked
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.redeploy.run import StateMigration
     from airflow_flinkcompat.operators.summary import Summary
     from airflow_flinkcompat.tasks.arguments import ScriptArguments, Template
+    from airflow_flinkcompat.tasks.openlineage import RunLineage
 
 _RETURNED = (
     "number", "at", "job_id", "savepoint", "start_mode", "offsets", "engine", "engine_version", "sha256", "approved_by",
@@ -78,6 +81,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
             (``plan``) and to ``plan_to``, and the ledger notes it; once it was carried out, the next check records what
             runs. On the target ``kubernetes``.
         plan_to: Path or URI of the file to write the plan to, replaced where it is there. (templated)
+        rollback_notifiers: Airflow's notifiers, called when the new job did not run and the former script was started
+            again. One that fails is a warning in the log.
     """
 
     role = TaskRole.DEPLOY
@@ -109,6 +114,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         source_offsets: str | Mapping[str, str] | None = None,
         plan_only: bool = False,
         plan_to: str | None = None,
+        rollback_notifiers: Any = (),
         **kwargs: Unpack[ScriptArguments],
     ) -> None:
         super().__init__(**kwargs)
@@ -125,6 +131,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             )
         self.plan_only = plan_only
         self.plan_to = plan_to
+        self.rollback_notifiers = notifying.each("rollback_notifiers", rollback_notifiers)
         self.source_offsets = source_offsets
         self.start_mode = start_mode
         self.check_task_id = check_task_id
@@ -140,7 +147,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self.poll_interval = poll_interval
         self.allow_ended = allow_ended
         self.hand_over = hand_over
+        # By what was given: a task declares its outlets before anything is rendered.
+        self._about = {"flink_conn_id": self.flink_conn_id, "deployment": self.deployment}
+        if not plan_only:
+            self.outlets = [*self.outlets, assets.deployment_alias(**self._about), assets.tables_alias(**self._about)]
         self.job_url = ""
+        self._lineage: RunLineage | None = None
         self._step = "nothing was touched yet"
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -202,6 +214,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
     def _go_on(self, context: Context, wait: Mapping[str, Any] | None) -> dict[str, Any]:
         from airflow_flinkcompat.deploy import Waiting
+        from airflow_flinkcompat.tasks.openlineage import RunLineage
         from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 
         if self.start_mode not in self.start_modes:
@@ -210,7 +223,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
                 side = self._side(context, summary)
-                entry = self._deploy(context, side, summary, wait)
+                verdict = {"deployment": self.deployment, "outcome": summary.outcome, "start_mode": self.start_mode}
+                self._lineage = RunLineage(side, {**verdict, "sha256": side.sha256})
+                about = {"deployment": self.deployment, "outcome": summary.outcome, "sha256": side.sha256}
+                with telemetry.span("deploy", {**about, "start_mode": self.start_mode}, (Waiting,)) as tell:
+                    entry = self._deploy(context, side, summary, wait)
+                    tell(job_id=entry.job_id, entry=entry.number, savepoint=entry.start.savepoint)
         except Waiting as waiting:
             self._note(f"{waiting}: waiting in the triggerer")
             trigger = FlinkJobTrigger(
@@ -223,8 +241,78 @@ class FlinkSqlDeployOperator(ScriptOperator):
             )
             self.defer(trigger=trigger, method_name="execute_complete")
         self.job_url = self.hook.job_url(entry.job_id)
+        self._emit(context, side, summary, entry)
+        self._measure(entry)
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
         return {**result, "deployment": self.deployment, "job_url": self.job_url}
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a deploy: called by its provider, in the task's own process.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None for a plan, which touches nothing.
+        """
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
+        """What OpenLineage is told of a deploy that failed, so far as it came.
+
+        Args:
+            task_instance: The task instance.
+
+        Returns:
+            ``OperatorLineage``; None where the checked script was not read yet.
+        """
+        from airflow_flinkcompat.tasks.openlineage import operator_lineage
+
+        return operator_lineage(self._lineage, event="failed", step=masked(self._step))
+
+    def _measure(self, entry: DeployedEntry) -> None:
+        from airflow_flinkcompat.deploy import DeployError
+
+        telemetry.count(f"deploy.{entry.start.start_mode}", self.deployment)
+        if entry.start.savepoint_bytes is not None:
+            telemetry.level("savepoint_bytes", entry.start.savepoint_bytes, self.deployment)
+        try:
+            accepted, verified = telemetry.downtime(self.open_ledger().entries())
+        except (DeployError, AirflowException) as error:  # what runs, runs
+            self.log.warning("The downtime is not measured: %s", masked(str(error)))
+            return
+        for name, took in (("accepted", accepted), ("verified", verified)):
+            if took is not None:
+                telemetry.duration(f"downtime.{name}", took, self.deployment)
+
+    def _emit(self, context: Context, side: Side, summary: Summary, entry: DeployedEntry) -> None:
+        """Asset events on the deployment and on what its script writes."""
+        from airflow_flinkcompat.plan.datasets import written
+        from airflow_flinkcompat.tasks.openlineage import RunLineage
+
+        start = entry.start
+        extra = {
+            "event": "migrated" if start.migrated_from else "deployed",
+            "deployment": self.deployment,
+            "outcome": entry.review.outcome,
+            "entry": entry.number,
+            "sha256": entry.sha256,
+            "old_entry": summary.old_entry or None,
+            "old_sha256": summary.old_sha256,
+            "engine": side.engine,
+            "engine_version": side.engine_version,
+            "start_mode": start.start_mode,
+            "savepoint": start.savepoint,
+            "migrated_from": start.migrated_from,
+            "job_id": entry.job_id,
+            "commit": entry.origin.commit,
+        }
+        uri = assets.deployment_uri(self.deployment, self.flink_conn_id)
+        assets.emit(self, context, assets.deployment_alias(**self._about), {uri: extra})
+        assets.emit_tables(self, context, assets.tables_alias(**self._about), written(side.program), extra)
+        self._lineage = RunLineage(side, extra)
 
     def _side(self, context: Context, summary: Summary) -> Side:
         """What was checked: as the task has it, or as the ledger does where this run has begun and its files changed.
@@ -251,6 +339,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> DeployedEntry:
         from airflow_flinkcompat.deploy import (
             Options,
+            RolledBack,
             ScriptRefused,
             SubmissionUnknown,
             TargetError,
@@ -298,6 +387,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     log=self._note,
                 )
         except SubmissionUnknown:
+            raise
+        except RolledBack as error:
+            telemetry.count("rolled_back", self.deployment)
+            why = {"event": "rolled back", "deployment": self.deployment, "why": masked(str(error))}
+            notifying.tell(self, context, self.rollback_notifiers, {**why, "outcome": summary.outcome})
             raise
         except (ScriptRefused, TargetError) as error:  # the version's own fault, found before anything was touched
             record_failure(context, ledger, side, str(error))

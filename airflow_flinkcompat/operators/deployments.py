@@ -93,16 +93,19 @@ def _annotation(annotation: Any, cls: type[Any]) -> Any:
     return str if Template in get_args(found) else found
 
 
+_CALLED = task_arguments.CALLED
 _TABLES = {
     "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
     "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
     # A policy says itself what is wrong with it.
     "check": _table(FlinkSqlCompatibilityOperator, policy=Any),
-    "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL),
-    "deploy": _table(FlinkSqlDeployOperator, without=("hand_over", "plan_only", "plan_to")),
+    "approve": _table(FlinkSqlApprovalOperator, airflow=task_arguments.APPROVAL, decision_notifiers=_CALLED),
+    "deploy": _table(FlinkSqlDeployOperator, without=("hand_over", "plan_only", "plan_to"), rollback_notifiers=_CALLED),
     "backfill": _table(FlinkBackfillOperator),
     "migrate": _table(
-        FlinkStateMigrationOperator, without=("hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to")
+        FlinkStateMigrationOperator,
+        without=("hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to"),
+        rollback_notifiers=_CALLED,
     ),
     "rehearse": _table(FlinkRestoreRehearsalOperator),
 }
@@ -142,7 +145,8 @@ class Deployment(BaseModel):
     ``deploy``, ``migrate``, ``rehearse`` and ``backfill`` hold further arguments of that task's operator, durations in
     seconds, and any that Airflow's tasks take (callbacks, outlets, pool_slots …); ``default_args`` those of every task
     that takes them. Callbacks and notifiers are objects or import paths, ``package.module:name``, also in a table of
-    ``path`` and ``arguments``.
+    ``path`` and ``arguments``. ``notifiers`` are called when a decision is needed, when it was taken, and when a
+    redeploy was rolled back, unless ``approve`` and ``deploy`` have their own.
     Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
     With ``migrate`` (True or a table) an incompatible change keeps its state where that can be rewritten; what
     ``deploy`` says holds for that task, too.
@@ -168,6 +172,7 @@ class Deployment(BaseModel):
     plan_only: bool = False
     plan_to: str | None = None
     approvers: tuple[Annotated[Approver, BeforeValidator(_user)], ...] = ()
+    notifiers: task_arguments.CALLED = ()
     owner: str = "airflow"
     team: str | None = None
     tags: tuple[str, ...] = ()
@@ -197,6 +202,7 @@ class Deployment(BaseModel):
             plan_only: bool = ...,
             plan_to: str | None = ...,
             approvers: Sequence[str | Mapping[str, str] | Approver] = ...,
+            notifiers: Any = ...,
             owner: str = ...,
             team: str | None = ...,
             tags: Sequence[str] = ...,

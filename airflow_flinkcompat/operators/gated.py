@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
-from airflow.sdk import DAG, BaseOperator, Label, TaskGroup, get_parsing_context
+from airflow.sdk import DAG, Asset, BaseOperator, Label, TaskGroup, get_parsing_context
 
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Outcome, Policy, StartModeName
 from airflow_flinkcompat.operators.approval import MIGRATE, RESUME, FlinkSqlApprovalOperator, restart_option
@@ -18,6 +18,7 @@ from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
 from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
+from airflow_flinkcompat.operators.watching import check_schedule, script_asset
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
@@ -33,7 +34,7 @@ def gated_redeploy(
     deployment: Deployment,
     *,
     group_id: str | None = None,
-    watch: bool = True,
+    watch: bool | Literal["asset"] = True,
     deploy: Callable[..., BaseOperator] | None = None,
 ) -> TaskGroup:
     """The tasks of one gated redeploy, in the DAG or task group that is open.
@@ -47,7 +48,8 @@ def gated_redeploy(
     Args:
         deployment: The Flink job and the arguments of its tasks.
         group_id: The name of a task group to put the tasks into; None: the DAG or task group that is open.
-        watch: False leaves ``changed`` out, for a DAG that is triggered.
+        watch: False leaves ``changed`` out, for a DAG that is triggered; ``"asset"`` does too, for one that follows
+            the script's asset (``schedule=[script_asset(deployment)]``), so that no run waits.
         deploy: Makes the tasks that start the job, in place of FlinkSqlDeployOperator. It is called with ``task_id``,
             ``start_mode`` (``savepoint`` or ``stateless``), ``trigger_rule`` where several ways lead to the task, and
             ``hand_over`` where there is one. A program of the Table API needs it: targets run SQL scripts
@@ -57,32 +59,40 @@ def gated_redeploy(
         The group the tasks are in.
 
     Raises:
-        ValueError: The DAG may be at work on one deployment twice (``max_active_runs=1`` is needed), or an operator
-            does not take an argument.
+        ValueError: The DAG may be at work on one deployment twice (``max_active_runs=1`` is needed), does not follow
+            the asset that ``watch`` speaks of, or an operator does not take an argument.
     """
     with TaskGroup(group_id) if group_id else nullcontext():
         tasks = _Tasks(deployment, deploy)
         check = tasks.hand_over_gate() if deployment.hands_over else tasks.gate()
-        if watch:
+        if watch is True:
             FlinkSqlChangeSensor(task_id="changed", **tasks.watched()) >> check
     if check.dag.max_active_runs != 1:
         raise ValueError(
             f"DAG {check.dag.dag_id!r} redeploys {deployment.name!r} and may run {check.dag.max_active_runs} times at "
             "once: give it max_active_runs=1, so that a second run waits for the first"
         )
+    if watch == "asset":
+        check_schedule(deployment, check.dag)
+    elif not isinstance(watch, bool):
+        raise ValueError(f'watch is {watch!r}: write True, False or "asset"')
     group: TaskGroup = check.task_group
     return group
 
 
-def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: Any) -> DAG:
-    """A DAG of one deployment, ``redeploy_<name>``, always one run of it waiting or at work.
+def redeploy_dag(
+    deployment: Deployment, *, prefix: str = "redeploy_", watch: Literal["sensor", "asset"] = "sensor", **dag: Any
+) -> DAG:
+    """A DAG of one deployment, ``redeploy_<name>``.
 
     Airflow finds it as a global of the DAG file.
 
     Args:
         deployment: The Flink job and the arguments of its tasks.
         prefix: What the DAG id begins with, before the deployment's name.
-        **dag: Further arguments of the DAG, before these defaults: ``schedule="@continuous"``;
+        watch: ``"sensor"``: always one run waits for a change, or is at work. ``"asset"``: the triggerer watches the
+            script, sought in the folders of ``template_searchpath``, and a run begins when it changed.
+        **dag: Further arguments of the DAG, before these defaults: ``schedule="@continuous"``, or the script's asset;
             ``max_consecutive_failed_dag_runs=5``, after which Airflow pauses the DAG;
             ``disable_bundle_versioning=True``, because a run that waits for weeks has to see the script of today and
             not the commit it began with.
@@ -94,8 +104,11 @@ def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: An
         ValueError: An operator refuses the value of an argument.
         TypeError: An operator does not take an argument.
     """
+    if watch not in ("sensor", "asset"):
+        raise ValueError(f'watch is {watch!r}: write "sensor" or "asset"')
+    by_asset = watch == "asset"
     arguments = {
-        "schedule": "@continuous",
+        "schedule": [_script_asset(deployment, dag)] if by_asset else "@continuous",
         "start_date": _BEGINNING,
         "tags": ["flink", *deployment.tags],
         "doc_md": f"Redeploys the Flink job **{deployment.name}** when `{deployment.script}` changes.",
@@ -106,11 +119,23 @@ def redeploy_dag(deployment: Deployment, *, prefix: str = "redeploy_", **dag: An
         **dag,
     }
     with DAG(f"{prefix}{deployment.name}", max_active_runs=1, **arguments) as made:
-        gated_redeploy(deployment)
+        gated_redeploy(deployment, watch="asset" if by_asset else True)
     return made
 
 
-def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_", **dag: Any) -> dict[str, DAG]:
+def _script_asset(deployment: Deployment, dag: Mapping[str, Any]) -> Asset:
+    if "schedule" in dag:
+        raise ValueError('schedule cannot be chosen with watch="asset": it is the asset of the script')
+    return script_asset(deployment, folders=dag.get("template_searchpath") or ())
+
+
+def redeploy_dags(
+    path: str | os.PathLike[str],
+    *,
+    prefix: str = "redeploy_",
+    watch: Literal["sensor", "asset"] = "sensor",
+    **dag: Any,
+) -> dict[str, DAG]:
     """A DAG for each deployment of a file: ``globals().update(redeploy_dags("deployments.toml"))``.
 
     Scripts are sought beside the file. Where some deployments cannot be used the others get their DAGs, and Airflow
@@ -119,6 +144,7 @@ def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_", **
     Args:
         path: The file of deployments.
         prefix: What each DAG id begins with, before the deployment's name.
+        watch: As :func:`redeploy_dag` has it.
         **dag: Further arguments of every DAG, as :func:`redeploy_dag` takes them.
 
     Returns:
@@ -137,7 +163,7 @@ def redeploy_dags(path: str | os.PathLike[str], *, prefix: str = "redeploy_", **
             continue
         try:
             arguments = {"template_searchpath": [str(found.path.absolute().parent)], **dag}
-            dags[dag_id] = redeploy_dag(deployment, prefix=prefix, **arguments)
+            dags[dag_id] = redeploy_dag(deployment, prefix=prefix, watch=watch, **arguments)
         except (ValueError, TypeError) as error:  # what an operator says of its arguments
             problems.append(f"{found.path}: deployment {deployment.name!r}: {error}")
     if problems and wanted is None:
@@ -200,12 +226,12 @@ class _Tasks:
         if (migrate := self._migrate()) is not None:
             branches["migrate"] = migrate.task_id
         users = [approver.model_dump() for approver in self.one.approvers]
-        backfill = self.one.has_backfill
+        asks = {"backfill": self.one.has_backfill, **self._notified("notifiers", "decision_notifiers")}
         approve = FlinkSqlApprovalOperator(
             task_id="approve",
             branches=branches,
             assigned_users=users or None,
-            **self._shared({"backfill": backfill, **self.one.approve}),
+            **self._shared({**asks, **self.one.approve}),
         )
         check = FlinkSqlCompatibilityOperator(
             task_id="check",
@@ -216,10 +242,10 @@ class _Tasks:
             },
         )
         self._link(check, resume, self._outcomes("resume"))
-        asks = self._outcomes("approve")
-        if migrate is not None and Outcome.INCOMPATIBLE not in asks.split(" or "):
-            asks = " or ".join(filter(None, (asks, self._migratable("approve"))))
-        self._link(check, approve, asks)
+        label = self._outcomes("approve")
+        if migrate is not None and Outcome.INCOMPATIBLE not in label.split(" or "):
+            label = " or ".join(filter(None, (label, self._migratable("approve"))))
+        self._link(check, approve, label)
         approve >> Label(RESUME) >> resume
         if migrate is not None:
             self._link(check, migrate, self._migratable("migrate"))
@@ -241,7 +267,7 @@ class _Tasks:
         if self.one.migrate is None:
             return None
         shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
-        given = {**shared, **self.one.migrate}
+        given = {**self._notified("rollback_notifiers"), **shared, **self.one.migrate}
         return FlinkStateMigrationOperator(task_id="migrate", **self.scripted(given, **_JOINED))
 
     def _outcomes(self, branch: str) -> str:
@@ -262,7 +288,7 @@ class _Tasks:
     def _deploy(self, task_id: str, start_mode: StartModeName, **more: Any) -> Any:
         if self.deploy is not None:
             return self.deploy(task_id=task_id, start_mode=start_mode, **more)
-        table = dict(self.one.deploy)
+        table = {**self._notified("rollback_notifiers"), **self.one.deploy}
         if self.one.plan_only:
             more = {**more, "plan_only": True, "plan_to": self.one.plan_to}
         offsets = table.get("source_offsets")
@@ -273,6 +299,12 @@ class _Tasks:
 
     def _backfill(self, task_id: str, **more: Any) -> Any:
         return FlinkBackfillOperator(task_id=task_id, **self.scripted(self.one.backfill or {}, **more))
+
+    def _notified(self, *events: str) -> dict[str, Any]:
+        """The deployment's notifiers as these arguments of a task."""
+        found = self.one.notifiers
+        every = [*found] if isinstance(found, list | tuple) else [] if found is None else [found]
+        return dict.fromkeys(events, every) if every else {}
 
     def watched(self) -> dict[str, Any]:
         """Arguments of the sensor. No cluster is needed where neither the check nor the start asks this connection."""

@@ -82,12 +82,13 @@ def _assets(value: Any) -> Any:
         raise ValueError(f"is no asset: {error}; write its URI, or a table of name, uri, group, extra") from None
 
 
-_CALLED = Annotated[Any, BeforeValidator(_every_called)]
+CALLED = Annotated[Any, BeforeValidator(_every_called)]
+"""Notifiers or functions, also by import path."""
 _SPECIAL: Mapping[str, Any] = {
     **dict.fromkeys(("retry_delay", "max_retry_delay", "execution_timeout", "response_timeout"), timedelta),
-    **dict.fromkeys(("notifiers", "pre_execute", "post_execute"), _CALLED),
+    **dict.fromkeys(("notifiers", "pre_execute", "post_execute"), CALLED),
     **dict.fromkeys(
-        [f"on_{event}_callback" for event in ("execute", "failure", "success", "retry", "skipped")], _CALLED
+        [f"on_{event}_callback" for event in ("execute", "failure", "success", "retry", "skipped")], CALLED
     ),
     **dict.fromkeys(("inlets", "outlets"), Annotated[Any, BeforeValidator(_assets)]),
 }

@@ -22,8 +22,8 @@ _REPOSITORY = ".git"
 
 DEPLOYMENT_KEYS = (
     "script", "settings", "functions", "catalog", "variables", "flink_conn_id", "target", "ledger", "plan_only",
-    "plan_to", "approvers", "owner", "team", "tags", "default_args", "changed", "check", "approve", "deploy", "migrate",
-    "rehearse", "backfill",
+    "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
+    "deploy", "migrate", "rehearse", "backfill",
 )  # fmt: skip
 """What a deployment may say: the fields of :class:`airflow_flinkcompat.operators.Deployment` beside its name."""
 _OF_CHECK = ("engine", "engine_version", "policy")

@@ -174,6 +174,7 @@ class StartTable(AnyTask, total=False):
     deferrable: bool
     patience: float
     poll_interval: float
+    rollback_notifiers: Any
 
 
 class DeployTable(StartTable, total=False):
@@ -231,5 +232,11 @@ class ApproveTable(AnyTask, total=False):
     body: str
     backfill: bool | None
     notifiers: Any
+    approvers_needed: Literal[1, 2]
+    author_may_approve: bool | None
+    authors: Mapping[str, str | Sequence[str]] | None
+    escalate_to: str | Mapping[str, str] | Sequence[str | Mapping[str, str]]
+    escalate_after: timedelta | float | None
+    decision_notifiers: Any
     defaults: Literal["Reject"] | Sequence[Literal["Reject"]] | None
     response_timeout: timedelta

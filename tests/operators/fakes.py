@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,12 @@ def script(size: int = 10) -> str:
     return TABLES + QUERY.format(size=size)
 
 
+def _outlet_events() -> Any:
+    from airflow.sdk.execution_time.context import OutletEventAccessors  # the scripts of this module need no Airflow
+
+    return OutletEventAccessors()
+
+
 @dataclass
 class Run:
     """One DAG run: renders a task, gives it a context, and keeps what it pushed."""
@@ -33,12 +40,15 @@ class Run:
     # What the run was triggered with.
     conf: Mapping[str, Any] = field(default_factory=dict)
     pushed: dict[tuple[str, str], Any] = field(default_factory=dict)
+    # What each task said of assets, as Airflow collects it.
+    events: dict[str, Any] = field(default_factory=lambda: defaultdict(_outlet_events))
 
     def context(self, task: Any) -> dict[str, Any]:
         ti = MagicMock(task=task, task_id=task.task_id, dag_id=task.dag_id, run_id=self.run_id, map_index=-1)
         ti.xcom_push.side_effect = lambda key, value: self.pushed.__setitem__((task.task_id, key), value)
         ti.xcom_pull.side_effect = lambda task_ids, key="return_value": self.pushed.get((task_ids, key))
-        return {"ti": ti, "task_instance": ti, "task": task, "run_id": self.run_id, "params": dict(self.conf)}
+        about = {"ti": ti, "task_instance": ti, "task": task, "run_id": self.run_id, "params": dict(self.conf)}
+        return {**about, "outlet_events": self.events[task.task_id]}
 
     def render(self, task: Any) -> dict[str, Any]:
         """As the task runner does before ``execute``."""
@@ -52,6 +62,11 @@ class Run:
 
     def complete(self, task: Any, event: Mapping[str, Any]) -> Any:
         return self._skipped(task.execute_complete, self.render(task), event)
+
+    def asset_events(self, task_id: str) -> dict[str, Mapping[str, Any]]:
+        """The URI of each asset that a task told of, with what its event says."""
+        accessors = self.events[task_id]._dict.values()
+        return {each.dest_asset_key.uri: each.extra for one in accessors for each in one.asset_alias_events}
 
     @staticmethod
     def _skipped(step: Any, *arguments: Any) -> Any:

@@ -255,3 +255,29 @@ def test_every_spelling_of_a_password_is_masked_in_later_logs(submitted: dict[st
     Run().execute(backfill(DATABASE))
     for variant in variants(PASSWORD):
         assert variant not in str(_secrets_masker().redact(f"Spark says: {variant}"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "uri"),
+    [({}, "file:///out"), ({"sinks": {"totals": "s3a://lake/h"}}, "s3://lake/h")],
+)
+def test_a_backfill_tells_of_what_it_wrote(submitted: dict[str, Any], arguments: Any, uri: str) -> None:
+    submitted["result"] = {"rows_read": 7, "rows_written": 3, "windows_written": 2}
+    with DAG("d"):
+        task = FlinkBackfillOperator(
+            task_id="backfill", deployment="orders", script=script(), to="2026-01-02", **arguments
+        )
+    run = Run()
+    run.execute(task)
+    said = {"event": "backfilled", "deployment": "orders", "entry": None, "sha256": None, "from": None}
+    said |= {"to": "2026-01-02", "rows_read": 7, "rows_written": 3, "windows_written": 2, "table": "totals"}
+    assert run.asset_events("backfill") == {uri: said}
+
+
+def test_a_dry_run_tells_nothing(submitted: dict[str, Any]) -> None:
+    with DAG("d"):
+        task = FlinkBackfillOperator(task_id="backfill", deployment="orders", script=script(), dry_run=True)
+    run = Run()
+    run.execute(task)
+    assert run.asset_events("backfill") == {}
+    assert task.outlets == []

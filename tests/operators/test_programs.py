@@ -22,8 +22,9 @@ from airflow_flinkcompat.operators import (
     gated_redeploy,
     redeploy_dags,
 )
-from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor, offer_of
+from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 from airflow_flinkcompat.tasks.base import ScriptOperator, side_of
+from airflow_flinkcompat.tasks.offers import offer_of
 from airflow_flinkcompat.triggers.change import fingerprint_of
 from tests.operators.conftest import Site
 from tests.operators.fakes import TABLES, Run, script

@@ -1,0 +1,109 @@
+"""Who has answered a question about a change, who may, and whether that is a decision: values, and nothing of Airflow.
+
+Airflow keeps one answer of a task. A question that needs two is asked again by the same task, which hands on what it
+was told so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from email.utils import parseaddr
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Person:
+    """A user as Airflow names one."""
+
+    id: str
+    name: str
+
+    @classmethod
+    def of(cls, given: str | Mapping[str, Any]) -> Person:
+        """A user by id, or by ``{"id", "name"}``. Raises ValueError: it is neither."""
+        if isinstance(given, str) and given:
+            return cls(given, given)
+        if isinstance(given, Mapping) and given.get("id") and set(given) <= {"id", "name"}:
+            return cls(str(given["id"]), str(given.get("name") or given["id"]))
+        raise ValueError(f"{given!r} is no user; write an id, or a table of id and name")
+
+    def is_called(self, names: Sequence[str]) -> bool:
+        """Whether one of ``names`` is this user's id or name, whatever the case of its letters."""
+        return bool({self.id.casefold(), self.name.casefold()} & {name.casefold() for name in names})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a user chose, and why. ``doubt``: what of the user cannot be told."""
+
+    by: Person
+    choice: str
+    reason: str | None = None
+    doubt: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as it stands. Times are seconds since the epoch.
+
+    ``at`` is when it was asked first, ``until`` when it is over, None: never. ``escalates_at`` is when others may
+    answer too, None: there are none, or they may by now. ``answers`` are those that count, one for each user.
+    """
+
+    at: float
+    until: float | None = None
+    escalates_at: float | None = None
+    answers: tuple[Answer, ...] = field(default=())
+
+    def with_answer(self, answer: Answer) -> Asked:
+        """The question with one more answer; a user who answers again has changed their mind."""
+        others = (each for each in self.answers if each.by.id != answer.by.id)
+        return replace(self, answers=(*others, answer))
+
+    def agreed(self, choice: str) -> tuple[Answer, ...]:
+        """The answers with that choice."""
+        return tuple(each for each in self.answers if each.choice == choice)
+
+    @property
+    def next_time(self) -> float | None:
+        """When it is looked at although nobody answers."""
+        return min(filter(None, (self.escalates_at, self.until)), default=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        answers = (Answer(**{**each, "by": Person(**each["by"])}) for each in row["answers"])
+        return cls(**{**row, "answers": tuple(answers)})
+
+
+def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[str]]) -> bool | None:
+    """Whether a user made the change.
+
+    Args:
+        person: The user.
+        author: Who made it, as Git has it: ``name <address>``; None where that is not known.
+        known: Address or name of an author → ids or names of the user.
+
+    Returns:
+        None where it cannot be told: no author is known, or nobody said which user that is, and the user has neither
+        its name nor its address.
+    """
+    if not author:
+        return None
+    names = [part for part in parseaddr(author) if part] or [author]
+    said = [user for key, users in known.items() if key.casefold() in {n.casefold() for n in names} for user in users]
+    if said:
+        return person.is_called(said)
+    return True if person.is_called(names) else None
+
+
+def doubt(person: Person, author: str | None, told: bool | None) -> str:
+    """What is to be said of a user who is taken not to be the author without being known not to be; "" of another."""
+    if told is not None:
+        return ""
+    if author is None:
+        return f"whether {person.name} made the change cannot be told, as no author of it is known"
+    return f"whether {person.name} is its author, {author}, cannot be told"

@@ -1,0 +1,99 @@
+"""From which columns of the tables read each column of a sink comes, through views, joins and aggregations.
+
+A column counts where its value goes into the sink's: as it is, computed with, aggregated, or as what an aggregate
+filters by. What only decides which rows there are (WHERE, join conditions) does not. Where a construct keeps that to
+itself (MATCH_RECOGNIZE, a query that could not be taken apart) the column has no origin, and not a guessed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.nodes import Sink
+from airflow_flinkcompat.plan.operators import Operator, OtherKind, OtherOperator, Output, Source, StatelessSegment
+from airflow_flinkcompat.plan.origins import (
+    ColumnOutput,
+    KeyOutput,
+    OperatorColumn,
+    PassedOutput,
+    RankNumber,
+    SourceColumn,
+    WindowColumn,
+    leaves,
+)
+
+ColumnOrigin = tuple[str, str]
+"""The name of a table, and of a column of it."""
+
+
+# Constructs whose columns are those of their inputs.
+_HAND_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
+
+
+class _Untold(Exception):
+    """A construct does not tell from where it has a column."""
+
+
+def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigin, ...]]:
+    """The origins of what one INSERT writes.
+
+    Args:
+        sink: The INSERT.
+        output: The same as its stateful operators see it.
+
+    Returns:
+        The columns that each column of the sink comes from, by its name, each once; none of a constant. A column whose
+        origin is not told is left out.
+    """
+    names = _names(sink)
+    if len(names) != len(output.columns):
+        return {}
+    found: dict[str, tuple[ColumnOrigin, ...]] = {}
+    for name, column in zip(names, output.columns, strict=True):
+        try:
+            found[name] = tuple(dict.fromkeys(_of(column, output.segment)))
+        except _Untold:
+            continue
+    return found
+
+
+def _names(sink: Sink) -> tuple[str, ...]:
+    if sink.columns or sink.table is None:
+        return sink.columns
+    fixed = {name for name, _ in sink.partition}
+    return tuple(column.name for column in sink.table.written if column.name not in fixed)
+
+
+def _of(value: Expression, segment: StatelessSegment) -> Iterator[ColumnOrigin]:
+    for leaf in leaves(value):
+        match leaf:
+            case SourceColumn(column=column) if isinstance(segment.origin, Source):
+                yield segment.origin.table, column
+            case OperatorColumn(output=output) if isinstance(segment.origin, Operator):
+                yield from _handed_on(segment.origin, output)
+            case WindowColumn(level=level) if level < len(segment.windows):
+                yield from _of(segment.windows[-1 - level].time, segment)
+            case SourceColumn() | OperatorColumn() | WindowColumn() | InputRef():
+                raise _Untold
+
+
+def _handed_on(operator: Operator, output: object) -> Iterator[ColumnOrigin]:
+    """The origins of an output of an operator."""
+    match output:
+        case KeyOutput(key=inner):
+            yield from _of(inner, operator.segments[0])
+        case PassedOutput(input=side, column=inner):
+            yield from _of(inner, operator.segments[side])
+        case AggregateCall(args=args, filter=condition):
+            for part in (*args, *([] if condition is None else [condition])):
+                yield from _of(part, operator.segments[0])
+        case WindowColumn():
+            yield from _of(output, operator.segments[0])
+        case ColumnOutput(index=index) if isinstance(operator, OtherOperator) and operator.kind in _HAND_ON:
+            for row, segment in zip(operator.input_columns, operator.segments, strict=True):
+                yield from _of(row[index], segment)
+        case RankNumber():
+            return
+        case _:
+            raise _Untold

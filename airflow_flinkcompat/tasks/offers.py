@@ -1,0 +1,94 @@
+"""Whether a version is worth a check, by what the ledger says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy import LedgerEntry
+    from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry
+    from airflow_flinkcompat.model import JobSpec
+
+# The last word about a version that keeps it from being offered again.
+_TURNED_DOWN = ("rejected", "failed", "unchanged")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Whether the proposed version is offered, and why (not). ``problem``: somebody has to mend something first.
+
+    ``plan``: what was planned of this version, by whose job it is offered: once that is there to be recorded.
+    """
+
+    offered: bool
+    reason: str
+    problem: bool = False
+    plan: PlannedEntry | None = None
+
+
+def offer_of(side: JobSpec, entries: Sequence[LedgerEntry]) -> Offer:
+    """Whether ``side`` is to be offered, by the ledger's entries (oldest first). The side's engine does not count."""
+    from airflow_flinkcompat.deploy.redeploy.planning import pending_plans
+
+    name = side.source
+    head = next((entry for entry in reversed(entries) if entry.is_head), None)
+    if head is not None and _is_about(head, side):
+        return Offer(False, f"{name} is what entry {head.number} deployed at {head.at}")
+    last = next((entry for entry in reversed(entries) if _is_word(entry) and _is_about(entry, side)), None)
+    if last is not None and last.kind in _TURNED_DOWN:
+        return Offer(
+            False,
+            f"this version of {name} is not offered again ({last.kind} at {last.at}): {last.message.rstrip('.')}. "
+            "Waiting until it changes",
+        )
+    plan = next((each for each in pending_plans(entries) if _is_about(each, side)), None)
+    if plan is not None:
+        reason = (
+            f"this version of {name} is planned (entry {plan.number} at {plan.at}): waiting until it is carried out"
+        )
+        return Offer(False, reason, plan=plan)
+    if head is None:
+        return Offer(True, f"nothing is deployed yet: {name} is offered")
+    return Offer(True, f"{name} differs from what entry {head.number} deployed at {head.at}")
+
+
+def was_checked(side: JobSpec, entries: Sequence[LedgerEntry]) -> bool:
+    """Whether ``side`` is what a gate looked at last, since the last deployment: a run has taken it up."""
+    from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry
+
+    last = next((entry for entry in reversed(entries) if entry.is_head or isinstance(entry, CheckedEntry)), None)
+    return isinstance(last, CheckedEntry) and _is_about(last, side)
+
+
+def _is_word(entry: LedgerEntry) -> bool:
+    """Whether an entry may say what became of a version.
+
+    That it was looked at says nothing, nor does a claim: a run that goes on with a way back claims the deployment once
+    more.
+    """
+    from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, FindingEntry
+
+    return not isinstance(entry, FindingEntry | DeployingEntry)
+
+
+def _is_about(entry: LedgerEntry, side: JobSpec) -> bool:
+    """Whether an entry speaks of this version: by content where it holds any, else by hash."""
+    from airflow_flinkcompat.deploy.ledger.entries import JobVersion, StepEntry
+
+    if isinstance(entry, StepEntry):
+        return _content(entry.job) == _content(side)
+    noted = JobVersion.from_dict(entry.to_dict())  # also of a kind that a later version adds
+    if not noted.sha256:
+        return False
+    as_noted = replace(side, engine=noted.engine or side.engine, engine_version=noted.engine_version)
+    return as_noted.digest() == noted.sha256
+
+
+def _content(side: JobSpec) -> tuple[Any, ...]:
+    functions = sorted((f.name, f.kind, f.language, f.definition) for f in side.functions)
+    # Jinja drops a last line break that a script adopted on the command line has.
+    text = side.script.rstrip()
+    given = dict(side.variables), dict(side.files), dict(side.settings)
+    return side.language, text, given, functions, side.catalog.rstrip()

@@ -1,0 +1,100 @@
+"""Metrics by Airflow's own client, and spans of OpenTelemetry below those of Airflow's tasks.
+
+A metric's name ends in a word of a closed list, where it has one, for StatsD without tags; the deployment is a tag.
+Nothing is sent where Airflow's metrics or traces are off, and nothing here fails a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy import LedgerEntry
+
+_PREFIX = "flinkcompat"
+
+
+def count(name: str, deployment: str) -> None:
+    """One more of ``flinkcompat.<name>``."""
+    from airflow.providers.common.compat.sdk import Stats
+
+    Stats.incr(f"{_PREFIX}.{name}", tags={"deployment": deployment})
+
+
+def duration(name: str, took: timedelta, deployment: str) -> None:
+    """How long something took, as ``flinkcompat.<name>``."""
+    from airflow.providers.common.compat.sdk import Stats
+
+    Stats.timing(f"{_PREFIX}.{name}", took, tags={"deployment": deployment})
+
+
+def level(name: str, value: float, deployment: str) -> None:
+    """What something is now, as ``flinkcompat.<name>``."""
+    from airflow.providers.common.compat.sdk import Stats
+
+    Stats.gauge(f"{_PREFIX}.{name}", value, tags={"deployment": deployment})
+
+
+@contextmanager
+def span(
+    name: str, attributes: Mapping[str, Any], waits: tuple[type[BaseException], ...] = ()
+) -> Iterator[Callable[..., None]]:
+    """A span ``flinkcompat.<name>`` below that of the task. Of an error it holds the type: a text may hold a secret.
+
+    Args:
+        name: What is done.
+        attributes: What is known before, without ``flinkcompat.``; None is left out.
+        waits: What is raised where the work goes on later, which is no error.
+
+    Yields:
+        A function that adds attributes while the span lasts.
+    """
+    try:
+        from opentelemetry import trace
+    except ImportError:  # an Airflow without traces
+        yield lambda **_: None
+        return
+
+    def named(given: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"{_PREFIX}.{key}": value for key, value in given.items() if value is not None}
+
+    tracer = trace.get_tracer("airflow_flinkcompat")
+    with tracer.start_as_current_span(
+        f"{_PREFIX}.{name}", attributes=named(attributes), record_exception=False, set_status_on_exception=False
+    ) as made:
+        try:
+            yield lambda **more: made.set_attributes(named(more))
+        except waits:
+            made.set_attributes(named({"waits": True}))
+            raise
+        except Exception as error:
+            made.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__name__))
+            raise
+
+
+def downtime(entries: Sequence[LedgerEntry]) -> tuple[timedelta | None, timedelta | None]:
+    """How long no job ran in the deployment that the entries end with.
+
+    Args:
+        entries: Those of the ledger, oldest first; the last head is the deployment.
+
+    Returns:
+        From the former job's end until the new one was accepted, and until it was verified; None where none was
+        stopped.
+    """
+    from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, StartedEntry, StoppedEntry
+
+    places = [place for place, entry in enumerate(entries) if entry.is_head]
+    if not places or not isinstance(entries[places[-1]], DeployedEntry):
+        return None, None
+    begin = places[-2] + 1 if len(places) > 1 else 0
+    own = entries[begin : places[-1] + 1]
+    stopped = next((entry for entry in reversed(own) if isinstance(entry, StoppedEntry)), None)
+    if stopped is None:
+        return None, None
+    started = next((entry for entry in reversed(own) if isinstance(entry, StartedEntry)), None)
+    accepted = None if started is None else started.written - stopped.written
+    return accepted, own[-1].written - stopped.written
