@@ -74,7 +74,7 @@ def against_option(command: Callable[..., None]) -> Callable[..., None]:
 @against_option
 @_reporting
 def diff_command(names: tuple[str, ...], against: str | None, **options: Any) -> None:
-    r"""What is deployed against the working tree, for every deployment of the project file, or those NAMED.
+    """What is deployed against the working tree, for every deployment of the project file, or those NAMED.
 
     The ledger is that of --against ledger:URI, of FLINKCOMPAT_LEDGER or of the file. A deployment that is new there is
     only read; one that the file does not name any more fails, because its job keeps running. A script under another
@@ -86,7 +86,7 @@ def diff_command(names: tuple[str, ...], against: str | None, **options: Any) ->
       1  one fails the gate, or was deleted
       2  bad input: a script that cannot be read or deployed, a mistake in the file
       3  the ledger is out of reach
-    """
+    """  # noqa: D301
     _diff("diff", names, against, **options)
 
 
