@@ -419,8 +419,13 @@ class LocalKube:
             conditions = extensions.read_custom_resource_definition(name).status.conditions or ()
             if not any(each.type == "Established" and each.status == "True" for each in conditions):
                 return f"{name} is not established"
-        # A moment after that the API server answers for it.
-        served = {each.name for each in self._custom().get_api_resources(GROUP, GROUP_VERSION).resources}
+        # A moment after that the API server answers for it, and before that knows nothing of the group.
+        try:
+            served = {each.name for each in self._custom().get_api_resources(GROUP, GROUP_VERSION).resources}
+        except client.ApiException as error:
+            if error.status != 404:
+                raise
+            return f"{GROUP}/{GROUP_VERSION} is not served"
         return next((f"{name} is not served" for name in names if name.partition(".")[0] not in served), "")
 
 
