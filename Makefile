@@ -46,10 +46,13 @@ $(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.c
 # Where the public scripts and programs lie that make measure-corpus judges.
 CORPUS ?= ../shared/corpus
 
+# Extra arguments for make site
+SITE_ARGS ?=
+
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs site test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +76,10 @@ format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 
 docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the rules
 	@flinkcompat rules --write docs/rules
+
+site: $(VENV)/.core-ready ## Make the site of the pages in build/site; a dead link or heading fails [SITE_ARGS='--site-dir public']
+	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet $(SITE_ARGS)
+	@echo "The site: build/site/index.html"
 
 test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@scripts/test_fast.sh $(PYTEST_ARGS)
