@@ -88,6 +88,7 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": _modules("sensors.change"),
         "triggers": _modules("triggers.change", "triggers.deploy", "triggers.gateway", "triggers.rehearsal"),
         "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
+        "cli": [f"{_CLASSES}.airflow_cli.definition.get_flinkcompat_cli_commands"],
         "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],
         "connection-types": [
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import re
 import shlex
@@ -12,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from airflow_flinkcompat.airflow_cli import get_flinkcompat_cli_commands
 from airflow_flinkcompat.cli import cli
 from tests.frontends.table_api import test_validation
 
@@ -80,6 +82,17 @@ def test_a_command_that_a_page_shows_is_taken(page: Path, line: str, monkeypatch
     parse(shlex.split(line[line.index("flinkcompat ") :])[1:])
 
 
+def test_the_commands_of_airflow_that_pages_show_are_taken() -> None:
+    from airflow.cli.cli_parser import _add_command
+
+    parser = argparse.ArgumentParser(prog="airflow")
+    _add_command(parser.add_subparsers(dest="subcommand"), get_flinkcompat_cli_commands()[0])
+    shown = {line for page in PAGES for line in shown_lines(page) if line.startswith("airflow flinkcompat ")}
+    assert len(shown) > 4
+    for line in sorted(shown):
+        parser.parse_args(shlex.split(line)[1:])
+
+
 def test_every_command_is_shown_somewhere() -> None:
     """Also that the pages' commands are found at all."""
     shown = {shlex.split(line[line.index("flinkcompat ") :])[1] for _, line in COMMANDS}
@@ -97,7 +110,7 @@ def test_what_no_command_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
 def test_commands_and_options_within_a_sentence_are_there() -> None:
     """Such a mention is no whole command line: what it names has to exist."""
     wrong = []
-    for page, text in ((page, text) for page in PAGES for text in mentioned(page)):
+    for place, text in ((page, text) for page in PAGES for text in mentioned(page)):
         words = text.split()[1:]
         command: click.Command | None = cli
         while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z-]+", words[0]):
@@ -105,7 +118,7 @@ def test_commands_and_options_within_a_sentence_are_there() -> None:
         options = {option for each in command.params for option in each.opts} if command else set()
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
         if command is None or named - options - {"--help"}:
-            wrong.append((page.name, text))
+            wrong.append((place.name, text))
     assert wrong == []
 
 
@@ -130,7 +143,9 @@ def test_addresses_elsewhere_are_whole() -> None:
         for link in re.findall(r"\]\(([a-z]+:[^)\s]+)\)", page.read_text(encoding="utf-8"))
     }
     assert links
-    bad = [each for each in links if not re.match(r"https://[\w-]+(\.[\w-]+)+(/|$)", each[1]) or example.search(each[1])]
+    bad = [
+        each for each in links if not re.match(r"https://[\w-]+(\.[\w-]+)+(/|$)", each[1]) or example.search(each[1])
+    ]
     assert bad == []
 
 
