@@ -49,10 +49,13 @@ CORPUS ?= ../shared/corpus
 # Extra arguments for make site
 SITE_ARGS ?=
 
+# Extra arguments for make release-check: RELEASE_ARGS='--write benchmarks/results/release-check-2026-11-26.md'
+RELEASE_ARGS ?=
+
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs site test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs site release-check test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +83,9 @@ docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the r
 site: $(VENV)/.core-ready ## Make the site of the pages in build/site; a dead link or heading fails [SITE_ARGS='--site-dir public']
 	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet $(SITE_ARGS)
 	@echo "The site: build/site/index.html"
+
+release-check: $(VENV)/.core-ready ## Build what a release uploads into dist, check it, try the wheel with each extra in an environment of its own [RELEASE_ARGS='--extra s3']
+	@python scripts/release_check.py $(RELEASE_ARGS)
 
 test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@scripts/test_fast.sh $(PYTEST_ARGS)

@@ -1,10 +1,10 @@
-"""Builds what a release uploads, and tries it: contents, metadata, and the wheel with each extra in an environment of its own.
+"""Builds what a release uploads, and tries it: contents, metadata, the wheel with each extra in an environment of its own.
 
 Usage: python scripts/release_check.py [--out FOLDER] [--tag vX.Y.Z] [--extra NAME …] [--write FILE]
 
-Needs build, twine and uv (extra dev). With --tag, the tag, the package's version and the list of changes have to agree. The
-addresses of the README's links are made of the variable FLINKCOMPAT_REPOSITORY. Exits with 1 where something is wrong, and
-names it.
+Needs build, twine and uv (extra dev). With --tag, the tag, the package's version and the list of changes have to agree.
+The addresses of the README's links are made of the variable FLINKCOMPAT_REPOSITORY. Exits with 1 where something is
+wrong, and names it.
 """
 
 from __future__ import annotations
@@ -211,11 +211,13 @@ def _lines(wheel: Path, rows: Sequence[tuple[str, int, int]]) -> Iterator[str]:
     dirty = " and changes that are not committed" if call("git", "-C", ROOT, "status", "--porcelain").strip() else ""
     yield f"# What a release uploads, tried, {datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
     yield ""
-    yield f"`make release-check` on commit {commit}{dirty}, Python {platform.python_version()}: source distribution and wheel"
-    yield f"were built (`{wheel.name}`), `twine check --strict` passed, the source distribution holds what is tracked, and the"
-    yield "README's links are addresses. Then the wheel with each extra went into an environment of its own, with the versions of"
-    yield "`constraints.txt`: `uv pip check`, `flinkcompat --version`, a check, and what belongs to the extra (`TRIES` of"
-    yield "`scripts/release_check.py`)."
+    yield (
+        f"`make release-check` on commit {commit}{dirty}, Python {platform.python_version()}: source distribution and "
+        f"wheel were built (`{wheel.name}`), `twine check --strict` passed, the source distribution holds what is "
+        "tracked, and the README's links are addresses. Then the wheel with each extra went into an environment of its "
+        "own, with the versions of `constraints.txt`: `uv pip check`, `flinkcompat --version`, a check, and what "
+        "belongs to the extra (`TRIES` of `scripts/release_check.py`)."
+    )
     yield ""
     yield "| extra | distributions | seconds | tried |"
     yield "|---|--:|--:|---|"

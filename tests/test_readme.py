@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,12 +162,8 @@ def test_the_dag_of_the_first_page_is_one(tmp_path: Path) -> None:
 
 
 def test_on_an_index_the_links_of_the_readme_are_addresses() -> None:
-    spec = importlib.util.spec_from_file_location("package_metadata", ROOT / "scripts" / "package_metadata.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
-    text = hook.with_addresses(README.read_text(encoding="utf-8"), "https://example.com/it", "v1.2.3")
+    hook = runpy.run_path(str(ROOT / "scripts" / "package_metadata.py"))
+    text = hook["with_addresses"](README.read_text(encoding="utf-8"), "https://example.com/it", "v1.2.3")
     assert [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link] == []
     assert "](https://example.com/it/raw/v1.2.3/docs/images/dag-graph.png)" in text
     assert "](https://example.com/it/blob/v1.2.3/docs/airflow.md)" in text

@@ -74,7 +74,9 @@ def test_what_was_given_is_handed_on(parser: argparse.ArgumentParser, line: str,
     assert [*_options(command, args), *_positional(command, args)] == expected
 
 
-@pytest.mark.parametrize("line", ["show", "show orders --entry 0", "adopt orders --job-id J", "diff orders x", "shows x"])
+@pytest.mark.parametrize(
+    "line", ["show", "show orders --entry 0", "adopt orders --job-id J", "diff orders x", "shows x"]
+)
 def test_what_is_wrong_is_refused_at_once(
     parser: argparse.ArgumentParser, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
