@@ -1,4 +1,4 @@
-"""Builds what a release uploads, and tries it: contents, metadata, the wheel with each extra in an environment of its own.
+"""Builds what a release uploads, and tries it: contents, metadata, the wheel with each extra in its own environment.
 
 Usage: python scripts/release_check.py [--out FOLDER] [--tag vX.Y.Z] [--extra NAME …] [--write FILE]
 
