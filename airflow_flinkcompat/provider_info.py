@@ -81,6 +81,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": _modules(
             "operators.compatibility",
             "operators.deploy",
+            "operators.migration",
             "operators.approval",
             "operators.rehearsal",
             "operators.backfill",
