@@ -2,7 +2,7 @@
 
 Usage: python scripts/release_check.py [--out FOLDER] [--tag vX.Y.Z] [--extra NAME …] [--write FILE]
 
-Needs build, twine and uv (extra dev). With --tag, the tag, the package's version and the list of changes have to agree.
+Needs twine and uv (extra dev). With --tag, the tag, the package's version and the list of changes have to agree.
 The addresses of the README's links are made of the variable FLINKCOMPAT_REPOSITORY. Exits with 1 where something is
 wrong, and names it.
 """
@@ -128,9 +128,18 @@ def build(out: Path) -> tuple[Path, Path]:
     shutil.rmtree(out, ignore_errors=True)
     repository = os.environ.get("FLINKCOMPAT_REPOSITORY") or EXAMPLE
     say(f"build, links lead to {repository}")
-    call(sys.executable, "-m", "build", "--outdir", out, ROOT, environment={"FLINKCOMPAT_REPOSITORY": repository})
-    call(sys.executable, "-m", "twine", "check", "--strict", *out.iterdir())
+    call(
+        "uv",
+        "build",
+        "--python",
+        sys.executable,
+        "--out-dir",
+        out,
+        ROOT,
+        environment={"FLINKCOMPAT_REPOSITORY": repository},
+    )
     (sdist,), (wheel,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    call(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)
     return sdist, wheel
 
 
