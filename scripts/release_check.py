@@ -125,7 +125,8 @@ def require_agreement(tag: str, version: str, changes: str) -> None:
 
 def build(out: Path) -> tuple[Path, Path]:
     """The source distribution, and the wheel that is made of it."""
-    shutil.rmtree(out, ignore_errors=True)
+    for former in out.glob("airflow_flinkcompat-*"):
+        former.unlink()
     repository = os.environ.get("FLINKCOMPAT_REPOSITORY") or EXAMPLE
     say(f"build, links lead to {repository}")
     call(
