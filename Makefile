@@ -84,7 +84,7 @@ docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the r
 	@flinkcompat rules --write docs/rules
 
 site: $(VENV)/.core-ready ## Make the site of the pages in build/site; a dead link or heading fails [SITE_ARGS='--site-dir public']
-	@NO_MKDOCS_2_WARNING=1 mkdocs build --quiet $(SITE_ARGS)
+	@NO_MKDOCS_2_WARNING=1 mkdocs build $(SITE_ARGS)
 	@echo "The site: build/site/index.html"
 
 release-check: $(VENV)/.core-ready ## Build what a release uploads into dist, check it, try the wheel with each extra in an environment of its own [RELEASE_ARGS='--extra s3']

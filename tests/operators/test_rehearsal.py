@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from airflow.sdk import DAG, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralError, TaskDeferred
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger
 
@@ -27,6 +27,7 @@ from airflow_flinkcompat.operators import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.triggers.rehearsal import FlinkRehearsalTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
+from tests.operators.versions import TaskDeferralError
 
 
 def rehearse(site: Site, **arguments: Any) -> tuple[Run, Any]:
