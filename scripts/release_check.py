@@ -74,7 +74,19 @@ TRIES: dict[str, tuple[Try, ...]] = {
     "kubernetes": (python(TARGET.format("kubernetes"), "KubernetesTarget"),),
     "spark": (
         python("import pyspark, airflow_flinkcompat.backfill.run; print(pyspark.__version__)", "4."),
-        Try(("flinkcompat", "backfill", "orders_v1.sql", "--dry-run"), said="orders"),
+        Try(
+            (
+                "flinkcompat",
+                "backfill",
+                "orders_v1.sql",
+                "--dry-run",
+                "--table",
+                "orders=parquet:file:///nowhere",
+                "--sink",
+                "totals=parquet:file:///nowhere-else",
+            ),
+            said="orders: file:///nowhere",
+        ),
     ),
     "native": (python("import duckdb, pyarrow, airflow_flinkcompat.backfill.duckdb.partials"),),
     "jars": (python("from airflow_flinkcompat.local_flink.jars import pinned; print(len(pinned()))"),),

@@ -75,7 +75,8 @@ def test_the_ledgers_job_and_both_scripts_are_rehearsed(
     assert state is None
     assert (job_id, old.script.strip(), new.script.strip()) == ("job-1", script().strip(), script(size=5).strip())
     assert (options.savepoint_directory, options.timeouts.settle, options.timeouts.start) == ("file:/s", 1, 2)
-    assert options.timeouts.here == 20
+    # Before Airflow 3.3 nothing is left to the triggerer, which is told no kill.
+    assert options.timeouts.here == (20 if hasattr(BaseTrigger, "on_kill") else None)
     assert cluster.location.target == "sql-gateway"
     assert cluster.location.addresses == {"gateway": "http://gateway:8083", "jobmanager": "http://jm:8081"}
     assert cluster.location.settings["password"] == "planted-token", "the watcher opens the target as this process does"
@@ -182,7 +183,7 @@ def test_nothing_is_left_to_a_triggerer_that_no_kill_is_told_to(
     deployed: Site, found: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in Airflow before 3.3: what was started would be left running."""
-    monkeypatch.delattr(BaseTrigger, "on_kill")
+    monkeypatch.delattr(BaseTrigger, "on_kill", raising=False)
     asked = found(Rehearsal(RehearsalFinding.RESTORED))
     run, task = rehearse(deployed, deferrable=True)
     run.execute(task)
