@@ -46,10 +46,19 @@ $(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.c
 # Where the public scripts and programs lie that make measure-corpus judges.
 CORPUS ?= ../shared/corpus
 
+# Extra arguments for make site
+SITE_ARGS ?=
+
+# Extra arguments for make test-matrix: MATRIX_ARGS='--airflow 3.2 --python 3.12'
+MATRIX_ARGS ?=
+
+# Extra arguments for make release-check: RELEASE_ARGS='--write benchmarks/results/release-check-2026-11-26.md'
+RELEASE_ARGS ?=
+
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs site release-check test-fast test test-kubernetes test-matrix test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +83,13 @@ format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the rules
 	@flinkcompat rules --write docs/rules
 
+site: $(VENV)/.core-ready ## Make the site of the pages in build/site; a dead link or heading fails [SITE_ARGS='--site-dir public']
+	@NO_MKDOCS_2_WARNING=1 mkdocs build $(SITE_ARGS)
+	@echo "The site: build/site/index.html"
+
+release-check: $(VENV)/.core-ready ## Build what a release uploads into dist, check it, try the wheel with each extra in an environment of its own [RELEASE_ARGS='--extra s3']
+	@python scripts/release_check.py $(RELEASE_ARGS)
+
 test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@scripts/test_fast.sh $(PYTEST_ARGS)
 
@@ -83,6 +99,9 @@ test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a
 test-kubernetes: export FLINKCOMPAT_NIGHTLY := 1
 test-kubernetes: setup ## The tests on a real Kubernetes API server with Flink's real operator; builds the server once (Go 1.24, 16 minutes)
 	@if ! python -m tests.local_kubernetes.binary; then exit 0; fi; $(WITH_JAVA) pytest --numprocesses 0 -m kubernetes $(PYTEST_ARGS) tests/local_kubernetes
+
+test-matrix: $(VENV)/.core-ready ## The tests of Airflow and Python on each version that the package takes, in environments of their own [MATRIX_ARGS='--airflow 3.1']
+	@python scripts/version_matrix.py --write benchmarks/results/matrix-$$(date -u +%F).md $(MATRIX_ARGS)
 
 test-full: export FLINKCOMPAT_NIGHTLY := 1
 test-full: export HYPOTHESIS_PROFILE := thorough
@@ -149,5 +168,5 @@ lock: $(VENV)/.core-ready ## Renew constraints.txt from pyproject.toml
 		- --output-file constraints-pyflink.txt
 
 clean: ## Remove .venv, caches and build results
-	rm -rf $(VENV) $(PYFLINK) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(PYFLINK) .matrix build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

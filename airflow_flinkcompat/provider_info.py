@@ -109,6 +109,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": _modules(
             "operators.compatibility",
             "operators.deploy",
+            "operators.migration",
             "operators.approval",
             "operators.rehearsal",
             "operators.backfill",
@@ -119,6 +120,7 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
         "config": _CONFIG,
+        "cli": [f"{_CLASSES}.airflow_cli.definition.get_flinkcompat_cli_commands"],
         "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],
         "connection-types": [
             {

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import click
 
@@ -27,7 +29,7 @@ from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "main", "run"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -54,10 +56,19 @@ for command in (
     cli.add_command(command)
 
 
-def main() -> None:
-    """Entry point: usage and input errors end with exit code 2 and one clear message."""
+def main() -> NoReturn:
+    """Entry point."""
+    run(lambda: cli.main(prog_name="flinkcompat", standalone_mode=False))
+
+
+def run(command: Callable[[], Any]) -> NoReturn:
+    """Run a command, and exit: usage and input errors end with exit code 2 and one clear message.
+
+    Args:
+        command: What returns the exit code, or something that is none.
+    """
     try:
-        code = cli.main(prog_name="flinkcompat", standalone_mode=False)
+        code = command()
     except click.ClickException as error:
         error.show()
         sys.exit(2)

@@ -24,6 +24,7 @@ from airflow_flinkcompat.sql import read_script, read_text
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError
     from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow, EntryRow
+    from airflow_flinkcompat.deploy.targets import OpenTarget
 
 _WIDTH = 80
 # Of what is no terminal and told no width: lines are whole there.
@@ -208,7 +209,9 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
 @click.option(
     "--former-ended", is_flag=True, help="Say that the job of the ledger, or the one being started, has ended."
 )
+@click.pass_obj
 def adopt_command(
+    connect: Callable[[], OpenTarget] | None,
     deployment: str,
     root: str,
     style: str,
@@ -250,7 +253,8 @@ def adopt_command(
         )
         side.require_query()
         ledger = Ledger(root, deployment)
-        with location(target, gateway, jobmanager).open() as opened:
+        # A caller that knows the target by other means than these options gives what opens it.
+        with (connect or location(target, gateway, jobmanager).open)() as opened:
             done = adopt(opened, ledger, side, JobRef(job_id), owner=this_process(), former_ended=former_ended)
     for warning in done.warnings:
         click.echo(f"warning: {mask_secrets(warning)}", err=True)

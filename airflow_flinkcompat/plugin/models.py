@@ -1,4 +1,4 @@
-"""What the plugin's API answers with. The keys of entries are those of ``flinkcompat ledger … --format json``.
+"""What the plugin's API answers with. The keys of entries are those of ``flinkcompat ledger show --format json``.
 
 All texts are plain text in which every secret is masked; nothing is HTML, so whoever shows them has to escape them.
 Moments are ISO 8601 in UTC. What depends on the time of day, as the age of a savepoint, is left to the reader.

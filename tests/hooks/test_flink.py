@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import trustme
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowNotFoundException
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Endpoint, PlansUnavailable, targets

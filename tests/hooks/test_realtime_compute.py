@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.realtime_compute import RealtimeComputeTarget

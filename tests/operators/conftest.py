@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowNotFoundException
 from structlog.testing import capture_logs
 
 from airflow_flinkcompat.deploy.ledger.history import Ledger

@@ -11,13 +11,13 @@ import pytest
 from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG, Param
-from airflow.sdk.exceptions import TaskAwaitingInput
 
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlApprovalOperator
 from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESTART_WITH_BACKFILL, RESUME
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
+from tests.operators.versions import AwaitingAnswer
 
 BRANCHES = {"resume": "a", "restart": "b"}
 ASKING = {"check": {"policy": {"incompatible": "approve"}}}
@@ -45,7 +45,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_it_shows_the_report_and_waits(asked: Any, questions: list[dict[str, Any]]) -> None:
     site, run, tasks = asked
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     (question,) = questions
     assert question["options"] == [RESUME, RESTART, REJECT]
@@ -96,7 +96,7 @@ def test_a_long_report_is_cut_and_pointed_to(asked: Any, questions: list[dict[st
     pointer = site.ledger.store_report({"schema": "x"}, markdown)
     summary = run.pushed["check", "summary"]
     run.pushed["check", "summary"] = {**summary, "report": pointer}
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     body = questions[0]["body"]
     assert len(body) < 21_000
@@ -107,7 +107,7 @@ def test_a_long_report_is_cut_and_pointed_to(asked: Any, questions: list[dict[st
 def test_ones_own_words_come_first(asked: Any, questions: list[dict[str, Any]]) -> None:
     _site, run, tasks = asked
     tasks["approve"].body = "Ask *ada* about {{ run_id }}."
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     assert questions[0]["body"].startswith("Ask *ada* about run-1.\n\n#")
 
@@ -147,7 +147,7 @@ def test_a_backfill_is_offered_only_where_there_is_one(asked: Any, questions: li
         task_id="backfill", deployment="orders", script="orders.sql", dag=tasks["approve"].dag
     )
     tasks["restart"] >> backfill
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     assert questions[0]["options"] == [RESUME, RESTART_WITH_BACKFILL, REJECT]
     assert run.complete(tasks["approve"], event(RESTART_WITH_BACKFILL)) == ["resume"]
@@ -156,7 +156,7 @@ def test_a_backfill_is_offered_only_where_there_is_one(asked: Any, questions: li
 def test_a_backfill_of_ones_own_kind_is_said_to_be_there(asked: Any, questions: list[dict[str, Any]]) -> None:
     _site, run, tasks = asked
     tasks["approve"].backfill = True
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     assert questions[0]["options"] == [RESUME, RESTART_WITH_BACKFILL, REJECT]
 
@@ -174,7 +174,7 @@ def test_the_page_is_for_who_decides(asked: Any, questions: list[dict[str, Any]]
     site, run, tasks = asked
     head = site.ledger.head()
     assert head is not None
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     body = questions[0]["body"]
     assert f"entry {head.number} of the ledger of `orders`, job `{head.job_id}`" in body
@@ -186,7 +186,7 @@ def test_the_page_is_for_who_decides(asked: Any, questions: list[dict[str, Any]]
 def test_a_backfill_that_the_product_refuses_is_not_advised(deployed: Site, questions: list[dict[str, Any]]) -> None:
     refused = script().replace("SUM(price)", "SUM(price) / NO_SUCH_FUNCTION(COUNT(*))")
     run, tasks, _ = deployed.checked(refused, check={"policy": dict.fromkeys(Outcome, "approve")})
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     body = questions[0]["body"]
     assert "History cannot be recomputed by a backfill of orders.sql" in body
@@ -214,7 +214,7 @@ def test_who_decides_a_partial_change_sees_first_what_starts_from_zero(
     partial: Any, questions: list[dict[str, Any]]
 ) -> None:
     _site, run, tasks = partial
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     (question,) = questions
     assert question["body"].startswith(
@@ -233,7 +233,7 @@ def test_the_decision_holds_what_starts_from_zero(partial: Any, option: str, zer
 
 def test_the_form_asks_for_a_reason(asked: Any, questions: list[dict[str, Any]]) -> None:
     _site, run, tasks = asked
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     (field,) = questions[0]["params"].values()
     assert list(questions[0]["params"]) == ["reason"]

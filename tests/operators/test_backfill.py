@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk import DAG, BaseHook, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.compat.cutover.record import Cutover

@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from airflow.sdk import DAG, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
 from airflow_flinkcompat.deploy.errors import TargetError

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_flinkcompat.deploy import migration
 from airflow_flinkcompat.hooks.flink import FlinkHook
@@ -27,6 +27,7 @@ from tests.migration.cases import CASES, FOLDER
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import event
+from tests.operators.versions import AwaitingAnswer
 
 METRICS = TABLES.replace("total DOUBLE", "total DOUBLE, most DOUBLE")
 BOTH = METRICS + QUERY.format(size=10).replace("SUM(price)", "SUM(price), MAX(price)")
@@ -145,7 +146,7 @@ def test_what_it_keeps_in_part_is_for_a_person(site: Site, monkeypatch: pytest.M
         "approve",
         "partial",
     )
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(dag.get_task("approve"))
     assert asked[0]["options"] == [RESUME, MIGRATE, RESTART, REJECT]
     assert "begins now" in asked[0]["body"]
@@ -165,7 +166,7 @@ def test_a_person_is_offered_no_migration_that_keeps_nothing(site: Site, monkeyp
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: asked.append(arguments))
     dag, run = gate(site), Run()
     run.execute(dag.get_task("check"))
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(dag.get_task("approve"))
     assert asked[0]["options"] == [RESUME, RESTART, REJECT]
 
@@ -182,7 +183,7 @@ def test_rows_of_another_condition_go_on_only_where_it_was_asked_for(
     run.execute(dag.get_task("check"))
     summary = run.pushed["check", "summary"]
     assert (summary["branch"], summary["migration"], summary["accepted"]) == ("approve", kept, [*accept])
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(dag.get_task("approve"))
     assert (MIGRATE in asked[0]["options"]) is bool(accept)
     assert "what is stored is of rows by the former one" in asked[0]["body"]

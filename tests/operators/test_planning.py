@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk import DAG, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from structlog.testing import capture_logs
 
 from airflow_flinkcompat.deploy.ledger.entries import PlannedEntry

@@ -7,10 +7,10 @@ import logging
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import Connection
 from airflow.sdk._shared.secrets_masker import SecretsMasker, _secrets_masker
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskAwaitingInput, TaskDeferred
 from airflow.sdk.execution_time.task_runner import _serialize_rendered_fields
 from jinja2 import UndefinedError
 
@@ -20,6 +20,7 @@ from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator
 from tests.deploy.object_stores import serving
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
+from tests.operators.versions import AwaitingAnswer
 
 GET_CONN = FlinkHook.get_conn
 PLANTED = (
@@ -76,7 +77,7 @@ def test_check_approval_and_refusal_show_no_secret(
     # A check of an earlier version let it pass: nothing after it shows a secret either.
     monkeypatch.setattr(FlinkSqlCompatibilityOperator, "_require_deployable", lambda *_: None)
     run, tasks, _ = deployed.checked(SECRETIVE, settings=SETTINGS, check={"policy": {"incompatible": "approve"}})
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     sha256 = run.pushed["check", "summary"]["new_sha256"]
     run.pushed["approve", "decision"] = {"choice": "restart", "by": "ada", "new_sha256": sha256}

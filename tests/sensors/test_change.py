@@ -10,8 +10,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import (
+    AirflowNotFoundException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    TaskDeferred,
+)
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 
 from airflow_flinkcompat.deploy import EngineInfo, GatewayError, JobManagerError
 from airflow_flinkcompat.deploy.ledger.entries import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from structlog.testing import capture_logs
 
 from airflow_flinkcompat.deploy import ApiError, DeployError, Ledger, Wait

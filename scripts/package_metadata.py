@@ -1,0 +1,46 @@
+"""Hook of hatchling: the README as an index shows it, and the project's addresses.
+
+An index has no files beside the README, so its links have to be addresses. Where the repository is says the variable
+FLINKCOMPAT_REPOSITORY, which the release workflow sets; without it links stay as they are, and no address is named. A
+source distribution carries what was made of it: a wheel that is built from there needs no variable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+_LINK = re.compile(r"(!?)(\[(?:[^][]|\[[^]]*\])*\])\((?!#|[a-z]+:)([^)\s]+)\)")
+
+
+class PackageMetadata(MetadataHookInterface):
+    """Gives ``readme`` and ``urls``."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        if "readme" in metadata:  # of a source distribution
+            return
+        repository = os.environ.get("FLINKCOMPAT_REPOSITORY", "").strip().rstrip("/")
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        if repository:
+            text = with_addresses(text, repository, f"v{metadata['version']}")
+            metadata["urls"] = addresses(repository, os.environ.get("FLINKCOMPAT_SITE", "").strip())
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def with_addresses(text: str, repository: str, tag: str) -> str:
+    """The Markdown with each relative link as an address of that tag of the repository, pictures by their content."""
+    return _LINK.sub(lambda m: f"{m[1]}{m[2]}({repository}/{'raw' if m[1] else 'blob'}/{tag}/{m[3]})", text)
+
+
+def addresses(repository: str, site: str) -> dict[str, str]:
+    """The project's addresses, as an index lists them."""
+    return {
+        "Repository": repository,
+        "Documentation": site or f"{repository}/tree/HEAD/docs",
+        "Changelog": f"{repository}/blob/HEAD/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+    }

@@ -1,0 +1,194 @@
+"""Runs the tests that ask something of Airflow and of Python on each version that is taken, and writes a table.
+
+Usage: python scripts/version_matrix.py [--airflow 3.1 …] [--python 3.12 …] [--slow] [--write FILE]
+
+Each pair has an environment of its own in .matrix/, made with uv and the newest of everything that fits that line of
+Airflow; only Airflow itself is held. With --slow the tests that are marked slow run too; those need a JVM. What fails
+is in the table, and the exit code is 1 then. The lines of Flink are in it by the restores that were run on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENTS = ROOT / ".matrix"
+AIRFLOWS = ("3.1", "3.2", "3.3")
+# What operators, hooks and DAGs ask of Airflow; with the newest Airflow also what asks something of Python alone.
+OF_AIRFLOW = (
+    "tests/operators", "tests/sensors", "tests/triggers", "tests/hooks", "tests/tasks", "tests/airflow_cli",
+    "tests/test_dags.py",
+)  # fmt: skip
+OF_PYTHON = (
+    "tests/model", "tests/secrets", "tests/project", "tests/fleet", "tests/sql", "tests/plan", "tests/state",
+    "tests/cli", "tests/savepoint", "tests/migration", "tests/deploy", "tests/test_lazy.py", "tests/test_docstrings.py",
+)  # fmt: skip
+EXTRAS = "airflow,aws,dev,jars,kubernetes,vvr"
+LONGEST_RUN = 3600
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One environment, and what the tests came to there."""
+
+    airflow: str
+    python: str
+    versions: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Path:
+        return ENVIRONMENTS / f"airflow-{self.airflow}-python-{self.python}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--airflow", action="append", choices=AIRFLOWS, help="lines of Airflow (default: all)")
+    parser.add_argument("--python", action="append", metavar="X.Y", help="versions of Python (default: all)")
+    parser.add_argument("--slow", action="store_true", help="also what is marked slow")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="where the table goes (default: it is printed)")
+    given = parser.parse_args()
+    cells = [
+        run(Cell(airflow, python), slow=given.slow)
+        for airflow in given.airflow or AIRFLOWS
+        for python in given.python or pythons()
+    ]
+    text = "\n".join(table(cells, slow=given.slow)) + "\n"
+    if given.write:
+        given.write.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    sys.exit(any(cell.wrong for cell in cells))
+
+
+def pythons() -> list[str]:
+    """The versions of Python that the package says it runs on."""
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    names = [each.rpartition(" :: ")[2] for each in classifiers if each.startswith("Programming Language :: Python ::")]
+    return [name for name in names if "." in name]
+
+
+def run(cell: Cell, *, slow: bool) -> Cell:
+    """The cell with what the tests came to, or with why there is no environment for it."""
+    interpreter = cell.place / "bin" / "python"
+    print(f"Airflow {cell.airflow}, Python {cell.python}: environment", flush=True)
+    wanted = [f"--editable={ROOT}[{EXTRAS}]", f"apache-airflow=={cell.airflow}.*"]
+    for command in (
+        ["uv", "venv", "--quiet", "--allow-existing", "--python", cell.python, cell.place],
+        ["uv", "pip", "install", "--quiet", "--python", interpreter, *wanted],
+    ):
+        made = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+        if made.returncode:
+            return Cell(cell.airflow, cell.python, wrong=(f"no environment: {' '.join(made.stderr.split())[-600:]}",))
+    names = "apache-airflow", "apache-airflow-task-sdk", "apache-airflow-providers-standard"
+    code = f"import platform, importlib.metadata as m; print(platform.python_version(), *map(m.version, {names!r}))"
+    found = subprocess.run([interpreter, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    versions = f"Python {found[0]}, Airflow {found[1]}, task SDK {found[2]}, standard provider {found[3]}"
+    print(f"  {versions}: tests", flush=True)
+    return _tested(cell, interpreter, versions, slow=slow)
+
+
+def _tested(cell: Cell, interpreter: Path, versions: str, *, slow: bool) -> Cell:
+    report = cell.place / "report.xml"
+    report.unlink(missing_ok=True)
+    chosen = (*OF_AIRFLOW, *(OF_PYTHON if cell.airflow == AIRFLOWS[-1] else ()))
+    command = [
+        interpreter,
+        "-m",
+        "pytest",
+        "-q",
+        "-n0",
+        f"--junitxml={report}",
+        "-m",
+        "not nightly" if slow else "not slow",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HYPOTHESIS_PROFILE": "quick"}
+    try:
+        done = subprocess.run(
+            [*map(str, command), *chosen], cwd=ROOT, env=environment, capture_output=True, text=True,
+            timeout=LONGEST_RUN, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Cell(cell.airflow, cell.python, versions, wrong=(f"no end after {LONGEST_RUN} s",))
+    if not report.exists():
+        return Cell(cell.airflow, cell.python, versions, wrong=(f"no report: {(done.stdout + done.stderr)[-600:]}",))
+    counts, seconds, wrong = read_report(report.read_text(encoding="utf-8"))
+    print(f"  {summary(counts)}, {seconds:.0f} s", flush=True)
+    return Cell(cell.airflow, cell.python, versions, counts, seconds, tuple(wrong))
+
+
+def read_report(text: str) -> tuple[Counter[str], float, list[str]]:
+    """How many tests passed, failed and were skipped, how long that took, and what each that failed says."""
+    counts: Counter[str] = Counter()
+    wrong = []
+    suites = ET.fromstring(text)
+    for case in suites.iter("testcase"):
+        bad = next((child for child in case if child.tag in ("failure", "error")), None)
+        kind = "failed" if bad is not None else "skipped" if case.find("skipped") is not None else "passed"
+        counts[kind] += 1
+        if bad is not None:
+            said = (bad.get("message") or "").strip().partition("\n")[0]
+            wrong.append(f"{case.get('classname')}.{case.get('name')}: {said[:200]}")
+    return counts, sum(float(suite.get("time") or 0) for suite in suites.iter("testsuite")), wrong
+
+
+def summary(counts: Counter[str]) -> str:
+    return ", ".join(f"{counts[kind]} {kind}" for kind in ("passed", "failed", "skipped") if counts[kind]) or "none ran"
+
+
+def table(cells: Sequence[Cell], *, slow: bool) -> Iterator[str]:
+    commit = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    yield f"# Versions of Airflow and Python, {datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    yield ""
+    yield (
+        f"`make test-matrix` on commit {commit}: an environment for each pair, with the newest of everything that fits "
+        "that line of Airflow; the tests that ask something of Airflow, with the newest Airflow also those of Python "
+        f"({'those marked slow, too' if slow else 'without those marked slow, which need a JVM or a scheduler'})."
+    )
+    yield ""
+    yield "| Airflow | Python | tests | seconds | versions |"
+    yield "|---|---|---|--:|---|"
+    for cell in cells:
+        said = summary(cell.counts) if cell.counts else "not run"
+        yield f"| {cell.airflow} | {cell.python} | {said} | {cell.seconds:.0f} | {cell.versions} |"
+    for cell in cells:
+        if cell.wrong:
+            yield ""
+            yield f"Airflow {cell.airflow}, Python {cell.python}:"
+            yield ""
+            for line in cell.wrong:
+                yield f"* `{line}`"
+    yield ""
+    yield "Lines of Flink, by the restores that were run on them (`make measure-flink`):"
+    yield ""
+    yield "| Flink | restores |"
+    yield "|---|--:|"
+    for line, count in flink_lines():
+        yield f"| {line} | {count} |"
+
+
+def flink_lines() -> list[tuple[str, int]]:
+    """Each line of Flink, and how many restores of the evidence were run on it."""
+    path = ROOT / "airflow_flinkcompat" / "compat" / "evidence" / "restores.json"
+    restores = json.loads(path.read_text(encoding="utf-8"))
+    counts = Counter(line for each in restores.values() for line in each if " " not in line)  # "1.20 to 2.3"
+    return sorted(counts.items(), key=lambda pair: [int(part) for part in pair[0].split(".")])
+
+
+if __name__ == "__main__":
+    main()
