@@ -12,7 +12,8 @@ import pytest
 
 from airflow_flinkcompat.cli import main
 from tests.cli.command import INCOMPATIBLE, PROGRAM, V1, Result, Run
-from tests.fleet.repository import make_repository
+from tests.cli.project import CLICKS, HEAD, ORDERS, commit
+from tests.fleet.repository import git, make_repository
 
 
 @pytest.fixture
@@ -32,6 +33,25 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
         return Result(int(exited.value.code or 0), captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a CI that runs these tests tells its jobs is not about the repositories made here."""
+    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "FLINKCOMPAT_LEDGER", "FLINKCOMPAT_ENGINE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def project(run: Run) -> Path:
+    """Two deployments in the current folder, committed as they are deployed."""
+    Path("jobs").mkdir()
+    for name in ("orders", "clicks"):
+        Path(f"jobs/{name}.sql").write_text(V1, encoding="utf-8")
+    Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS, encoding="utf-8")
+    git(Path(), "init", "--quiet", "--initial-branch", "main")
+    commit("first")
+    return Path().resolve()
 
 
 @pytest.fixture

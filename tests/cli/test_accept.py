@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 
 from airflow_flinkcompat.fleet.formats import FORMATS
 from tests.cli.command import COMPATIBLE, INCOMPATIBLE, PARTIAL, QUERY, V1, VALIDATOR, Result, Run, report_of
-from tests.cli.test_diff import CLICKS, HEAD, ORDERS, change, commit, deploy
+from tests.cli.project import ORDERS, change, commit
+from tests.cli.test_diff import deploy
 from tests.fleet.formats.github_sarif import GITHUB_SARIF
 from tests.fleet.formats.test_formats import VALIDATOR_OF_FLEET
 from tests.fleet.repository import git
@@ -23,23 +24,11 @@ WINDOW = ("window-changed", *SAID, "--even-silently-wrong")
 AGAINST = ("--against", "git:HEAD")
 
 
-@pytest.fixture(autouse=True)
-def nothing_of_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "FLINKCOMPAT_LEDGER", "FLINKCOMPAT_ENGINE"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
-def project(run: Run) -> Path:
-    """Two deployments, committed; of ``orders`` the window is another one since."""
-    Path("jobs").mkdir()
-    for name in ("orders", "clicks"):
-        change(name, V1)
-    Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS, encoding="utf-8")
-    git(Path(), "init", "--quiet", "--initial-branch", "main")
-    commit("first")
+def project(project: Path) -> Path:
+    """Of ``orders`` the window is another one since."""
     change("orders", INCOMPATIBLE)
-    return Path().resolve()
+    return project
 
 
 def accept(run: Run, *arguments: str) -> Result:

@@ -14,39 +14,8 @@ from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
 from tests.cli.command import BROKEN, INCOMPATIBLE, PARTIAL, PROGRAM, QUERY, SECRETIVE, TABLES, V1, Result, Run
+from tests.cli.project import CLICKS, HEAD, ORDERS, change, commit
 from tests.fleet.repository import git, project_text, script_of
-
-HEAD = 'engine = "flink"\n'
-ORDERS = '\n[deployments.orders]\nscript = "jobs/orders.sql"\n'
-CLICKS = '\n[deployments.clicks]\nscript = "jobs/clicks.sql"\n'
-
-
-@pytest.fixture(autouse=True)
-def no_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a CI that runs these tests tells its jobs is not about the repositories made here."""
-    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "FLINKCOMPAT_LEDGER", "FLINKCOMPAT_ENGINE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def project(run: Run) -> Path:
-    """Two deployments in the current folder, committed as they are deployed."""
-    Path("jobs").mkdir()
-    for name in ("orders", "clicks"):
-        Path(f"jobs/{name}.sql").write_text(V1, encoding="utf-8")
-    Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS, encoding="utf-8")
-    git(Path(), "init", "--quiet", "--initial-branch", "main")
-    commit("first")
-    return Path().resolve()
-
-
-def commit(message: str) -> None:
-    git(Path(), "add", "--all")
-    git(Path(), "commit", "--quiet", "--message", message)
-
-
-def change(name: str, text: str) -> None:
-    Path(f"jobs/{name}.sql").write_text(text, encoding="utf-8")
 
 
 def deploy(root: Path, name: str, script: str = V1, **job: Any) -> None:
