@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import DEFAULT_GATE, bare_install, engine_option, require_engine
+from airflow_flinkcompat.cli.arguments import bare_install, engine_option, require_engine
 from airflow_flinkcompat.cli.project import config_option, judging, project_for
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.sql import ScriptError, read_script
 
