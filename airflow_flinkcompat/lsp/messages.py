@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,7 +119,7 @@ def _description(rule: str) -> types.CodeDescription | None:
     """Where the page of a rule is: on the web, else in the installed package."""
     if rule not in BY_CODE:
         return None
-    return types.CodeDescription(page_url(rule) or page_file(rule).as_uri())
+    return types.CodeDescription(page_url(rule) or page_file(rule).resolve().as_uri())
 
 
 def _former(
@@ -160,9 +160,8 @@ def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
             return f"{review.name}: {word}: {review.sentence}"
         case Status.ADDED:
             return f"{review.name}: {word}: nothing is deployed by {mask_secrets(review.baseline)}"
-    shown = (
-        word if review.status is Status.UNCHANGED else word.replace(review.outcome or "", word.split(" ")[0].upper())
-    )
+    outcome, *waived = word.split(" ", 1)
+    shown = word if review.status is Status.UNCHANGED else " ".join((outcome.upper(), *waived))
     engines = "" if len(review.reports) == 1 else ", the worse of both engines"
     return f"{review.name}: {shown} against {mask_secrets(review.baseline)}{engines}"
 
@@ -217,7 +216,6 @@ def _explained(each: Annotation, review: DeploymentReview, deployed: Mapping[str
 
 
 def _report(review: DeploymentReview) -> str:
-    reports: Sequence = review.reports
-    if len(reports) > 1:
+    if len(review.reports) > 1:
         return render_markdown_of_engines(Reports(review.reports), review.known)
     return render_markdown(review.reports[0], review.known)

@@ -5,7 +5,6 @@ It knows no editor and no protocol.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -237,7 +236,7 @@ def _declares_alone(side: Side | InputError | ScriptError) -> bool:
 def _stamp_of(file: Path) -> tuple[int, int]:
     """What tells whether a file was written since. Raises InputError."""
     try:
-        found = os.stat(file)
+        found = file.stat()
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror}") from None
     return found.st_mtime_ns, found.st_size

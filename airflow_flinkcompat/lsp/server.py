@@ -69,8 +69,8 @@ class FlinkcompatServer(LanguageServer):
     def refresh(self) -> None:
         """Asks again what is deployed, for every document that is open."""
         self._projects.refresh()
-        for uri in self.workspace.text_documents:
-            self.request_check(uri)
+        for each in self.workspace.text_documents.values():
+            self.request_check(each.uri)
 
     def forget(self, uri: str) -> None:
         """Takes back what was said of a document that was closed.
@@ -102,7 +102,7 @@ class FlinkcompatServer(LanguageServer):
 
     async def _check(self, uri: str) -> None:
         while uri in self._asked:
-            asked, document = self._asked[uri], self.workspace.text_documents[uri]
+            asked, document = self._asked[uri], self.workspace.get_text_document(uri)
             version, text = document.version, document.source
             unsaved = {
                 Path(_path_of(each.uri)).resolve(): each.source

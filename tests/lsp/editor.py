@@ -14,7 +14,7 @@ from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
 T = TypeVar("T")
-PATIENCE = 120
+PATIENCE = 30
 """Seconds after which an answer is missing."""
 
 

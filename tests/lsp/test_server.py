@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -86,15 +88,15 @@ class TestAgainstGit:
     @pytest.fixture
     def orders(self, editor: Editor, root: Path) -> Iterator[Path]:
         path = root / "jobs" / "orders.sql"
-        assert editor.open(path).diagnostics == []
+        assert editor.open(path).diagnostics == ()
         yield path
-        assert editor.close(path).diagnostics == []
+        assert editor.close(path).diagnostics == ()
 
     def test_what_the_server_says_it_can(self, editor: Editor) -> None:
         assert editor.server.text_document_sync.change is TextDocumentSyncKind.Full
         assert editor.server.hover_provider
         assert editor.server.code_lens_provider
-        assert editor.server.execute_command_provider.commands == ["flinkcompat.refresh"]
+        assert editor.server.execute_command_provider.commands == ("flinkcompat.refresh",)
 
     def test_nothing_changed(self, editor: Editor, orders: Path) -> None:
         assert editor.lines(orders) == ["orders: unchanged against HEAD"]
@@ -110,7 +112,7 @@ class TestAgainstGit:
         assert page.name == "window-changed.md"
         assert page.read_text(encoding="utf-8").splitlines()[1] == "# Window type, size, step, offset or gap changed"
         assert editor.lines(orders) == ["orders: INCOMPATIBLE against HEAD"]
-        assert editor.change(orders, V1).diagnostics == []
+        assert editor.change(orders, V1).diagnostics == ()
 
     def test_where_it_stood_in_what_is_deployed(self, editor: Editor, orders: Path) -> None:
         found = only(editor.change(orders, f"-- a line more\n{INCOMPATIBLE}").diagnostics)
@@ -186,7 +188,7 @@ class TestAgainstGit:
 
     def test_a_program(self, editor: Editor, root: Path) -> None:
         path = root / "jobs" / "job.py"
-        assert editor.open(path, language="python").diagnostics == []
+        assert editor.open(path, language="python").diagnostics == ()
         assert editor.lines(path) == ["program: unchanged against HEAD"]
         changed = PROGRAM.replace(".distinct()", "")
         assert editor.change(path, changed).diagnostics
@@ -207,9 +209,6 @@ class TestAgainstGit:
 
 def waive(root: Path) -> None:
     """As a person does it on the command line."""
-    import subprocess
-    import sys
-
     said = ("--reason", "we know", "--until", "2999-12-31", "--by", "me", "--even-silently-wrong")
     command = ("accept", "clicks", "window-changed", "--against", "git:HEAD", *said)
     done = subprocess.run(
