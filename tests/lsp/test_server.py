@@ -9,12 +9,20 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
-from lsprotocol.types import Diagnostic, DiagnosticSeverity, Range, TextDocumentSyncKind
+from lsprotocol.types import (
+    Diagnostic,
+    DiagnosticSeverity,
+    DidOpenTextDocumentParams,
+    Range,
+    TextDocumentItem,
+    TextDocumentSyncKind,
+)
 
-from tests.cli.command import BROKEN, ENVIRONMENT, INCOMPATIBLE, PARTIAL, PROGRAM, SECRETIVE, V1
+from tests.cli.command import BROKEN, ENVIRONMENT, INCOMPATIBLE, PROGRAM, SECRETIVE, TABLES, V1
 from tests.fleet.repository import git
 from tests.lsp.editor import Editor
 
+TITLE = "Window type, size, offset or time attribute changed"
 PROJECT = """\
 engine = "flink"
 
@@ -110,7 +118,7 @@ class TestAgainstGit:
         assert cut(INCOMPATIBLE, found.range).startswith("TABLE(TUMBLE(TABLE orders")
         page = Path(unquote(urlparse(found.code_description.href).path))
         assert page.name == "window-changed.md"
-        assert page.read_text(encoding="utf-8").splitlines()[1] == "# Window type, size, step, offset or gap changed"
+        assert page.read_text(encoding="utf-8").splitlines()[1] == f"# {TITLE}"
         assert editor.lines(orders) == ["orders: INCOMPATIBLE against HEAD"]
         assert editor.change(orders, V1).diagnostics == ()
 
@@ -123,23 +131,16 @@ class TestAgainstGit:
         assert deployed.read_text(encoding="utf-8") == V1
         assert "TUMBLE" in cut(V1, former.location.range)
 
-    def test_what_is_partial_is_a_warning(self, editor: Editor, orders: Path) -> None:
-        found = editor.change(orders, PARTIAL).diagnostics
-        assert {each.severity for each in found} <= {DiagnosticSeverity.Warning, DiagnosticSeverity.Error}
-        (line,) = editor.lines(orders)
-        assert line.startswith("orders: ")
-        assert line.endswith(" against HEAD")
-
     def test_the_hover_says_what_it_means_and_what_to_do(self, editor: Editor, orders: Path) -> None:
         place = only(editor.change(orders, INCOMPATIBLE).diagnostics).range.start
         text = editor.hover(orders, place.line, place.character + 2)
-        assert text.startswith("**Window type, size, step, offset or gap changed** (`window-changed`, incompatible)")
+        assert text.startswith(f"**{TITLE}** (`window-changed`, incompatible)")
         assert "* deployed, HEAD: `TUMBLE(order_time, '1' MINUTE)`" in text
         assert "* here: `TUMBLE(order_time, '2' MINUTE)`" in text
         assert "**If it were resumed:** Flink would run on WITH WRONG ROWS AND NO ERROR." in text
         assert "**Next:** Do not resume. Start without state" in text
         assert "```sql\nSTOP JOB '<job id>' WITH SAVEPOINT;" in text
-        assert "# Window type, size, step, offset or gap changed\n" in text
+        assert f"# {TITLE}\n" in text
         assert "All rules" not in text
         assert editor.hover(orders, 1, 3) == ""
 
@@ -205,6 +206,41 @@ class TestAgainstGit:
         assert "waived by me until 2999-12-31: we know" in found.message
         assert editor.lines(path) == ["clicks: INCOMPATIBLE (waived) against HEAD"]
         editor.close(path)
+
+
+class TestOtherFiles:
+    def test_a_script_that_no_deployment_names_is_only_read(self, editor: Editor, root: Path) -> None:
+        path = root / "jobs" / "draft.sql"
+        text = V1.replace("FROM TABLE(TUMBLE(TABLE orders", "FROM TABLE(TUMBLE(TABLE clicks")
+        found = only(editor.open(path, text).diagnostics)
+        assert (found.code, found.severity) == ("undeclared-table", DiagnosticSeverity.Error)
+        assert editor.lines(path) == [
+            "jobs/draft.sql: unknown, read by itself: no deployment of the project file names it"
+        ]
+        assert "table clicks is declared by neither" in editor.hover(path, found.range.start.line, 3)
+        editor.close(path)
+
+    @pytest.mark.parametrize(
+        ("name", "text"), [("jobs/tables.sql", TABLES), ("other.py", "import os\n"), ("../elsewhere.sql", "SELECT 1 +")]
+    )
+    def test_of_these_nothing_is_said(self, editor: Editor, root: Path, name: str, text: str) -> None:
+        """DDL alone, a program that no deployment names, a script of no project."""
+        path = (root / name).resolve()
+        assert editor.open(path, text).diagnostics == ()
+        assert editor.lines(path) == []
+        assert editor.hover(path, 0, 0) == ""
+        editor.close(path)
+
+    def test_a_file_that_is_no_script_is_left_alone(self, editor: Editor, root: Path) -> None:
+        path, script = root / "README.md", root / "jobs" / "orders.sql"
+        editor.tell(
+            editor.client.text_document_did_open,
+            DidOpenTextDocumentParams(TextDocumentItem(path.as_uri(), "markdown", 1, "SELECT FROM")),
+        )
+        assert editor.open(script).diagnostics == ()  # what was sent before was read before
+        assert editor.lines(path) == []
+        assert editor.close(path).diagnostics == ()
+        editor.close(script)
 
 
 def waive(root: Path) -> None:
