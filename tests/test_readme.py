@@ -54,14 +54,16 @@ def shown_lines(page: Path) -> Iterator[str]:
             yield from filter(None, (part.strip() for part in re.sub(r"(^|\s)#.*", "", line).split("&&")))
 
 
-def parse(arguments: list[str], group: click.Group = cli) -> list[str]:
+def parse(arguments: list[str], group: click.Group = cli, parent: click.Context | None = None) -> list[str]:
     """Has the command read its arguments, and nothing else. Raises UsageError: it does not take them."""
-    name, command, rest = group.resolve_command(click.Context(group), arguments)
+    # A command keeps the help option of its first context: it has to be that of the command line.
+    context = click.Context(group, parent, **group.context_settings)
+    name, command, rest = group.resolve_command(context, arguments)
     assert name is not None
     assert command is not None
     if isinstance(command, click.Group):
-        return [name, *parse(rest, command)]
-    command.make_context(name, rest)
+        return [name, *parse(rest, command, context)]
+    command.make_context(name, rest, context)
     return [name]
 
 

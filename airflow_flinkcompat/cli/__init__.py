@@ -22,6 +22,7 @@ from airflow_flinkcompat.cli.check import check_command
 from airflow_flinkcompat.cli.diff import diff_command, lint_command, plan_command
 from airflow_flinkcompat.cli.init import init_command
 from airflow_flinkcompat.cli.ledger import ledger_command
+from airflow_flinkcompat.cli.lsp import lsp_command
 from airflow_flinkcompat.cli.migrate import migrate_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
 from airflow_flinkcompat.cli.rules import rules_command
@@ -45,6 +46,7 @@ for command in (
     diff_command,
     plan_command,
     lint_command,
+    lsp_command,
     accept_command,
     audit_command,
     rules_command,

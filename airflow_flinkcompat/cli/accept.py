@@ -16,7 +16,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import engine_option, parse_settings, require_engine
 from airflow_flinkcompat.cli.check import judged, side_of
-from airflow_flinkcompat.cli.diff import against_option, baselines_for, named_extras, require_project, root_of
+from airflow_flinkcompat.cli.diff import against_option, named_extras, require_project
 from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for
 from airflow_flinkcompat.cli.scripts import path_of, read_pair
 from airflow_flinkcompat.compat import Finding, Report, Reports
@@ -30,7 +30,7 @@ from airflow_flinkcompat.compat.waivers import (
 )
 from airflow_flinkcompat.model import InputError, Waiver
 from airflow_flinkcompat.project import JobOptions, ProjectFile, unknown_key
-from airflow_flinkcompat.project.revisions import committer
+from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import decode_script, read_script
@@ -217,6 +217,7 @@ def _read(place: Path) -> str:
 
 def _of_deployment(name: str, config: str | None, given: JobOptions, against: str | None) -> _Change:
     with named_extras("accept"):
+        from airflow_flinkcompat.fleet.baselines import baselines_for
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
     project: ProjectFile = require_project(project_for(config, Path()))

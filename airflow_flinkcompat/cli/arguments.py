@@ -28,7 +28,6 @@ engine_option = click.option(
 )
 """Whose state semantics; None where neither the option nor the environment names an engine."""
 master_option = click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
-DEFAULT_GATE = "unknown"
 
 
 def require_engine(engine: str | None, **options: str | None) -> None:

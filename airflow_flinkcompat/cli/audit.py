@@ -13,7 +13,6 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    DEFAULT_GATE,
     bare_install,
     engine_option,
     parse_function,
@@ -23,7 +22,7 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.cli.project import catalog_text, config_option, judging, laid_over, project_for
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError, read_script

@@ -11,7 +11,6 @@ from typing import IO, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    DEFAULT_GATE,
     engine_option,
     fails_gate,
     parse_function,
@@ -20,7 +19,7 @@ from airflow_flinkcompat.cli.arguments import (
 from airflow_flinkcompat.compat import Report, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome
-from airflow_flinkcompat.project import FAIL_ON
+from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON
 from airflow_flinkcompat.secrets import mask_secrets
 
 

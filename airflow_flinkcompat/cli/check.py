@@ -12,7 +12,6 @@ from dataclasses import replace
 import click
 
 from airflow_flinkcompat.cli.arguments import (
-    DEFAULT_GATE,
     engine_option,
     fails_gate,
     parse_function,
@@ -43,7 +42,7 @@ from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, ut
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.project import FAIL_ON, JobOptions
+from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, JobOptions
 from airflow_flinkcompat.sql import read_script
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import DEFAULT_GATE, bare_install, engine_option, require_engine
+from airflow_flinkcompat.cli.arguments import bare_install, engine_option, require_engine
 from airflow_flinkcompat.cli.project import config_option, judging, project_for
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import FAIL_ON, FILE_NAME, JobOptions, ProjectFile
-from airflow_flinkcompat.project.revisions import base_commit, repository_of
+from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.sql import ScriptError, read_script
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.fleet.baselines import Baselines
     from airflow_flinkcompat.fleet.values import FleetDiff
 
 FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab")
 _NO_FILE = f"there is no {FILE_NAME} here or in a folder above"
-_LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 
 
 def _reporting(command: Callable[..., None]) -> Callable[..., None]:
@@ -169,6 +166,7 @@ def _diff(
     outputs: tuple[str, ...],
 ) -> None:
     with named_extras(command):
+        from airflow_flinkcompat.fleet.baselines import baselines_for
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
     targets = _targets(outputs)
@@ -201,60 +199,12 @@ def require_project(project: ProjectFile | None) -> ProjectFile:
 
 
 @contextmanager
-def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
-    """What the deployments are compared with, as it was named, or by default."""
-    from airflow_flinkcompat.fleet.baselines import LedgerBaselines, revision_baselines
-
-    kind, _, value = (against or "").partition(":")
-    if against is not None and (kind not in ("ledger", "git") or (kind == "git" and not value)):
-        raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")
-    ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
-    repository = repository_of(project.folder)
-    if kind == "ledger" or (against is None and (ledger or any(each.ledger for each in project.deployments))):
-        yield LedgerBaselines(ledger, _former_names(project, repository))
-        return
-    if repository is None:
-        raise InputError(
-            f"{project.path} lies in no Git repository (or git is not installed), so there is no revision to compare "
-            "with. Name a ledger: "
-            f"--against ledger:URI, {_LEDGER_VARIABLE}, or ledger = … in that file"
-        )
-    if against is None:
-        branch, commit = base_commit(repository, os.environ)
-        words = f"commit {commit[:10]}, where this branch left {branch}"
-        with revision_baselines(project, repository, commit, words) as found:
-            yield found
-    else:
-        with revision_baselines(project, repository, value) as found:
-            yield found
-
-
-def _former_names(project: ProjectFile, repository: Path | None) -> frozenset[str]:
-    """The deployments that the file had where the change was begun; none where that commit is not known here."""
-    from airflow_flinkcompat.fleet.baselines import project_at
-
-    if repository is None:
-        return frozenset()
-    try:
-        branch, commit = base_commit(repository, os.environ)
-        former = project_at(project, repository, commit, branch)
-    except InputError:
-        return frozenset()
-    return frozenset(former.names if former else ())
-
-
-@contextmanager
 def named_extras(command: str) -> Iterator[None]:
     """Packages that the bare install leaves out are named with their remedy."""
     try:
         yield
     except ImportError as error:
         raise bare_install(command, error) from None
-
-
-def root_of(folder: Path) -> Path:
-    """The root of the repository of a folder, from which files are called; the folder where it is in none."""
-    return repository_of(folder) or folder.resolve()
 
 
 def _targets(outputs: Iterable[str]) -> list[tuple[str, Path]]:

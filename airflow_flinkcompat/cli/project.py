@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import DEFAULT_GATE
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import (
+    DEFAULT_GATE,
     FILE_NAME,
     JobOptions,
     ProjectDeployment,

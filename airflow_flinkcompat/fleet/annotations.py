@@ -33,7 +33,7 @@ class Annotation:
         end_line: Where it ends.
         end_column: The column of its last character; None where only the beginning is known.
         fingerprint: The same for the same finding of another commit, wherever the lines have moved.
-        waiver: What somebody said of it beside the script.
+        finding: What was found; None where it is a fault of the input.
     """
 
     deployment: str
@@ -47,7 +47,12 @@ class Annotation:
     end_line: int
     end_column: int | None
     fingerprint: str
-    waiver: AppliedWaiver | None = None
+    finding: Finding | None = None
+
+    @property
+    def waiver(self) -> AppliedWaiver | None:
+        """What somebody said of it beside the script."""
+        return None if self.finding is None else self.finding.waiver
 
 
 def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
@@ -63,13 +68,14 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
     seen: Counter[str] = Counter()
     found = []
     for review in fleet.deployments:
-        for severity, rule, title, message, span, clause, waiver in _said(review, fleet.fail_on):
+        for severity, rule, title, message, span, clause, finding in _said(review, fleet.fail_on):
             identity = "\0".join((review.name, rule, " ".join(clause.lower().split())))
             seen[identity] += 1
             digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
+            waiver = None if finding is None else finding.waiver
             shown = format_inline(message if waiver is None else f"{message} ({_of_waiver(waiver)})")
             place = (span.line, span.column, span.end_line, span.end_column or None)
-            found.append(Annotation(review.name, severity, rule, title, shown, review.script, *place, digest, waiver))
+            found.append(Annotation(review.name, severity, rule, title, shown, review.script, *place, digest, finding))
     return tuple(found)
 
 
@@ -85,8 +91,8 @@ def _of_waiver(applied: AppliedWaiver) -> str:
 
 def _said(
     review: DeploymentReview, fail_on: str
-) -> Iterator[tuple[Severity, str, str, str, Span, str, AppliedWaiver | None]]:
-    """Severity, rule, title, message, place, the clause that the finding is known by again, and its waiver."""
+) -> Iterator[tuple[Severity, str, str, str, Span, str, Finding | None]]:
+    """Severity, rule, title, message, place, the clause that it is known by again, and the finding."""
     for fault in review.faults:
         away = review.status is Status.UNREACHABLE
         rule, title = (
@@ -103,7 +109,7 @@ def _said(
             message = finding.message.removeprefix(f"{finding.after_span}: ")
             clause = finding.after or finding.before or message
             place = _place(finding, review.script)
-            yield severity, finding.rule, finding.title, message, place, clause, finding.waiver
+            yield severity, finding.rule, finding.title, message, place, clause, finding
 
 
 def _place(finding: Finding, script: str) -> Span:

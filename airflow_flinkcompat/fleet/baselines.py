@@ -15,10 +15,11 @@ from airflow_flinkcompat.fleet.sides import side_of_deployment
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.file import content_of, tables_of
-from airflow_flinkcompat.project.revisions import check_out, commit_of, text_at
+from airflow_flinkcompat.project.revisions import base_commit, check_out, commit_of, repository_of, text_at
 from airflow_flinkcompat.project.settings import project_of
 
 _MOST_NAMED = 5
+_LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 
 
 class OutOfReachError(Exception):
@@ -254,3 +255,54 @@ class LedgerBaselines:
             return Baseline(None, f"the ledger {root}")
         side = Side.of(head.job)
         return Baseline(side, f"entry {head.number} of the ledger", head.number, head.job_id or "", side.engine)
+
+
+@contextmanager
+def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
+    """What the deployments of a project are compared with, as it was named, or by default.
+
+    Args:
+        project: The project of the working tree.
+        against: ``ledger``, ``ledger:URI`` or ``git:REF``; None: the ledger where one is named, else the commit where
+            this branch left the one it goes into.
+
+    Yields:
+        The baselines, to be asked before the end.
+
+    Raises:
+        InputError: It is none of these, or there is no such revision.
+    """
+    kind, _, value = (against or "").partition(":")
+    if against is not None and (kind not in ("ledger", "git") or (kind == "git" and not value)):
+        raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")
+    ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
+    repository = repository_of(project.folder)
+    if kind == "ledger" or (against is None and (ledger or any(each.ledger for each in project.deployments))):
+        yield LedgerBaselines(ledger, _former_names(project, repository))
+        return
+    if repository is None:
+        raise InputError(
+            f"{project.path} lies in no Git repository (or git is not installed), so there is no revision to compare "
+            "with. Name a ledger: "
+            f"--against ledger:URI, {_LEDGER_VARIABLE}, or ledger = … in that file"
+        )
+    if against is None:
+        branch, commit = base_commit(repository, os.environ)
+        words = f"commit {commit[:10]}, where this branch left {branch}"
+        with revision_baselines(project, repository, commit, words) as found:
+            yield found
+    else:
+        with revision_baselines(project, repository, value) as found:
+            yield found
+
+
+def _former_names(project: ProjectFile, repository: Path | None) -> frozenset[str]:
+    """The deployments that the file had where the change was begun; none where that commit is not known here."""
+    if repository is None:
+        return frozenset()
+    try:
+        branch, commit = base_commit(repository, os.environ)
+        former = project_at(project, repository, commit, branch)
+    except InputError:
+        return frozenset()
+    return frozenset(former.names if former else ())

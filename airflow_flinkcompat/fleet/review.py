@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -42,6 +42,7 @@ class Request:
         names: The deployments that are asked for; empty: all.
         command: ``diff`` or ``plan``.
         today: The day in UTC, by which waivers expire.
+        unsaved: What an editor holds of proposed files, by their resolved paths.
     """
 
     project: ProjectFile
@@ -51,6 +52,7 @@ class Request:
     names: tuple[str, ...] = ()
     command: str = "diff"
     today: date = field(default_factory=utc_day)
+    unsaved: Mapping[Path, str] = field(default_factory=dict, repr=False)
 
     def wants(self, name: str) -> bool:
         """Whether a deployment is asked for."""
@@ -144,9 +146,9 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
     script = name_from(request.project.folder / deployment.script, request.root)
     try:
         baseline = baselines.of(deployment)
-        options = _options(request.given, deployment.options, baseline if baseline.entry else None)
+        options = judged_options(request.given, deployment.options, baseline if baseline.entry else None)
         deployment = replace(deployment, options=options)
-        new = side_of_deployment(deployment, request.project.folder, request.root)
+        new = side_of_deployment(deployment, request.project.folder, request.root, unsaved=request.unsaved)
         if new is None:
             raise ScriptError(
                 f"{script}: cannot be read: there is no such file; where the deployment was deleted, take it out of "
@@ -161,7 +163,7 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
         return DeploymentReview(deployment.name, Status.UNREACHABLE, script, faults=(InputFault(str(error)),))
 
 
-def _options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None) -> JobOptions:
+def judged_options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None = None) -> JobOptions:
     """The options of a script with the engine that judges: the named one, the file's, the one that runs the job."""
     running = None if deployed is None or deployed.side is None else deployed.side
     engine = given.engine or of_file.engine or (running.engine if running else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
@@ -13,7 +14,14 @@ from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
 from airflow_flinkcompat.sql import ScriptError, decode_script
 
 
-def side_of_deployment(deployment: ProjectDeployment, folder: Path, root: Path, *, prefix: str = "") -> Side | None:
+def side_of_deployment(
+    deployment: ProjectDeployment,
+    folder: Path,
+    root: Path,
+    *,
+    prefix: str = "",
+    unsaved: Mapping[Path, str] | None = None,
+) -> Side | None:
     """The script of a deployment, with all that it is judged by.
 
     Args:
@@ -21,6 +29,7 @@ def side_of_deployment(deployment: ProjectDeployment, folder: Path, root: Path, 
         folder: Where the paths of the project file start.
         root: The root of the repository: a script is called by its path from there.
         prefix: What stands before that path in messages.
+        unsaved: What an editor holds of files, by their resolved paths; it goes before what is stored.
 
     Returns:
         The side; None where there is no such file.
@@ -28,19 +37,27 @@ def side_of_deployment(deployment: ProjectDeployment, folder: Path, root: Path, 
     Raises:
         ScriptError: The script or its catalog cannot be read.
     """
-    return side_of_script(folder / deployment.script, deployment.options, folder, root, prefix=prefix)
+    return side_of_script(folder / deployment.script, deployment.options, folder, root, prefix=prefix, unsaved=unsaved)
 
 
-def side_of_script(path: Path, options: JobOptions, folder: Path, root: Path, *, prefix: str = "") -> Side | None:
+def side_of_script(
+    path: Path,
+    options: JobOptions,
+    folder: Path,
+    root: Path,
+    *,
+    prefix: str = "",
+    unsaved: Mapping[Path, str] | None = None,
+) -> Side | None:
     """A script with options; see :func:`side_of_deployment`."""
     source = prefix + name_from(path, root)
-    text = _text(path, source, program=True)
+    text = _text(path, source, program=True, unsaved=unsaved)
     if text is None:
         return None
     catalog = options.catalog
     if options.catalog_path is not None:
         place = folder / options.catalog_path
-        found = _text(place, prefix + name_from(place, root))
+        found = _text(place, prefix + name_from(place, root), unsaved=unsaved)
         if found is None:
             raise ScriptError(f"{prefix}{name_from(place, root)}: cannot be read: there is no such file (catalog)")
         catalog = found
@@ -94,9 +111,12 @@ def name_from(path: Path, root: Path) -> str:
     return Path(os.path.relpath(path.parent.resolve() / path.name, root)).as_posix()
 
 
-def _text(path: Path, source: str, *, program: bool = False) -> str | None:
+def _text(path: Path, source: str, *, program: bool = False, unsaved: Mapping[Path, str] | None = None) -> str | None:
     try:
-        return decode_script(path.read_bytes(), source, program)
+        held = unsaved.get(path.resolve()) if unsaved else None
+        # Half of a surrogate pair is told as what it would be in a file.
+        content = path.read_bytes() if held is None else held.encode(errors="surrogatepass")
+        return decode_script(content, source, program)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         unknown_key,
     )
     from airflow_flinkcompat.project.settings import (
+        DEFAULT_GATE,
         FAIL_ON,
         JobOptions,
         ProjectDeployment,
@@ -37,10 +38,11 @@ _HOMES = {
         "read_tables",
         "unknown_key",
     ),
-    ".settings": ("FAIL_ON", "JobOptions", "ProjectFile", "ProjectDeployment", "load_project"),
+    ".settings": ("DEFAULT_GATE", "FAIL_ON", "JobOptions", "ProjectFile", "ProjectDeployment", "load_project"),
 }
 
 __all__ = [
+    "DEFAULT_GATE",
     "DEPLOYMENT_KEYS",
     "FAIL_ON",
     "FILE_NAME",

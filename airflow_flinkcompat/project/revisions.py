@@ -66,6 +66,11 @@ def repository_of(folder: Path) -> Path | None:
     raise InputError(f"{folder}: git does not open the repository: {words}{remedy}")
 
 
+def root_of(folder: Path) -> Path:
+    """The root from which files are called: that of the repository of a folder; the folder where it is in none."""
+    return repository_of(folder) or folder.resolve()
+
+
 def committer(folder: Path) -> str:
     """Who commits in a folder, by Git's settings.
 

@@ -30,6 +30,8 @@ FAIL_ON: Mapping[str, Outcome | None] = {
     "never": None,
 }
 """What ``fail_on`` names: the mildest outcome that fails, None where none does."""
+DEFAULT_GATE = "unknown"
+"""What fails where nobody says."""
 _TEMPLATE = ("{{", "{%")
 _OF_TARGET = "auto"
 """The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""

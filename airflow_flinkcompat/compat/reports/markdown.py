@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.report import Finding, Report, Reports
-from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, Step, if_resumed, steps
 from airflow_flinkcompat.compat.reports.rule_pages import page_address, page_url
 from airflow_flinkcompat.compat.reports.sections import (
     IN_FULL,
@@ -101,14 +101,18 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
         blocks.append(list(_migration(report.migration)))
     todo = ["### What to do next", ""]
     for number, step in enumerate(steps(report, known), start=1):
-        todo += [f"{number}\\. {plain_words(step.text)}", ""]
-        if step.commands:
-            todo += [f"```{step.language}", *map(mask_secrets, step.commands), "```", ""]
+        todo += [f"{number}\\. {plain_words(step.text)}", "", *commands_of(step)]
     blocks.append(_trimmed(todo))
     if ends := if_resumed(report):
         lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
         blocks.append(_trimmed(lines))
     return blocks
+
+
+def commands_of(step: Step) -> Iterator[str]:
+    """The commands of a step as a block of code, with an empty line behind it; nothing where there are none."""
+    if step.commands:
+        yield from (f"```{step.language}", *map(mask_secrets, step.commands), "```", "")
 
 
 def _waivers(reports: Iterable[Report]) -> list[list[str]]:

@@ -54,3 +54,16 @@ def page_file(code: str) -> Path:
     """
     places = [folder / f"{code}.md" for folder in _FOLDERS]
     return next((place for place in places if place.is_file()), places[0])
+
+
+def page_text(code: str) -> str:
+    """The page of a rule, to be shown in another document.
+
+    Args:
+        code: The rule's code.
+
+    Returns:
+        Markdown, without the line that says how it was made and the link to the other pages.
+    """
+    lines = page_file(code).read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(("<!--", "[All rules]"))).strip()

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from airflow_flinkcompat.compat.report import tool_version
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
-from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_url
+from airflow_flinkcompat.compat.reports.rule_pages import page_text, page_url
 from airflow_flinkcompat.fleet.annotations import BAD_INPUT_RULE, OUT_OF_REACH_RULE, Annotation, annotations_of
 from airflow_flinkcompat.fleet.values import FleetDiff, Severity
 
@@ -67,7 +67,7 @@ def _rule(code: str) -> dict[str, Any]:
         page = why
     else:
         rule = BY_CODE[code]
-        title, why, page = rule.title, rule.rationale, _page(code)
+        title, why, page = rule.title, rule.rationale, page_text(code)
     url = page_url(code)
     return {
         "id": code,
@@ -78,12 +78,6 @@ def _rule(code: str) -> dict[str, Any]:
         **({} if url is None else {"helpUri": url}),
         "properties": {"tags": ["flink-sql", "state"]},
     }
-
-
-def _page(code: str) -> str:
-    """The page of a rule, without the line that says how it was made and the link to the others."""
-    lines = page_file(code).read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.startswith(("<!--", "[All rules]"))).strip()
 
 
 def _result(each: Annotation, index: int) -> dict[str, Any]:

@@ -1,0 +1,26 @@
+"""``flinkcompat lsp``: the language server for editors."""
+
+from __future__ import annotations
+
+import click
+
+from airflow_flinkcompat.cli.arguments import bare_install, engine_option
+from airflow_flinkcompat.cli.diff import against_option
+from airflow_flinkcompat.project import JobOptions
+
+
+@click.command("lsp")
+@against_option
+@engine_option
+def lsp_command(against: str | None, engine: str | None) -> None:
+    """A language server on standard input and output: the verdict on a script while one types.
+
+    An editor starts it; docs/editors.md says how. Each script is compared with what is deployed as flinkcompat diff
+    does, by the project file found upwards from it; one that no deployment names is only read.
+    """
+    try:
+        from airflow_flinkcompat.lsp.projects import Projects
+        from airflow_flinkcompat.lsp.server import serve
+    except ImportError as error:
+        raise bare_install("lsp", error, "lsp") from None
+    serve(Projects(JobOptions(engine=engine), against))

@@ -1,0 +1,221 @@
+"""A verdict in the values of the protocol: diagnostics, hovers, and the line above the script. Secrets are masked."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.workspace import PositionCodec
+
+from airflow_flinkcompat.compat import Finding, Reports, Side, render_markdown, render_markdown_of_engines
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, steps
+from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
+from airflow_flinkcompat.compat.reports.markdown import code_span, commands_of, plain_words
+from airflow_flinkcompat.compat.reports.rule_pages import page_file, page_text, page_url
+from airflow_flinkcompat.compat.reports.sections import engine_label, format_excerpt, outcome_label
+from airflow_flinkcompat.deploy.ledger.proposed import masked_job
+from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
+from airflow_flinkcompat.fleet.baselines import Baseline
+from airflow_flinkcompat.fleet.values import DeploymentReview, Severity, Status, result_label
+from airflow_flinkcompat.lsp.positions import Positions
+from airflow_flinkcompat.lsp.projects import DocumentVerdict
+from airflow_flinkcompat.secrets import mask_secrets
+
+REFRESH = "flinkcompat.refresh"
+"""The command that asks again what is deployed."""
+_SOURCE = "flinkcompat"
+_SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.NOTE: types.DiagnosticSeverity.Hint,
+}
+_JUDGED = (Status.CHANGED, Status.ADDED)
+_TOP = types.Range(types.Position(0, 0), types.Position(0, 0))
+
+
+class DeployedTexts:
+    """What is deployed as files that an editor can open beside the script; they are gone with the server."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="flinkcompat-lsp-")
+        self._written: dict[str, tuple[str, str]] = {}
+
+    def of(self, side: Side) -> tuple[str, str]:
+        """The deployed script.
+
+        Args:
+            side: What is deployed.
+
+        Returns:
+            The URI of its file, and its text with every secret in it masked.
+        """
+        digest = side.sha256
+        if digest not in self._written:
+            suffix = Path(side.source).suffix or ".sql"
+            place = Path(self._folder.name, digest[:12], f"deployed{suffix}")
+            place.parent.mkdir(exist_ok=True)
+            text = masked_job(side).script
+            place.write_text(text, encoding="utf-8", newline="")
+            self._written[digest] = place.as_uri(), text
+        return self._written[digest]
+
+    def close(self) -> None:
+        """Takes the files away."""
+        self._folder.cleanup()
+
+
+@dataclass(frozen=True)
+class ShownDocument:
+    """A verdict as it was shown to the client.
+
+    Attributes:
+        verdict: The verdict.
+        diagnostics: What is said of places, with the annotation that each was made of.
+    """
+
+    verdict: DocumentVerdict
+    diagnostics: tuple[tuple[types.Diagnostic, Annotation], ...] = ()
+
+
+def shown_document(
+    verdict: DocumentVerdict, text: str, codec: PositionCodec, deployed: DeployedTexts, related: bool
+) -> ShownDocument:
+    """A verdict with its diagnostics.
+
+    Args:
+        verdict: The verdict.
+        text: The document that it is about, as the client holds it.
+        codec: The encoding of positions.
+        deployed: Where the former side can be opened.
+        related: Whether the client shows related places.
+
+    Returns:
+        Both; what two deployments of one script say alike is there once.
+    """
+    positions = Positions(text, codec)
+    several = len(verdict.fleet.deployments) > 1
+    found: dict[tuple[object, ...], tuple[types.Diagnostic, Annotation]] = {}
+    for each in annotations_of(verdict.fleet):
+        key = (each.severity, each.rule, each.message, each.line, each.column, each.end_line, each.end_column)
+        message = f"{each.deployment}: {each.message}" if several else each.message
+        baseline = verdict.deployed.get(each.deployment)
+        diagnostic = types.Diagnostic(
+            positions.range(each.line, each.column, each.end_line, each.end_column),
+            message,
+            _SEVERITIES[each.severity],
+            each.rule,
+            _description(each.rule),
+            _SOURCE,
+            related_information=_former(each.finding, baseline, deployed, codec) if related else None,
+        )
+        found.setdefault(key, (diagnostic, each))
+    return ShownDocument(verdict, tuple(found.values()))
+
+
+def _description(rule: str) -> types.CodeDescription | None:
+    """Where the page of a rule is: on the web, else in the installed package."""
+    if rule not in BY_CODE:
+        return None
+    return types.CodeDescription(page_url(rule) or page_file(rule).resolve().as_uri())
+
+
+def _former(
+    finding: Finding | None, baseline: Baseline | None, deployed: DeployedTexts, codec: PositionCodec
+) -> list[types.DiagnosticRelatedInformation] | None:
+    """The place of a finding in what is deployed."""
+    span = None if finding is None else finding.before_span
+    side = None if baseline is None else baseline.side
+    if finding is None or span is None or baseline is None or side is None or span.source != side.source:
+        return None
+    uri, text = deployed.of(side)
+    place = Positions(text, codec).range(span.line, span.column, span.end_line, span.end_column)
+    said = format_excerpt(finding.before) or "here"
+    message = f"deployed ({mask_secrets(baseline.words)}): {said}"
+    return [types.DiagnosticRelatedInformation(types.Location(uri, place), message)]
+
+
+def lenses(shown: ShownDocument) -> list[types.CodeLens]:
+    """The verdict in a line above the script, of each deployment.
+
+    Args:
+        shown: What was shown of the document.
+
+    Returns:
+        A lens each; a click on it asks again what is deployed.
+    """
+    reviews = shown.verdict.fleet.deployments
+    return [types.CodeLens(_TOP, types.Command(_line(each, shown.verdict), REFRESH)) for each in reviews]
+
+
+def _line(review: DeploymentReview, verdict: DocumentVerdict) -> str:
+    word = result_label(review)
+    match review.status:
+        case Status.LINTED:
+            why = "nothing to compare it with" if verdict.warning else "no deployment of the project file names it"
+            return f"{review.name}: {word}, read by itself: {why}"
+        case Status.UNREADABLE:
+            return f"{review.name}: {word}: {review.sentence}"
+        case Status.ADDED:
+            return f"{review.name}: {word}: nothing is deployed by {mask_secrets(review.baseline)}"
+    outcome, *waived = word.split(" ", 1)
+    shown = word if review.status is Status.UNCHANGED else " ".join((outcome.upper(), *waived))
+    engines = "" if len(review.reports) == 1 else ", the worse of both engines"
+    return f"{review.name}: {shown} against {mask_secrets(review.baseline)}{engines}"
+
+
+def hover(shown: ShownDocument, position: types.Position) -> types.Hover | None:
+    """What is known of a place.
+
+    Args:
+        shown: What was shown of the document.
+        position: The place.
+
+    Returns:
+        Of each finding there what it means, what to do next, and the page of its rule; on the first line the reports
+        as well. None where nothing is to be said.
+    """
+    here = [(diagnostic, each) for diagnostic, each in shown.diagnostics if _covers(diagnostic.range, position)]
+    reviews = {each.name: each for each in shown.verdict.fleet.deployments}
+    blocks = ["\n".join(_explained(each, reviews[each.deployment], shown.verdict.deployed)) for _, each in here]
+    pages = dict.fromkeys(each.rule for _, each in here if each.rule in BY_CODE)
+    blocks += map(page_text, pages)
+    if position.line == 0:
+        blocks += [_report(each) for each in reviews.values() if each.status in _JUDGED]
+    if not blocks:
+        return None
+    content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(blocks))
+    return types.Hover(content, here[0][0].range if here else None)
+
+
+def _covers(place: types.Range, position: types.Position) -> bool:
+    start, end, at = ((each.line, each.character) for each in (place.start, place.end, position))
+    return start <= at <= end
+
+
+def _explained(each: Annotation, review: DeploymentReview, deployed: Mapping[str, Baseline]) -> Iterator[str]:
+    finding = each.finding
+    outcome = "" if finding is None else f", {outcome_label(finding)}"
+    yield f"**{plain_words(each.title)}** (`{each.rule}`{outcome})"
+    yield f"\n{plain_words(each.message)}"
+    if finding is None or review.status not in _JUDGED:
+        return
+    if finding.before or finding.after:
+        words = deployed[review.name].words if review.name in deployed else review.baseline
+        yield f"\n* deployed, {plain_words(words)}: {code_span(finding.before) or 'nothing'}"
+        yield f"* here: {code_span(finding.after) or 'nothing'}"
+    if finding.consequence is not None:
+        yield f"\n**If it were resumed:** {plain_words(CONSEQUENCES[finding.consequence])}."
+    report = next(report for report in review.reports if finding in report.deciding)
+    step = steps(report, review.known)[0]
+    label = f" on {engine_label(report)}" if len(review.reports) > 1 else ""
+    yield f"\n**Next{plain_words(label)}:** {plain_words(step.text)}\n"
+    yield from commands_of(step)
+
+
+def _report(review: DeploymentReview) -> str:
+    if len(review.reports) > 1:
+        return render_markdown_of_engines(Reports(review.reports), review.known)
+    return render_markdown(review.reports[0], review.known)

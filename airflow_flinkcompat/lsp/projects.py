@@ -1,0 +1,242 @@
+"""The projects that documents belong to: found, kept with what is deployed, and asked for a verdict on a text.
+
+It knows no editor and no protocol.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, OutOfReachError, baselines_for
+from airflow_flinkcompat.fleet.review import Request, diff_fleet, judged_options, lint_scripts, obstacles_of
+from airflow_flinkcompat.fleet.sides import name_from, side_of_script
+from airflow_flinkcompat.fleet.values import FleetDiff, Status
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project import (
+    DEFAULT_GATE,
+    JobOptions,
+    ProjectDeployment,
+    ProjectFile,
+    find_project_file,
+    load_project,
+)
+from airflow_flinkcompat.project.revisions import root_of
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.sql import ScriptError
+
+_SQL = ".sql"
+
+
+@dataclass(frozen=True)
+class DocumentVerdict:
+    """What is said of the script of a document.
+
+    Attributes:
+        project: The project file.
+        fleet: The reviews of the deployments whose script it is; of one that belongs to none its lint.
+        deployed: What is deployed of these, by deployment, as far as it was compared with.
+        warning: Why nothing was compared although a deployment is named; "" where nothing is amiss.
+    """
+
+    project: Path
+    fleet: FleetDiff
+    deployed: Mapping[str, Baseline] = field(default_factory=dict)
+    warning: str = ""
+
+
+class KnownBaselines:
+    """Baselines of which each is asked for once, whatever is answered.
+
+    Args:
+        asked: The baselines themselves.
+    """
+
+    def __init__(self, asked: Baselines) -> None:
+        self._asked = asked
+        self._known: dict[object, Any] = {}
+
+    @property
+    def words(self) -> str:
+        return self._asked.words
+
+    def of(self, deployment: ProjectDeployment) -> Baseline:
+        found: Baseline = self._once(("of", deployment.name), lambda: self._asked.of(deployment))
+        return found
+
+    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
+        found: Mapping[str, Baseline] = self._once("deleted", lambda: self._asked.deleted(project))
+        return found
+
+    def notes(self, project: ProjectFile) -> tuple[str, ...]:
+        found: tuple[str, ...] = self._once("notes", lambda: self._asked.notes(project))
+        return found
+
+    def _once(self, key: object, ask: Callable[[], object]) -> Any:
+        if key not in self._known:
+            try:
+                self._known[key] = ask()
+            except (InputError, ScriptError, OutOfReachError) as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, Exception):
+            raise found.with_traceback(None)
+        return found
+
+
+class Projects:
+    """The projects of the documents that are open. Several threads may ask; those of one project take turns.
+
+    Args:
+        given: What the command line says before the files; its engine and version alone count.
+        against: What deployments are compared with, as ``flinkcompat diff --against`` takes it; None: by default.
+    """
+
+    def __init__(self, given: JobOptions, against: str | None = None) -> None:
+        self._given = given
+        self._against = against
+        self._lock = threading.Lock()
+        self._open: dict[Path, _OpenProject] = {}
+
+    def verdict(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
+        """What is to be said of a script.
+
+        Args:
+            path: Its file, resolved.
+            unsaved: What the editor holds of files, by their resolved paths.
+
+        Returns:
+            The verdict; None where nothing is to be said, because the file belongs to no project, or is a program that
+            no deployment names.
+        """
+        try:
+            file = find_project_file(path)
+        except InputError as error:  # a pyproject.toml on the way
+            return self._unusable(path, path, error)
+        if file is None:
+            return None
+        with self._lock:
+            project = self._open.setdefault(file, _OpenProject(file, self._given, self._against))
+        try:
+            with project.lock:
+                return project.verdict(path, unsaved)
+        except (InputError, ScriptError) as error:
+            return self._unusable(path, file, error)
+
+    def refresh(self) -> None:
+        """Has every project read again, and what is deployed asked for again, with the next verdict."""
+        with self._lock:
+            for each in self._open.values():
+                each.wanted += 1
+
+    def close(self) -> None:
+        """Lets go of what is kept of the projects."""
+        with self._lock:
+            for each in self._open.values():
+                with each.lock:
+                    each.close()
+            self._open.clear()
+
+    def _unusable(self, path: Path, file: Path, error: InputError | ScriptError) -> DocumentVerdict | None:
+        if path.suffix != _SQL:  # nobody says that it is a Flink program
+            return None
+        return DocumentVerdict(file, lint_scripts([(path.name, error, False)], DEFAULT_GATE, file.name))
+
+
+class _OpenProject:
+    """A project file with what its deployments are compared with, as long as the file stays as it is."""
+
+    def __init__(self, file: Path, given: JobOptions, against: str | None) -> None:
+        self.lock = threading.Lock()
+        self.wanted = 1
+        self._had = 0
+        self._file = file
+        self._given = given
+        self._against = against
+        self._stamp: tuple[int, int] | None = None
+        self._kept = ExitStack()
+        self._project = ProjectFile(file)
+        self._root = file.parent
+        self._baselines: KnownBaselines | None = None
+        self._problem = ""
+
+    def close(self) -> None:
+        self._kept.close()
+        self._baselines = None
+
+    def verdict(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
+        self._renew()
+        named = self._project.deployments_of(path)
+        if not named:
+            return self._of_no_deployment(path, unsaved)
+        if self._baselines is None:
+            return replace(self._linted(path, named[0].options, unsaved), warning=self._problem)
+        names = tuple(each.name for each in named)
+        request = Request(self._project, self._root, self._gate, self._given, names, unsaved=unsaved)
+        fleet = diff_fleet(request, self._baselines)
+        away = [each for each in fleet.deployments if each.status is Status.UNREACHABLE]
+        if away:
+            return replace(self._linted(path, named[0].options, unsaved), warning=away[0].sentence)
+        compared = {each.name for each in fleet.deployments if each.status is Status.CHANGED}
+        deployed = {each.name: self._baselines.of(each) for each in named if each.name in compared}
+        return DocumentVerdict(self._file, fleet, deployed)
+
+    @property
+    def _gate(self) -> str:
+        return self._project.fail_on or DEFAULT_GATE
+
+    def _renew(self) -> None:
+        """Read the file again, where it changed or somebody asked for it. Raises InputError."""
+        stamp = _stamp_of(self._file)
+        wanted = self.wanted  # somebody may ask once more meanwhile
+        if self._had == wanted and stamp == self._stamp:
+            return
+        self.close()
+        self._had = 0  # until it could be read
+        self._project = load_project(self._file)
+        self._root = root_of(self._project.folder)
+        try:
+            asked = self._kept.enter_context(baselines_for(self._project, self._against))
+            self._baselines, self._problem = KnownBaselines(asked), ""
+        except InputError as error:
+            self._problem = mask_secrets(str(error))
+        self._had, self._stamp = wanted, stamp
+
+    def _of_no_deployment(self, path: Path, unsaved: Mapping[Path, str]) -> DocumentVerdict | None:
+        if path.suffix != _SQL:
+            return None
+        if self._project.broken:  # the script may be that of one of these
+            raise InputError("\n  ".join(line for lines in self._project.broken.values() for line in lines))
+        return self._linted(path, self._project.common, unsaved)
+
+    def _linted(self, path: Path, options: JobOptions, unsaved: Mapping[Path, str]) -> DocumentVerdict:
+        options = judged_options(self._given, options)
+        side: Side | InputError | ScriptError | None
+        try:
+            side = side_of_script(path, options, self._project.folder, self._root, unsaved=unsaved)
+        except (InputError, ScriptError) as error:
+            side = error
+        name, file = name_from(path, self._root), name_from(self._file, self._root)
+        scripts = [] if side is None or _declares_alone(side) else [(name, side, options.engine is not None)]
+        return DocumentVerdict(self._file, lint_scripts(scripts, self._gate, file))
+
+
+def _declares_alone(side: Side | InputError | ScriptError) -> bool:
+    """Whether a script can be read and only declares, as that of a catalog does: lint is about queries."""
+    if not isinstance(side, Side) or obstacles_of(side):
+        return False
+    return not side.program.pipelines and not side.program.problems
+
+
+def _stamp_of(file: Path) -> tuple[int, int]:
+    """What tells whether a file was written since. Raises InputError."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror}") from None
+    return found.st_mtime_ns, found.st_size

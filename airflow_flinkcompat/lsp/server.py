@@ -1,0 +1,216 @@
+"""The server: which document is checked when, and what is sent to the client."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from airflow_flinkcompat.compat.report import tool_version
+from airflow_flinkcompat.lsp.messages import (
+    REFRESH,
+    DeployedTexts,
+    ShownDocument,
+    hover,
+    lenses,
+    shown_document,
+)
+from airflow_flinkcompat.lsp.projects import DocumentVerdict, Projects
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES
+
+_SUFFIXES = (".sql", *PROGRAM_SUFFIXES)
+_WORKERS = 4  # one of them reads what the client sends
+_LOG = logging.getLogger(__name__)
+
+
+class FlinkcompatServer(LanguageServer):
+    """Checks each document in a thread, one check of it at a time.
+
+    A check that was overtaken by another change says nothing: the document is checked once more, as it is then.
+
+    Args:
+        projects: The projects that documents belong to.
+    """
+
+    def __init__(self, projects: Projects) -> None:
+        # pygls cuts lines where Python does, and the protocol does not: whole texts leave nothing to cut.
+        super().__init__(
+            "flinkcompat",
+            tool_version(),
+            text_document_sync_kind=types.TextDocumentSyncKind.Full,
+            max_workers=_WORKERS,
+        )
+        self.shown: dict[str, ShownDocument] = {}
+        self.deployed = DeployedTexts()
+        self._projects = projects
+        self._asked: dict[str, int] = {}
+        self._checks: dict[str, asyncio.Task[None]] = {}
+        self._told: dict[Path, str] = {}
+
+    def request_check(self, uri: str) -> None:
+        """Has a document checked as it is now.
+
+        Args:
+            uri: The document; one that can be no script is left alone.
+        """
+        if not _path_of(uri).endswith(_SUFFIXES):
+            return
+        self._asked[uri] = self._asked.get(uri, 0) + 1
+        if uri not in self._checks or self._checks[uri].done():
+            self._checks[uri] = asyncio.get_running_loop().create_task(self._check(uri))
+
+    def refresh(self) -> None:
+        """Asks again what is deployed, for every document that is open."""
+        self._projects.refresh()
+        for each in self.workspace.text_documents.values():
+            self.request_check(each.uri)
+
+    def forget(self, uri: str) -> None:
+        """Takes back what was said of a document that was closed.
+
+        Args:
+            uri: The document.
+        """
+        self._asked.pop(uri, None)
+        self.shown.pop(uri, None)
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+
+    async def shown_now(self, uri: str) -> ShownDocument | None:
+        """What is shown of a document once its check is done.
+
+        Args:
+            uri: The document.
+
+        Returns:
+            What is shown; None where nothing is.
+        """
+        if uri in self._checks:
+            await asyncio.wait({self._checks[uri]})
+        return self.shown.get(uri)
+
+    def close(self) -> None:
+        """Lets go of what is kept for the documents."""
+        self._projects.close()
+        self.deployed.close()
+
+    async def _check(self, uri: str) -> None:
+        while uri in self._asked:
+            asked, document = self._asked[uri], self.workspace.get_text_document(uri)
+            version, text = document.version, document.source
+            unsaved = {
+                Path(_path_of(each.uri)).resolve(): each.source
+                for each in self.workspace.text_documents.values()
+                if _path_of(each.uri)
+            }
+            path = Path(_path_of(uri)).resolve()
+            loop = asyncio.get_running_loop()
+            shown, problem = await loop.run_in_executor(self.thread_pool, self._judged, path, text, unsaved)
+            if self._asked.get(uri) == asked:
+                self._publish(uri, version, shown, problem)
+                return
+
+    def _judged(self, path: Path, text: str, unsaved: Mapping[Path, str]) -> tuple[ShownDocument | None, str]:
+        """What is to be shown of a script, in a thread; or what is wrong with this program."""
+        try:
+            verdict = self._projects.verdict(path, unsaved)
+            return (None if verdict is None else self._shown(verdict, text)), ""
+        except Exception as error:  # the editor goes on, whatever it was
+            _LOG.exception("the check failed")
+            return None, f"the check failed ({type(error).__name__}); the log of the server says where"
+
+    def _shown(self, verdict: DocumentVerdict, text: str) -> ShownDocument:
+        abilities = self.client_capabilities.text_document
+        publish = None if abilities is None else abilities.publish_diagnostics
+        related = publish is not None and bool(publish.related_information)
+        return shown_document(verdict, text, self.workspace.position_codec, self.deployed, related)
+
+    def _publish(self, uri: str, version: int | None, shown: ShownDocument | None, problem: str) -> None:
+        diagnostics = [] if shown is None else [diagnostic for diagnostic, _ in shown.diagnostics]
+        self.shown.pop(uri, None)
+        if shown is not None:
+            self.shown[uri] = shown
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, diagnostics, version))
+        if shown is not None:
+            self._tell(shown.verdict.project, shown.verdict.warning)
+        if problem:
+            self._tell(Path(_path_of(uri)), problem)
+        workspace = self.client_capabilities.workspace
+        if workspace is not None and workspace.code_lens is not None and workspace.code_lens.refresh_support:
+            self.workspace_code_lens_refresh(None)
+
+    def _tell(self, about: Path, warning: str) -> None:
+        """Say what is amiss, once until it is something else."""
+        if warning and self._told.get(about) != warning:
+            message = f"{about.name}: {warning}"
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, message))
+        self._told[about] = warning
+
+
+def _path_of(uri: str) -> str:
+    """The file of a document; "" where it is none."""
+    return to_fs_path(uri) or ""
+
+
+def make_server(projects: Projects) -> FlinkcompatServer:
+    """The server with all that it answers.
+
+    Args:
+        projects: The projects that documents belong to.
+
+    Returns:
+        A server that was not started.
+    """
+    server = FlinkcompatServer(projects)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(ls: FlinkcompatServer, params: types.DidOpenTextDocumentParams) -> None:
+        ls.request_check(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    async def changed(ls: FlinkcompatServer, params: types.DidChangeTextDocumentParams) -> None:
+        ls.request_check(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(ls: FlinkcompatServer, params: types.DidSaveTextDocumentParams) -> None:
+        ls.refresh()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    async def closed(ls: FlinkcompatServer, params: types.DidCloseTextDocumentParams) -> None:
+        ls.forget(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hovered(ls: FlinkcompatServer, params: types.HoverParams) -> types.Hover | None:
+        shown = ls.shown.get(params.text_document.uri)
+        return None if shown is None else hover(shown, params.position)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    async def above(ls: FlinkcompatServer, params: types.CodeLensParams) -> list[types.CodeLens]:
+        shown = await ls.shown_now(params.text_document.uri)
+        return [] if shown is None else lenses(shown)
+
+    @server.command(REFRESH)
+    async def refreshed(ls: FlinkcompatServer) -> None:
+        ls.refresh()
+
+    return server
+
+
+def serve(projects: Projects) -> None:
+    """Serve one client on standard input and output, until it leaves.
+
+    Args:
+        projects: The projects that documents belong to.
+    """
+    server, answers = make_server(projects), sys.stdout.buffer
+    try:
+        with redirect_stdout(sys.stderr):  # a word of anybody else would break the protocol
+            server.start_io(sys.stdin.buffer, answers)
+    finally:
+        server.close()

@@ -1,0 +1,21 @@
+"""``flinkcompat lsp`` as it is started; what it serves is tested in tests/lsp."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.cli.command import Run
+
+
+def test_where_pygls_is_missing_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("airflow_flinkcompat.lsp.")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [each for each in sys.modules if each.split(".")[0] in ("pygls", "lsprotocol")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("pygls", "lsprotocol"):
+        monkeypatch.setitem(sys.modules, name, None)
+    result = run("lsp")
+    assert result.code == 2
+    assert "pip install 'airflow-flinkcompat[lsp]'" in result.err
