@@ -97,7 +97,10 @@ class Proposal:
         run = views.history_entry(self.checked, rights).run if self.checked else None
         nothing: dict[str, Any] = dict.fromkeys(("number", "by", "at", "reason"))
         return models.Decision(
-            state="waiting" if waits else "not decided" if asked else "not asked", message="", run=run, **nothing
+            state="waiting" if waits else "not decided" if asked else "not asked",
+            message="",
+            run=run,
+            **nothing,
         )
 
 

@@ -134,8 +134,8 @@ def find_ledgers() -> FoundLedgers:
 def _connections(problems: list[str]) -> Iterator[Connection]:
     """Those of the metadata database, then those that the settings name."""
     from airflow.configuration import conf
-    from airflow.providers.common.compat.sdk import AirflowNotFoundException
     from airflow.models.connection import Connection
+    from airflow.providers.common.compat.sdk import AirflowNotFoundException
 
     types = [str(each["connection-type"]) for each in get_provider_info()["connection-types"]]
     listed = _listed(types)

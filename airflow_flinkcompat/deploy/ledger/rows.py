@@ -129,8 +129,8 @@ class DeploymentRow:
         pending: The check that asked a person, who has not decided yet.
         checked: The last check.
         savepoint: The last savepoint that a stop left.
-        failed: What failed last, a redeploy or a version by itself, until a redeploy begins anew. After a way back to the
-            former script it is the failure that led to it.
+        failed: What failed last, a redeploy or a version by itself, until a redeploy begins anew. After a way back to
+            the former script it is the failure that led to it.
     """
 
     deployment: str

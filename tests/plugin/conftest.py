@@ -1,0 +1,122 @@
+"""Airflow's own API server application, in this process, with the plugin in it and users of several kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.plugin.ledgers import fill_interrupted, fill_orders, fill_rejected
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from fastapi.testclient import TestClient
+
+USERS = {"root": "admin", "op": "op", "ann": "viewer:payments", "bob": "viewer:shipping"}
+DAGS = {"redeploy_orders": "payments", "redeploy_parcels": "shipping", "redeploy_shared": None}
+
+
+@dataclass(frozen=True)
+class Server:
+    """The application, and its ledgers: one that a connection names, and one of the settings."""
+
+    app: FastAPI
+    named: Path
+    unnamed: Path
+    home: Path
+
+    def client(self, user: str | None) -> TestClient:
+        """A browser that this user is signed in with; None: nobody is."""
+        from airflow.api_fastapi.app import get_auth_manager
+        from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+        from fastapi.testclient import TestClient
+
+        client = TestClient(self.app, base_url="http://localhost:8080", raise_server_exceptions=False)
+        if user is not None:
+            role, _, team = USERS[user].partition(":")
+            one = SimpleAuthManagerUser(username=user, role=role, teams=[team] if team else [])
+            client.headers["Authorization"] = f"Bearer {get_auth_manager().generate_jwt(one)}"
+        return client
+
+    def get(self, user: str | None, path: str, **params: Any) -> Any:
+        """What a user gets of the API, where it is an answer."""
+        found = self.client(user).get(f"/flinkcompat/api/v1/{path}", params=params)
+        assert found.status_code == 200, found.text
+        return found.json()
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    home = tmp_path_factory.mktemp("pages")
+    named, unnamed = home / "ledger", home / "unnamed"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW__CORE__MULTI_TEAM", "True")
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", ",".join(f"{n}:{r}" for n, r in USERS.items()))
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(home / "passwords.json"))
+        patch.setenv("AIRFLOW__FLINKCOMPAT__LEDGERS", str(unnamed))
+        patch.delenv("FLINKCOMPAT_LEDGER", raising=False)
+        yield from _served(home, named, unnamed, patch)
+
+
+def _served(home: Path, named: Path, unnamed: Path, patch: pytest.MonkeyPatch) -> Iterator[Server]:
+    from airflow import plugins_manager, settings
+    from airflow.api_fastapi.app import create_app, purge_cached_app
+    from airflow.models import import_all_models
+    from airflow.models.base import Base
+    from sqlalchemy import create_engine
+    from sqlalchemy.orm import scoped_session, sessionmaker
+
+    # As an installed package names its plugin; only the metadata of an installation are read by Airflow itself.
+    plugins = home / "plugins"
+    plugins.mkdir()
+    (plugins / "pages.py").write_text("from airflow_flinkcompat.plugin.registration import FlinkcompatPlugin\n")
+    patch.setattr(settings, "PLUGINS_FOLDER", str(plugins))
+    engine = create_engine(f"sqlite:///{home / 'airflow.db'}", connect_args={"check_same_thread": False})
+    sessions = scoped_session(sessionmaker(autocommit=False, autoflush=False, bind=engine, expire_on_commit=False))
+    patch.setattr(settings, "engine", engine)
+    patch.setattr(settings, "Session", sessions)
+    import_all_models()
+    Base.metadata.create_all(engine)
+    _fill_database(sessions, named)
+    fill_orders(named)
+    fill_rejected(named, "redeploy_parcels", "parcels")
+    fill_interrupted(named, "redeploy_shared", "shared")
+    fill_rejected(named, None, "by-hand")
+    fill_rejected(unnamed, "dag_of_another_airflow", "elsewhere")
+    caches = (plugins_manager._get_plugins, plugins_manager._get_ui_plugins, plugins_manager.get_fastapi_plugins)
+    for cached in caches:
+        cached.cache_clear()
+    purge_cached_app()
+    try:
+        yield Server(create_app("core"), named, unnamed, home)
+    finally:
+        purge_cached_app()
+        for cached in caches:
+            cached.cache_clear()
+        sessions.remove()
+        engine.dispose()
+
+
+def _fill_database(sessions: Any, named: Path) -> None:
+    """DAGs of two teams and of none, and the connection that names the ledger."""
+    from airflow.models.connection import Connection
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.team import Team
+
+    with sessions() as session:
+        teams = {team: Team(name=team) for team in filter(None, DAGS.values())}
+        session.add_all(teams.values())
+        for dag_id, team in DAGS.items():
+            bundle = DagBundleModel(name=f"bundle_{team}")
+            if team:
+                bundle.teams.append(teams[team])
+            session.add(bundle)
+            session.flush()
+            session.add(DagModel(dag_id=dag_id, bundle_name=bundle.name, relative_fileloc="f.py", fileloc="f.py"))
+        extra = {"ledger": str(named), "jobmanager_url": "http://flink:8081", "ui_url": "https://ui.example.org/flink"}
+        session.add(Connection(conn_id="flink_default", conn_type="flink", host="gateway", extra=extra))
+        session.commit()
