@@ -1,4 +1,6 @@
 // Gives Airflow's UI a component under the name of each app, as registration.py says.
+import { ChangePage, RunTab } from "./change";
+import { OneDeployment } from "./deployment";
 import { Deployments } from "./deployments";
 import { React, useLocation } from "./host";
 import { Overview } from "./overview";
@@ -6,9 +8,14 @@ import { placeIn } from "./places";
 import styles from "./styles.css";
 
 function FlinkDeployments() {
-  const place = placeIn(useLocation().search);
-  void place;
-  return <Deployments />;
+  const { ledger, deployment, change } = placeIn(useLocation().search);
+  if (!ledger || !deployment) return <Deployments />;
+  const key = `${ledger}/${deployment}/${change ?? ""}`;
+  return change ? (
+    <ChangePage key={key} ledger={ledger} deployment={deployment} number={change} />
+  ) : (
+    <OneDeployment key={key} ledger={ledger} deployment={deployment} />
+  );
 }
 
 function register(): void {
@@ -18,6 +25,7 @@ function register(): void {
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
   Object.assign(globalThis, {
     "Flink deployments": FlinkDeployments,
+    "Flink change": RunTab,
     "Flink overview": Overview,
   });
 }
