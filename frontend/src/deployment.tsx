@@ -5,8 +5,8 @@ import { changePage, dagPage, deploymentApi, listPage } from "./places";
 import type { Kept } from "./report";
 import { Proposed, Trouble } from "./standing";
 import { Timeline } from "./timeline";
-import { Ago, Awaited, Badge, Code, Facts, Id, Link, Moment, OutsideLink, Page, RunLink, Section, Table } from "./ui";
-import { bytes, engine, start } from "./words";
+import { Ago, Awaited, Badge, Code, Facts, Id, Lasting, Link, Moment, OutsideLink, Page, RunLink, Section, Table } from "./ui";
+import { bytes, counts, engine, range, start } from "./words";
 import { KeptTable } from "./verdict";
 
 const REFRESH_SECONDS = 30;
@@ -41,14 +41,14 @@ function Summary({ page: { summary: one } }: { page: DeploymentPage }) {
       {one.pending && (
         <div className="fc-note fc-note-ask">
           <p>
-            <b>A change waits for a decision</b>, since <Ago at={one.pending.at} />.{" "}
+            <b>A change waits for a decision</b>, <Lasting since={one.pending.at} />.{" "}
             <Link to={changePage(one.ledger, one.deployment, one.pending.number)}>See it and decide</Link>
           </p>
         </div>
       )}
       <Facts
         facts={[
-          ["Runs", entry && engine(entry)],
+          ["Engine", entry && engine(entry)],
           [
             "Job",
             entry?.job_id && (
@@ -57,7 +57,7 @@ function Summary({ page: { summary: one } }: { page: DeploymentPage }) {
               </OutsideLink>
             ),
           ],
-          ["Since", entry && <Ago at={entry.at} />],
+          ["Runs like this", entry && <Lasting since={entry.at} />],
           ["Started", entry?.start_mode && start(entry.start_mode)],
           ["Approved by", entry?.approved_by],
           ["Team", one.team],
@@ -212,14 +212,8 @@ function Backfills({ page }: { page: DeploymentPage }) {
             <th scope="row">
               <Ago at={each.at} />
             </th>
-            <td>
-              {each.range_from ?? "the beginning"} to {each.range_to ?? "the end"}
-            </td>
-            <td>
-              {Object.entries(each.counts)
-                .map(([name, number]) => `${number.toLocaleString()} ${name}`)
-                .join(", ")}
-            </td>
+            <td>{range(each)}</td>
+            <td>{counts(each)}</td>
             <td>
               {Object.entries(each.sinks).map(([sink, path]) => (
                 <div key={sink}>

@@ -3,7 +3,7 @@ import { useAnswer, type Deployment, type DeploymentList } from "./api";
 import { React, useEffect, useLocation, useNavigate, useState } from "./host";
 import { deploymentPage, deploymentsApi, listPage } from "./places";
 import { Proposed, Trouble } from "./standing";
-import { Ago, Awaited, Badge, Id, Link, OutsideLink, Page, Table } from "./ui";
+import { Ago, Awaited, Badge, Facts, Id, Lasting, Link, OutsideLink, Page, Table, useNarrow } from "./ui";
 import { bytes, count, engine, start } from "./words";
 
 const PAGE_SIZE = 50;
@@ -190,13 +190,29 @@ function Search({ value, change }: { value: string; change: (value: string) => v
 const HEADS = ["Deployment", "What runs", "Proposed", "Redeploy", "Last savepoint"];
 
 function Rows({ list }: { list: DeploymentList }) {
+  const [element, narrow] = useNarrow();
   const several = list.ledgers.length > 1;
+  const rows = list.deployments.map((one) => ({
+    one,
+    key: `${one.ledger}/${one.deployment}`,
+    ledger: several ? ledgerOf(list, one) : "",
+  }));
   return (
-    <Table caption="Deployments" heads={HEADS}>
-      {list.deployments.map((one) => (
-        <Row key={`${one.ledger}/${one.deployment}`} one={one} ledger={several ? ledgerOf(list, one) : ""} />
-      ))}
-    </Table>
+    <div ref={element}>
+      {narrow ? (
+        <ul className="fc-list">
+          {rows.map(({ key, ...row }) => (
+            <Card key={key} {...row} />
+          ))}
+        </ul>
+      ) : (
+        <Table caption="Deployments" heads={HEADS}>
+          {rows.map(({ key, ...row }) => (
+            <Row key={key} {...row} />
+          ))}
+        </Table>
+      )}
+    </div>
   );
 }
 
@@ -205,20 +221,38 @@ const ledgerOf = (list: DeploymentList, one: Deployment): string => {
   return found?.connections.join(", ") || found?.uri || "";
 };
 
-function Row({ one, ledger }: { one: Deployment; ledger: string }) {
+interface RowProps {
+  one: Deployment;
+  ledger: string;
+}
+
+function Name({ one, ledger }: RowProps) {
+  const owner = one.owned_by !== one.team && one.owned_by;
+  return (
+    <div className="fc-stack">
+      <Link to={deploymentPage(one.ledger, one.deployment)}>{one.deployment}</Link>
+      <span className="fc-muted">{[one.team, owner, ledger].filter(Boolean).join(" · ")}</span>
+    </div>
+  );
+}
+
+function Unreadable({ error }: { error: string }) {
+  return (
+    <>
+      <Badge tone="bad">unreadable</Badge> {error}
+    </>
+  );
+}
+
+function Row({ one, ledger }: RowProps) {
   return (
     <tr>
       <th scope="row">
-        <div className="fc-stack">
-          <Link to={deploymentPage(one.ledger, one.deployment)}>{one.deployment}</Link>
-          <span className="fc-muted">
-            {[one.team, one.owned_by && one.owned_by !== one.team ? one.owned_by : "", ledger].filter(Boolean).join(" · ")}
-          </span>
-        </div>
+        <Name one={one} ledger={ledger} />
       </th>
       {one.error ? (
-        <td colSpan={4}>
-          <Badge tone="bad">unreadable</Badge> {one.error}
+        <td colSpan={HEADS.length - 1}>
+          <Unreadable error={one.error} />
         </td>
       ) : (
         <>
@@ -235,6 +269,29 @@ function Row({ one, ledger }: { one: Deployment; ledger: string }) {
         </>
       )}
     </tr>
+  );
+}
+
+/** The same where columns have no room. */
+function Card({ one, ledger }: RowProps) {
+  return (
+    <li className="fc-narrow">
+      <Name one={one} ledger={ledger} />
+      {one.error ? (
+        <p>
+          <Unreadable error={one.error} />
+        </p>
+      ) : (
+        <Facts
+          facts={[
+            [HEADS[1]!, <Running key="runs" one={one} />],
+            [HEADS[2]!, (one.pending || one.checked) && <Proposed one={one} />],
+            [HEADS[3]!, (one.unfinished || one.failed) && <Trouble one={one} />],
+            [HEADS[4]!, one.savepoint && <LastSavepoint of={one.savepoint} />],
+          ]}
+        />
+      )}
+    </li>
   );
 }
 
@@ -255,7 +312,7 @@ function Running({ one }: { one: Deployment }) {
         )}
       </span>
       <span className="fc-muted">
-        since <Ago at={at} />
+        <Lasting since={at} />
         {start_mode && `, ${start(start_mode)}`}
         {approved_by && `, approved by ${approved_by}`}
       </span>

@@ -1,23 +1,10 @@
 // Old and new script beside each other, with the findings under the clauses that they are about.
 import type { JobVersion } from "./api";
 import { folded, pieces, sideBySide, type Line, type Range, type Row } from "./diff";
-import { React, useEffect, useMemo, useState } from "./host";
+import { React, useMemo, useState } from "./host";
 import type { Finding, Report, Span } from "./report";
-import { Outcome } from "./ui";
+import { Outcome, useNarrow, Visible } from "./ui";
 import { count } from "./words";
-
-const NARROW = "(max-width: 900px)";
-
-function useNarrow(): boolean {
-  const [narrow, setNarrow] = useState(() => window.matchMedia(NARROW).matches);
-  useEffect(() => {
-    const query = window.matchMedia(NARROW);
-    const changed = () => setNarrow(query.matches);
-    query.addEventListener("change", changed);
-    return () => query.removeEventListener("change", changed);
-  }, []);
-  return narrow;
-}
 
 interface Mark extends Range {
   mark: number;
@@ -28,7 +15,7 @@ function rangeIn(span: Span | null | undefined, source: string, line: Line): Ran
   if (!span || span.source !== source || line.number < span.line || line.number > span.end_line) return null;
   return {
     from: line.number === span.line ? span.column - 1 : 0,
-    to: line.number === span.end_line ? span.end_column - 1 : line.text.length,
+    to: line.number === span.end_line ? span.end_column : line.text.length,
   };
 }
 
@@ -48,7 +35,7 @@ interface Props {
 }
 
 export function Scripts({ old, new: proposed, report }: Props) {
-  const unified = useNarrow();
+  const [frame, unified] = useNarrow();
   const [whole, setWhole] = useState(false);
   const [opened, setOpened] = useState<number[]>([]);
   const rows = useMemo(() => sideBySide(old.script, proposed.script), [old.script, proposed.script]);
@@ -59,15 +46,20 @@ export function Scripts({ old, new: proposed, report }: Props) {
   const blocks = folded(rows, (row) => below(row).length > 0);
   const marksOf = (line: Line, side: "before" | "after"): Mark[] =>
     findings.flatMap(({ finding, mark }) => {
-      const range = report && rangeIn(finding[`${side}_span`], side === "before" ? report.old.source : report.new.source, line);
+      const range = report && !finding.overruled_by && rangeIn(finding[`${side}_span`], side === "before" ? report.old.source : report.new.source, line);
       return range ? [{ ...range, mark }] : [];
     });
   const hidden = blocks.some((block, place) => block.folded && !opened.includes(place));
   const columns = unified ? 3 : 4;
   return (
-    <div className="fc-scroll fc-frame" role="region" aria-label="Scripts compared" tabIndex={0}>
+    <div ref={frame} className="fc-scroll fc-frame" role="region" aria-label="Scripts compared" tabIndex={0}>
       <table className={`fc-diff ${unified ? "fc-unified" : "fc-split"}`}>
         <caption className="fc-hidden">The script that runs now and the proposed one</caption>
+        <colgroup>
+          {(unified ? ["fc-numbers", "fc-numbers", ""] : ["fc-numbers", "", "fc-numbers", ""]).map((name, place) => (
+            <col key={place} className={name} />
+          ))}
+        </colgroup>
         <thead>
           <tr>
             {unified ? (
@@ -213,7 +205,7 @@ function Text({ line, marks, side }: { line: Line; marks: Mark[]; side: "before"
         const Tag = piece.changed && side ? TAGS[side] : "span";
         return (
           <Tag key={place} className={piece.marks.length ? "fc-clause" : undefined}>
-            {piece.text}
+            <Visible text={piece.text} />
           </Tag>
         );
       })}

@@ -2,7 +2,7 @@
 import type { Deployment } from "./api";
 import { React } from "./host";
 import { changePage } from "./places";
-import { Ago, Badge, Link, Outcome } from "./ui";
+import { Ago, Badge, Lasting, Link, Outcome } from "./ui";
 import { kind } from "./words";
 
 /** What is proposed, and whether somebody is waited for. */
@@ -17,7 +17,7 @@ export function Proposed({ one }: { one: Deployment }) {
       </Link>
       {one.pending && (
         <span>
-          waits since <Ago at={one.pending.at} />
+          waits <Lasting since={one.pending.at} />
         </span>
       )}
     </div>

@@ -3,7 +3,7 @@ import type { DeploymentPage, HistoryEntry, Redeploy } from "./api";
 import { React, useState } from "./host";
 import { changePage } from "./places";
 import { Ago, Badge, Facts, Id, Link, Moment, Outcome, RunLink, type Tone } from "./ui";
-import { count, duration, kind, start } from "./words";
+import { count, counts, duration, kind, range, start } from "./words";
 
 const FIRST_SHOWN = 25;
 
@@ -27,7 +27,7 @@ export function Timeline({ page }: { page: DeploymentPage }) {
       <ol className="fc-timeline">
         {shown.map((event) =>
           "redeploy" in event ? (
-            <RedeployEvent key={event.number} one={event.redeploy} to={to} />
+            <RedeployEvent key={event.number} one={event.redeploy} page={page} to={to} />
           ) : (
             <EntryEvent key={event.number} entry={event.entry} to={to} />
           ),
@@ -51,7 +51,15 @@ const ENDS: Record<Redeploy["end"], [Tone, string]> = {
   unfinished: ["busy", "Not ended"],
 };
 
-function RedeployEvent({ one, to }: { one: Redeploy; to: (number: number) => string }) {
+interface RedeployProps {
+  one: Redeploy;
+  page: DeploymentPage;
+  to: (number: number) => string;
+}
+
+function RedeployEvent({ one, page, to }: RedeployProps) {
+  const failed = one.steps.findLast(({ kind }) => kind === "failed")?.number;
+  const message = one.message || page.history.find(({ number }) => number === failed)?.message;
   const [tone, words] = ENDS[one.end];
   const seconds = (Date.parse(one.ended_at) - Date.parse(one.began_at)) / 1000;
   return (
@@ -67,7 +75,7 @@ function RedeployEvent({ one, to }: { one: Redeploy; to: (number: number) => str
           #{one.first === one.last ? one.last : `${one.first}–${one.last}`}, <Ago at={one.ended_at} />
         </span>
       </div>
-      {one.message && <p className="fc-muted">{one.message}</p>}
+      {message && <p className="fc-muted">{message}</p>}
       <Facts
         facts={[
           ["Downtime", one.downtime_seconds !== null && duration(one.downtime_seconds)],
@@ -127,6 +135,8 @@ function EntryEvent({ entry, to }: { entry: HistoryEntry; to: (number: number) =
           ["Author", entry.kind === "checked" && entry.author],
           ["Commit", entry.kind === "checked" && entry.commit && <Id id={entry.commit} />],
           ["Savepoint", entry.savepoint && <code>{entry.savepoint}</code>],
+          ["Range", entry.kind === "backfilled" && range(entry)],
+          ["Counts", counts(entry)],
           ["Run", entry.run && <RunLink run={entry.run} task />],
         ]}
       />

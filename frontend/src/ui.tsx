@@ -2,9 +2,9 @@
 import type { ReactNode } from "react";
 
 import type { Answer, Failure } from "./api";
-import { addressOf, React, useEffect, useNavigate, useState } from "./host";
+import { addressOf, React, useEffect, useNavigate, useRef, useState } from "./host";
 import { runPage, taskPage, type Run } from "./places";
-import { age, moment, outcome as outcomeWords, short } from "./words";
+import { lasting, moment, outcome as outcomeWords, short } from "./words";
 
 /** A link inside Airflow, without loading the page anew. */
 export function Link({ to, children, className }: { to: string; children: ReactNode; className?: string }) {
@@ -45,6 +45,20 @@ export function RunLink({ run, task = false }: { run: Run; task?: boolean }) {
   );
 }
 
+const NARROW = 720; // pixels; below them neither two scripts nor five columns have room beside each other
+
+/** Whether an element is narrow: a tab may be so on a wide screen. */
+export function useNarrow(): [React.RefObject<HTMLDivElement | null>, boolean] {
+  const element = useRef<HTMLDivElement>(null);
+  const [narrow, setNarrow] = useState(() => window.innerWidth < NARROW);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => entry && setNarrow(entry.contentRect.width < NARROW));
+    if (element.current) observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return [element, narrow];
+}
+
 /** The reader's clock, once a minute. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now);
@@ -55,11 +69,28 @@ export function useNow(): number {
   return now;
 }
 
+/** How long ago something was: "5 min ago". */
 export function Ago({ at }: { at: string }) {
   return (
     <time dateTime={at} title={moment(at)}>
-      {age(at, useNow())}
+      {lasting(at, useNow())} ago
     </time>
+  );
+}
+
+/** How long something lasts by now: "for 5 min". */
+export function Lasting({ since }: { since: string }) {
+  return (
+    <time dateTime={since} title={`since ${moment(since)}`}>
+      for {lasting(since, useNow())}
+    </time>
+  );
+}
+
+/** A sentence of the report, in which names of tasks and settings stand between backticks. */
+export function Prose({ text }: { text: string }) {
+  return (
+    <>{text.split(/`([^`\n]+)`/).map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))}</>
   );
 }
 
@@ -148,8 +179,16 @@ export function Facts({ facts }: { facts: [string, ReactNode][] }) {
   );
 }
 
+interface TableProps {
+  caption: string;
+  heads: string[];
+  children: ReactNode;
+  /** Whether the children are bodies of the table, not rows. */
+  bodies?: boolean;
+}
+
 /** A table that scrolls by itself where the page is too narrow, also by keyboard. */
-export function Table({ caption, heads, children }: { caption: string; heads: string[]; children: ReactNode }) {
+export function Table({ caption, heads, bodies, children }: TableProps) {
   return (
     <div className="fc-scroll" role="region" aria-label={caption} tabIndex={0}>
       <table className="fc-table">
@@ -163,16 +202,36 @@ export function Table({ caption, heads, children }: { caption: string; heads: st
             ))}
           </tr>
         </thead>
-        <tbody>{children}</tbody>
+        {bodies ? children : <tbody>{children}</tbody>}
       </table>
     </div>
+  );
+}
+
+// Characters that nobody sees, or that turn the order of the others: a reviewer must see that they are there.
+const UNSEEN = /([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff])/;
+
+/** A script's text, in which what is unseen is named. */
+export function Visible({ text }: { text: string }) {
+  return (
+    <>
+      {text.split(UNSEEN).map((part, place) =>
+        place % 2 ? (
+          <span key={place} className="fc-unseen">
+            U+{part.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}
+          </span>
+        ) : (
+          part
+        ),
+      )}
+    </>
   );
 }
 
 export function Code({ text, label }: { text: string; label: string }) {
   return (
     <pre className="fc-code" tabIndex={0} role="region" aria-label={label}>
-      {text}
+      <Visible text={text} />
     </pre>
   );
 }

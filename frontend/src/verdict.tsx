@@ -2,7 +2,7 @@
 import type { Change } from "./api";
 import { React } from "./host";
 import type { Finding, Kept, Migration, Operator, Report, Span } from "./report";
-import { Badge, Code, Facts, Outcome, Section, Table, type Tone } from "./ui";
+import { Badge, Code, Facts, Outcome, Prose, Section, Table, type Tone } from "./ui";
 import { outcome as outcomeWords } from "./words";
 
 const place = (span: Span | null | undefined): string => (span ? `${span.source}:${span.line}:${span.column}` : "");
@@ -111,23 +111,27 @@ export function Fates({ operators }: { operators: Operator[] }) {
   if (!operators.length) return null;
   return (
     <Section title="What becomes of the state">
-      <Table caption="State by operator" heads={["Operator", "Part", "Name", "Fate"]}>
-        {operators.flatMap((one) => {
-          const rows = fatesOf(one);
-          const shown = rows.length ? rows : [{ what: "–", name: "", fate: "" }];
-          return shown.map((row, number) => (
-            <tr key={`${one.path}/${number}`}>
-              {number === 0 && (
-                <th scope="rowgroup" rowSpan={shown.length}>
-                  <OperatorHead one={one} />
-                </th>
-              )}
-              <td>{row.what}</td>
-              <td>{row.name && <code>{row.name}</code>}</td>
-              <td>{row.fate && <Badge tone={FATES[row.fate] ?? "fair"}>{row.fate}</Badge>}</td>
+      <Table caption="State by operator" heads={["Part", "Name", "Fate"]} bodies>
+        {operators.map((one) => (
+          <tbody key={one.path}>
+            <tr>
+              <th scope="rowgroup" colSpan={3}>
+                <OperatorHead one={one} />
+              </th>
             </tr>
-          ));
-        })}
+            {fatesOf(one).map((row, number) => (
+              <tr key={number}>
+                <td>{row.what}</td>
+                <td>
+                  <code>{row.name}</code>
+                </td>
+                <td>
+                  <Badge tone={FATES[row.fate] ?? "fair"}>{row.fate}</Badge>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        ))}
       </Table>
     </Section>
   );
@@ -137,19 +141,16 @@ function OperatorHead({ one }: { one: Operator }) {
   const [before, after] = [one.before?.kind, one.after?.kind];
   return (
     <div className="fc-stack">
-      <span>{one.path}</span>
-      <span className="fc-muted">
-        {before === after ? before : !before ? `new: ${after}` : !after ? `gone: ${before}` : `${before} → ${after}`}
-      </span>
       <span>
-        <Outcome outcome={one.outcome} />
+        {before === after ? before : !before ? `new: ${after}` : !after ? `gone: ${before}` : `${before} → ${after}`}{" "}
+        <Outcome outcome={one.outcome} /> <span className="fc-muted">{one.path}</span>
       </span>
-      {one.consequence && <span className="fc-muted">if it were resumed: {one.consequence}</span>}
-      {(one.resumed ?? []).map((line) => (
-        <span key={line} className="fc-muted">
-          {line}
+      {one.consequence && (
+        <span className="fc-plain-text">
+          If it were resumed: {one.consequence}
+          {one.resumed?.length ? `; ${one.resumed.join("; ")}` : ""}
         </span>
-      ))}
+      )}
     </div>
   );
 }
@@ -206,7 +207,9 @@ export function Advice({ change }: { change: Change }) {
           <ol className="fc-steps">
             {change.next_steps.map((step, number) => (
               <li key={number}>
-                <p>{step.text}</p>
+                <p>
+                  <Prose text={step.text} />
+                </p>
                 {step.commands.length > 0 && <Code text={step.commands.join("\n")} label="Commands" />}
               </li>
             ))}

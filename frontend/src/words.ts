@@ -1,5 +1,5 @@
 // Numbers, moments and the ledger's terms, in words.
-import type { EntrySummary } from "./api";
+import type { EntrySummary, HistoryEntry } from "./api";
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -13,14 +13,14 @@ export const duration = (seconds: number): string => {
   return `${Math.floor(seconds / DAY)} d ${Math.floor((seconds % DAY) / HOUR)} h`;
 };
 
-/** How long ago, in one unit: what a table has room for. */
-export const age = (at: string, now: number): string => {
+/** How long it lasts since a moment, in one unit: what a table has room for. */
+export const lasting = (at: string, now: number): string => {
   const seconds = (now - Date.parse(at)) / 1000;
   if (Number.isNaN(seconds)) return at;
-  if (seconds < MINUTE) return "just now";
-  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ago`;
-  if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)} h ago`;
-  return `${Math.floor(seconds / DAY)} d ago`;
+  if (seconds < MINUTE) return "a moment";
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
+  if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)} h`;
+  return `${Math.floor(seconds / DAY)} d`;
 };
 
 const FORMAT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -91,3 +91,12 @@ const OUTCOMES: Record<string, string> = {
 };
 
 export const outcome = (name: string): string => OUTCOMES[name] ?? "";
+
+/** What a backfill was about. */
+export const range = (entry: HistoryEntry): string =>
+  `${entry.range_from ?? "the beginning"} to ${entry.range_to ?? "the end"}`;
+
+export const counts = (entry: HistoryEntry): string =>
+  Object.entries(entry.counts)
+    .map(([name, number]) => `${number.toLocaleString()} ${name}`)
+    .join(", ");
