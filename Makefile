@@ -49,7 +49,7 @@ CORPUS ?= ../shared/corpus
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ bench-kubernetes-downtime: setup ## The same on Kubernetes, beside the upgrade o
 
 bench-ledger-index: $(VENV)/.core-ready ## Time a list of a thousand deployments with the ledger's index and without
 	@python -m benchmarks.ledger_index --write benchmarks/results/ledger-index-$$(date -u +%F).md
+
+bench-deployment-list: setup ## Time the list of a thousand deployments that Airflow's pages show
+	@python -m benchmarks.deployment_list --write benchmarks/results/deployment-list-$$(date -u +%F).md
 
 bench-migrate: setup ## Time the migration of large savepoints, alone and on Spark; 20 GB of disk, deleted at the end
 	@$(WITH_JAVA) python -m benchmarks.migration --write benchmarks/results/migration-$$(date -u +%F).md

@@ -59,19 +59,24 @@ class Environment:
         )
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    folder = tmp_path_factory.mktemp("bare")
+def install_wheel(folder: Path, extras: str = "", *others: str) -> Environment:
+    """A new environment with the wheel of this tree, its extras and other packages, as the lock file has them."""
 
     def uv(*arguments: str | Path) -> None:
-        subprocess.run([UV, "--quiet", *map(str, arguments)], cwd=ROOT, check=True, timeout=300)
+        subprocess.run([UV, "--quiet", *map(str, arguments)], cwd=ROOT, check=True, timeout=900)
 
     uv("build", "--wheel", "--out-dir", folder / "dist", ROOT)
     (wheel,) = (folder / "dist").glob("airflow_flinkcompat-*.whl")
     home = folder / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True, timeout=120)
-    uv("pip", "install", "--python", home / "bin" / "python", "--constraint", ROOT / "constraints.txt", wheel)
+    python, locked = home / "bin" / "python", ROOT / "constraints.txt"
+    uv("pip", "install", "--python", python, "--constraint", locked, f"{wheel}{extras}", *others)
     return Environment(home, wheel)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return install_wheel(tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, 
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
 
+from airflow_flinkcompat.deploy.ledger.history import can_name
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.plugin import changes, fleet, models, views
 from airflow_flinkcompat.plugin.access import Rights
@@ -65,12 +66,12 @@ def rights_of(user: GetUserDep) -> Rights:
 
 RightsDep = Annotated[Rights, Depends(rights_of)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    401: {"model": models.Problem, "description": "Nobody is signed in."},
-    403: {"model": models.Problem, "description": "The user may not read it."},
+    401: {"model": models.ErrorDetail, "description": "Nobody is signed in."},
+    403: {"model": models.ErrorDetail, "description": "The user may not read it."},
 }
 _OF_ONE = _ERRORS | {
-    404: {"model": models.Problem, "description": "There is none. Only who may read the ledger is told so."},
-    503: {"model": models.Problem, "description": "The ledger cannot be read."},
+    404: {"model": models.ErrorDetail, "description": "There is none. Only who may read the ledger is told so."},
+    503: {"model": models.ErrorDetail, "description": "The ledger cannot be read."},
 }
 _EVERYBODY = [Depends(requires_authenticated())]
 # Every route is put here, so that none answers without a user.
@@ -104,7 +105,7 @@ def list_deployments(
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """The deployments that the user may see, in order of name: what runs, what waits, what is unfinished or failed."""
-    wanted = fleet.Filter(frozenset(attention or ()), team, q, ledger)
+    wanted = fleet.ListFilter(frozenset(attention or ()), team, q, ledger)
     return _answer(request, fleet.deployment_list(find_ledgers(), rights, wanted, limit, offset))
 
 
@@ -115,7 +116,7 @@ def get_deployment(request: Request, ledger: str, name: str, rights: RightsDep) 
     return _answer(request, views.deployment_page(found, name, entries, rights))
 
 
-@router.get("/api/v1/deployments/{ledger}/{name}/changes/{number}", responses=_OF_ONE, response_model=models.Change)
+@router.get("/api/v1/deployments/{ledger}/{name}/changes/{number}", responses=_OF_ONE, response_model=models.ChangePage)
 def get_change(request: Request, ledger: str, name: str, number: int, rights: RightsDep) -> Response:
     """The change that an entry is about: both versions, the report, the decision. Any entry of the version names it."""
     found, entries = _entries(ledger, name, rights)
@@ -150,14 +151,16 @@ def _entries(ledger_id: str, name: str, rights: Rights) -> tuple[NamedLedger, Se
     ledger = find_ledgers().by_id(ledger_id)
     if ledger is None:
         raise HTTPException(404, "there is no such ledger") if rights.reads_connections else _forbidden()
+    if not can_name(name):
+        raise HTTPException(404, _NO_DEPLOYMENT) if rights.reads_ledger(ledger) else _forbidden()
     entries, row = fleet.entries_and_row(ledger, name)
-    if entries and rights.sees(ledger, row):
-        return ledger, entries
-    if not rights.reads_ledger(ledger):
+    if not entries:
+        raise HTTPException(404, _NO_DEPLOYMENT) if rights.reads_ledger(ledger) else _forbidden()
+    if not rights.sees(ledger, row):
         raise _forbidden()
-    if isinstance(row, LedgerError):
-        raise HTTPException(503, mask_secrets(str(row)))
-    raise _forbidden() if entries else HTTPException(404, _NO_DEPLOYMENT)
+    if isinstance(entries, LedgerError):
+        raise HTTPException(503, mask_secrets(str(entries)))
+    return ledger, entries
 
 
 def _forbidden() -> HTTPException:

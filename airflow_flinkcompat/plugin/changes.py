@@ -106,7 +106,7 @@ class Proposal:
 
 def change(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], proposal: Proposal, rights: Rights
-) -> models.Change:
+) -> models.ChangePage:
     """A change with its report and both versions.
 
     Args:
@@ -121,10 +121,10 @@ def change(
     """
     former = proposal.former
     report, proposed, error = _report(ledger, name, proposal)
-    held = views.numbered_jobs(proposal.entries, proposal.sha256)
+    held = views.job_held(proposal.entries, proposal.sha256)
     new = views.job_version(*held) if held else proposed
     steps, resumed = _advice(report, ledger, name, former)
-    return models.Change(
+    return models.ChangePage(
         ledger=ledger.id,
         deployment=name,
         number=proposal.entries[0].number,
@@ -143,7 +143,7 @@ def change(
 
 def _report(
     ledger: NamedLedger, name: str, proposal: Proposal
-) -> tuple[dict[str, Any] | None, models.JobVersion | None, str | None]:
+) -> tuple[dict[str, Any] | None, models.VersionTexts | None, str | None]:
     """The report, the version that was kept beside it, and why there is none where there should be."""
     path = next((each.report_path for each in proposal.reviews if each.report_path), None)
     if path is None:

@@ -56,7 +56,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Filter:
+class ListFilter:
     """What is asked for: any of the kinds of attention, the team, and all words of a text."""
 
     attention: frozenset[Attention] = frozenset()
@@ -113,7 +113,7 @@ def seen(ledgers: Iterable[NamedLedger], rights: Rights, now: datetime) -> tuple
 
 
 def deployment_list(
-    found: FoundLedgers, rights: Rights, wanted: Filter, limit: int, offset: int, now: datetime | None = None
+    found: FoundLedgers, rights: Rights, wanted: ListFilter, limit: int, offset: int, now: datetime | None = None
 ) -> models.DeploymentList:
     """A page of the list.
 
@@ -137,17 +137,17 @@ def deployment_list(
             views.deployment(each.ledger, each.name, each.row, rights, now) for each in left[offset : offset + limit]
         ],
         total=len(left),
-        counts=models.Counts(all=len(all_seen), **of_kind),
+        counts=models.AttentionCounts(all=len(all_seen), **of_kind),
         teams=sorted({mask_secrets(each.team) for each in all_seen if each.team}),
         ledgers=[_ledger(each, rights, errors.get(each.id)) for each in found.ledgers],
         problems=list(found.problems) if rights.reads_connections else [],
     )
 
 
-def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> models.Ledger:
+def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> models.LedgerItem:
     reads = rights.reads_ledger(ledger)
     why = "" if error is None else mask_secrets(str(error)) if reads else "it cannot be listed: ask who runs Airflow"
-    return models.Ledger(
+    return models.LedgerItem(
         id=ledger.id,
         uri=mask_secrets(ledger.uri) if reads else None,
         connections=[each.conn_id for each in ledger.connections if rights.reads_connection(each)],
@@ -155,18 +155,26 @@ def _ledger(ledger: NamedLedger, rights: Rights, error: LedgerError | None) -> m
     )
 
 
-def entries_and_row(ledger: NamedLedger, name: str) -> tuple[tuple[LedgerEntry, ...], DeploymentRow | LedgerError]:
-    """The entries of a deployment and its row; no entries and the error where the ledger cannot be read."""
+def entries_and_row(
+    ledger: NamedLedger, name: str
+) -> tuple[tuple[LedgerEntry, ...] | LedgerError, DeploymentRow | LedgerError]:
+    """The entries of a deployment and its row, or why there is none.
+
+    Where an old entry is damaged there is still a row, by what is in force: so the DAG that owns it is known.
+    """
     try:
         entries = ledger.entries(name)
+        return entries, DeploymentRow(name).after_all(entries)
     except LedgerError as error:
-        return (), error
-    return entries, DeploymentRow(name).after_all(entries)
+        try:
+            return error, ledger.open(name).row()
+        except LedgerError:
+            return error, error
 
 
 def changes_of_run(
     found: FoundLedgers, rights: Rights, dag_id: str, run_id: str, task_id: str | None
-) -> list[models.Change]:
+) -> list[models.ChangePage]:
     """The changes that a DAG run is about, as far as the user may see their deployments.
 
     Args:
@@ -181,7 +189,8 @@ def changes_of_run(
     """
     everything = seen(found.ledgers, rights, datetime.now(UTC))[0]
     of_dag = [each for each in everything if dag_id in dags_of(each.row)]
-    histories = [(each, entries_and_row(each.ledger, each.name)[0]) for each in of_dag]
+    read = [(each, entries_and_row(each.ledger, each.name)[0]) for each in of_dag]
+    histories = [(one, entries) for one, entries in read if not isinstance(entries, LedgerError)]
     for task in (task_id, None) if task_id else (None,):
         proposals = [
             (one, entries, proposal)

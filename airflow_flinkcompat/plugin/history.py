@@ -30,7 +30,7 @@ End = Literal["deployed", "adopted", "rolled-back", "failed", "planned", "unfini
 
 
 @dataclass(frozen=True)
-class Attempt:
+class RedeploySteps:
     """The steps of one redeploy, oldest first."""
 
     steps: tuple[StepEntry, ...]
@@ -86,7 +86,7 @@ class Attempt:
         return (self.runs_again.written - self.stopped.written).total_seconds()
 
 
-def attempts(entries: Sequence[LedgerEntry]) -> Iterator[Attempt]:
+def attempts(entries: Sequence[LedgerEntry]) -> Iterator[RedeploySteps]:
     """The redeploys among a ledger's entries.
 
     Args:
@@ -101,10 +101,10 @@ def attempts(entries: Sequence[LedgerEntry]) -> Iterator[Attempt]:
             continue
         steps.append(entry)
         if not (isinstance(entry, RunEntry) and entry.is_open):
-            yield Attempt(tuple(steps))
+            yield RedeploySteps(tuple(steps))
             steps = []
     if steps:
-        yield Attempt(tuple(steps))
+        yield RedeploySteps(tuple(steps))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 # Of so many ledgers the entries stay in memory: they are read again only where there are newer ones.
-_LEDGERS_KEPT = 256
+_LEDGERS_KEPT = 64
 
 
 class _HookOf(FlinkHook):

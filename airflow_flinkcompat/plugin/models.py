@@ -65,7 +65,7 @@ class LastSavepoint(_Answer):
     number: int = Field(description="The entry that says so.")
 
 
-class Deployment(_Answer):
+class DeploymentItem(_Answer):
     """One deployment as the list shows it."""
 
     ledger: str = Field(description="Id of its ledger, as in the paths of this API.")
@@ -89,7 +89,7 @@ class Deployment(_Answer):
     job_url: str | None = Field(description="The job in Flink's UI, where one connection alone names the ledger.")
 
 
-class Ledger(_Answer):
+class LedgerItem(_Answer):
     """A ledger whose deployments are shown."""
 
     id: str
@@ -98,7 +98,7 @@ class Ledger(_Answer):
     error: str | None = Field(description="Why it cannot be listed.")
 
 
-class Counts(_Answer):
+class AttentionCounts(_Answer):
     """How many deployments the user sees, and how many of each kind, whatever the filters."""
 
     all: int
@@ -112,16 +112,16 @@ class Counts(_Answer):
 class DeploymentList(_Answer):
     """A page of the deployments that the user may see, in order of name."""
 
-    deployments: list[Deployment]
+    deployments: list[DeploymentItem]
     total: int = Field(description="How many the filters leave, on all pages.")
-    counts: Counts
+    counts: AttentionCounts
     teams: list[str] = Field(description="All teams, for the filter.")
-    ledgers: list[Ledger]
+    ledgers: list[LedgerItem]
     problems: list[str] = Field(description="What is wrong with the settings, for users who may read connections.")
 
 
 class HistoryEntry(EntrySummary):
-    """An entry with all it says, but for the texts of its version (see JobVersion)."""
+    """An entry with all it says, but for the texts of its version (see VersionTexts)."""
 
     policy: str | None = Field(description="Of a check: the branch that the policy alone says.")
     rolls_back_to: int | None = Field(description="Of a failed redeploy: the entry whose script is started again.")
@@ -139,7 +139,7 @@ class HistoryEntry(EntrySummary):
     counts: dict[str, int] = Field(description="Of a backfill: rows and windows.")
 
 
-class JobVersion(_Answer):
+class VersionTexts(_Answer):
     """A version of a job with its texts, as `flinkcompat ledger show --format json` has them."""
 
     number: int | None = Field(description="The entry that holds it; null: it is kept beside the report of a check.")
@@ -155,7 +155,7 @@ class JobVersion(_Answer):
     engine_version: str | None
 
 
-class Step(_Answer):
+class RedeployStep(_Answer):
     """One step of a redeploy."""
 
     number: int
@@ -169,7 +169,7 @@ class Redeploy(_Answer):
     first: int
     last: int
     end: Literal["deployed", "adopted", "rolled-back", "failed", "planned", "unfinished"]
-    steps: list[Step]
+    steps: list[RedeployStep]
     began_at: str
     ended_at: str
     stopped_at: str | None = Field(description="When the former job was seen to have ended.")
@@ -212,9 +212,9 @@ class Savepoint(_Answer):
 class DeploymentPage(_Answer):
     """All that a ledger says of one deployment."""
 
-    summary: Deployment
+    summary: DeploymentItem
     last: int = Field(description="The number of the last entry.")
-    running: JobVersion | None = Field(description="The version in force.")
+    running: VersionTexts | None = Field(description="The version in force.")
     history: list[HistoryEntry] = Field(description="Every entry, oldest first.")
     redeploys: list[Redeploy] = Field(description="Oldest first.")
     savepoints: list[Savepoint] = Field(description="Oldest first.")
@@ -243,7 +243,7 @@ class NextStep(_Answer):
     language: str = Field(description="Of the commands: sql or sh.")
 
 
-class Change(_Answer):
+class ChangePage(_Answer):
     """A version that was proposed: what it is compared with, the verdict, and what became of it."""
 
     ledger: str
@@ -251,8 +251,8 @@ class Change(_Answer):
     number: int = Field(description="The entry of the check; of a version without one, its first entry.")
     sha256: str
     checked: HistoryEntry | None
-    old: JobVersion | None = Field(description="What was in force; null before the first deployment.")
-    new: JobVersion | None = Field(
+    old: VersionTexts | None = Field(description="What was in force; null before the first deployment.")
+    new: VersionTexts | None = Field(
         description="The proposed version; null where an earlier release kept none. "
         "Columns of a report's spans may be off in lines in which a secret is masked."
     )
@@ -272,10 +272,10 @@ class RunChanges(_Answer):
 
     dag_id: str
     run_id: str
-    changes: list[Change]
+    changes: list[ChangePage]
 
 
-class Problem(_Answer):
+class ErrorDetail(_Answer):
     """Why there is no answer (as FastAPI says it)."""
 
     detail: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.plugin import models
 from airflow_flinkcompat.plugin.access import Rights
-from airflow_flinkcompat.plugin.history import Attempt, Lineage, attempts, lineage
+from airflow_flinkcompat.plugin.history import Lineage, RedeploySteps, attempts, lineage
 from airflow_flinkcompat.plugin.ledgers import NamedLedger
 from airflow_flinkcompat.plugin.runs import Writer
 from airflow_flinkcompat.secrets import mask_secrets
@@ -64,13 +64,13 @@ def _summary(told: dict[str, Any] | None, owner: str, rights: Rights) -> models.
 
 def deployment(
     ledger: NamedLedger, name: str, row: DeploymentRow | LedgerError, rights: Rights, now: datetime | None = None
-) -> models.Deployment:
+) -> models.DeploymentItem:
     """A deployment as the list shows it."""
     told = listed(name, row)
     readable = row if isinstance(row, DeploymentRow) else DeploymentRow(name)
     shown = (readable.head, readable.unfinished, readable.pending, readable.checked, readable.failed)
     origin = readable.checked or readable.head
-    return models.Deployment(
+    return models.DeploymentItem(
         ledger=ledger.id,
         deployment=name,
         **{
@@ -93,16 +93,17 @@ def _text(given: str | None) -> str | None:
 
 def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
     """An entry with all it says, but for the texts of its version."""
-    plain = LedgerEntry(**{name: getattr(entry, name) for name in ("number", "at", "owner", "message")})
-    # What a later release says is of unknown form.
-    row = plain.to_dict() | {"kind": entry.kind} if isinstance(entry, OtherEntry) else entry.to_dict()
+    if isinstance(entry, OtherEntry):
+        # What a later release says beside is of unknown form.
+        entry = replace(entry, row={"kind": entry.kind})
+    row = entry.to_dict()
     names = (*EntryRow.__dataclass_fields__, *_HISTORY)
     told = masked_values({name: row[name] for name in names})
     shown, run = _writer(entry.owner, rights)
     return models.HistoryEntry(**{**told, "owner": mask_secrets(shown), "run": run})
 
 
-def job_version(job: JobSpec, number: int | None = None, *, sha256: str | None = None) -> models.JobVersion:
+def job_version(job: JobSpec, number: int | None = None, *, sha256: str | None = None) -> models.VersionTexts:
     """A version of a job, its secrets masked.
 
     Args:
@@ -114,11 +115,11 @@ def job_version(job: JobSpec, number: int | None = None, *, sha256: str | None =
         The version.
     """
     told = masked_job(JobSpec.from_dict(job.to_dict())).to_dict()
-    fields = {name: told[name] for name in models.JobVersion.model_fields if name in told}
-    return models.JobVersion(number=number, **{**fields, "sha256": sha256 or job.digest()})
+    fields = {name: told[name] for name in models.VersionTexts.model_fields if name in told}
+    return models.VersionTexts(number=number, **{**fields, "sha256": sha256 or job.digest()})
 
 
-def redeploy(attempt: Attempt, rights: Rights) -> models.Redeploy:
+def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
     """The steps of a redeploy."""
     first, last, proposed = attempt.steps[0], attempt.steps[-1], attempt.proposed
     again, start = attempt.runs_again, attempt.start
@@ -126,7 +127,7 @@ def redeploy(attempt: Attempt, rights: Rights) -> models.Redeploy:
         first=first.number,
         last=last.number,
         end=attempt.end,
-        steps=[models.Step(number=each.number, kind=each.kind, at=each.at) for each in attempt.steps],
+        steps=[models.RedeployStep(number=each.number, kind=each.kind, at=each.at) for each in attempt.steps],
         began_at=first.at,
         ended_at=last.at,
         stopped_at=attempt.stopped.at if attempt.stopped else None,
@@ -184,7 +185,7 @@ def deployment_page(
     )
 
 
-def numbered_jobs(entries: Iterable[LedgerEntry], sha256: str) -> tuple[JobSpec, int] | None:
+def job_held(entries: Iterable[LedgerEntry], sha256: str) -> tuple[JobSpec, int] | None:
     """The job of a version, and the last entry that holds it; None where none does."""
     held = [each for each in entries if isinstance(each, StepEntry) and each.sha256 == sha256]
     return (held[-1].job, held[-1].number) if held else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,23 @@ class Server:
         assert found.status_code == 200, found.text
         return found.json()
 
+    @contextmanager
+    def add_connection(self, conn_id: str, conn_type: str, extra: dict[str, Any]) -> Iterator[None]:
+        """A connection in Airflow's database."""
+        from airflow import settings
+        from airflow.models.connection import Connection
+
+        connection = Connection(conn_id=conn_id, conn_type=conn_type, host="host", extra=json.dumps(extra))
+        with settings.Session() as session:
+            session.add(connection)
+            session.commit()
+        try:
+            yield
+        finally:
+            with settings.Session() as session:
+                session.delete(connection)
+                session.commit()
+
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -85,6 +104,8 @@ def _served(home: Path, named: Path, unnamed: Path, patch: pytest.MonkeyPatch) -
     fill_rejected(named, "redeploy_parcels", "parcels")
     fill_interrupted(named, "redeploy_shared", "shared")
     fill_rejected(named, None, "by-hand")
+    (named / "damaged").mkdir()
+    (named / "damaged" / "000001.json").write_text('{"number": 1}')
     fill_rejected(unnamed, "dag_of_another_airflow", "elsewhere")
     caches = (plugins_manager._get_plugins, plugins_manager._get_ui_plugins, plugins_manager.get_fastapi_plugins)
     for cached in caches:

@@ -59,6 +59,11 @@ def moment(minute: float) -> str:
     return f"2026-11-20T{9 + int(minute) // 60:02d}:{int(minute) % 60:02d}:{int(minute * 60) % 60:02d}.000+00:00"
 
 
+def numbered(*entries: LedgerEntry) -> list[LedgerEntry]:
+    """The entries as a ledger has them."""
+    return [replace(each, number=number, at=moment(number)) for number, each in enumerate(entries, 1)]
+
+
 class Writing:
     """Writes a ledger as a DAG's runs do, a minute between two entries."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +13,23 @@ from pydantic import BaseModel
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
+from airflow_flinkcompat.deploy.ledger.entries import (
+    CheckedEntry,
+    DeployedEntry,
+    DeployingEntry,
+    FailedEntry,
+    JobStart,
+    JobVersion,
+    LedgerEntry,
+    OtherEntry,
+    Review,
+)
+from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
+from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.hooks.flink import FlinkHook
-from airflow_flinkcompat.plugin import changes, fleet, views
+from airflow_flinkcompat.plugin import changes, fleet, models, views
 from airflow_flinkcompat.plugin.ledgers import FoundLedgers, LedgerConnection, NamedLedger
-from tests.plugin.ledgers import SECRET, fill_interrupted, fill_orders, fill_rejected, moment
+from tests.plugin.ledgers import SECRET, fill_interrupted, fill_orders, fill_rejected, job, moment, numbered
 from tests.plugin.rights import OnlyDags
 
 ROOT = "memory://pages/ledger"
@@ -69,7 +82,7 @@ def change(found: FoundLedgers, name: str, number: int) -> Any:
 
 
 def test_example_deployments(found: FoundLedgers, example: SnapshotAssertion) -> None:
-    assert told(fleet.deployment_list(found, EVERYTHING, fleet.Filter(), 50, 0, NOW)) == example
+    assert told(fleet.deployment_list(found, EVERYTHING, fleet.ListFilter(), 50, 0, NOW)) == example
 
 
 def test_example_deployment(found: FoundLedgers, example: SnapshotAssertion) -> None:
@@ -98,9 +111,86 @@ def test_example_change_that_was_deployed(found: FoundLedgers, example: Snapshot
 
 
 def test_example_run(found: FoundLedgers, example: SnapshotAssertion) -> None:
-    changes = fleet.changes_of_run(found, EVERYTHING, "redeploy_parcels", "manual__2", None)
-    from airflow_flinkcompat.plugin.models import RunChanges
-
-    answer = told(RunChanges(dag_id="redeploy_parcels", run_id="manual__2", changes=changes))
+    proposed = fleet.changes_of_run(found, EVERYTHING, "redeploy_parcels", "manual__2", None)
+    answer = told(models.RunChanges(dag_id="redeploy_parcels", run_id="manual__2", changes=proposed))
     assert [each["decision"]["state"] for each in answer["changes"]] == ["rejected"]
     assert answer == example
+
+
+# ------------------------------------------------------------------------------------------------------- single facts
+def page(entries: Sequence[LedgerEntry], rights: OnlyDags = EVERYTHING) -> models.DeploymentPage:
+    return views.deployment_page(NamedLedger(ROOT), "jobs", entries, rights, NOW)
+
+
+@pytest.mark.parametrize(
+    ("hour", "minute", "state"), [(9, 10, "in flight"), (9, 11, "interrupted"), (12, 0, "interrupted")]
+)
+def test_a_redeploy_is_in_flight_for_as_long_as_its_claim_holds(hour: int, minute: int, state: str) -> None:
+    (claim,) = numbered(DeployingEntry(job=job(1), claim_seconds=570))
+    row = DeploymentRow("jobs").after(claim)
+    now = datetime(2026, 11, 20, hour, minute, tzinfo=UTC)
+    assert views.unfinished_state(row, now) == state
+    assert fleet.attention_of(row, now) == {fleet.Attention(state.replace(" ", "_"))}
+
+
+def test_who_wrote_an_entry_is_shown_to_who_may_read_that_dag_alone() -> None:
+    start = JobStart("stateless")
+    entries = numbered(
+        DeployedEntry(job=job(1), start=start, owner="airflow:former/run/1/deploy"),
+        DeployedEntry(job=job(2), start=start, owner="airflow:present/run/1/deploy"),
+        CheckedEntry(version=JobVersion.of(job(1)), owner="bob@host:7"),
+    )
+    both = page(entries, OnlyDags(("former", "present"), ("former", "present")))
+    assert both.history[0].run == models.TaskOfRun(dag_id="former", run_id="run/1", task_id="deploy")
+    one = page(entries, OnlyDags(("former", "present"), ("present",)))
+    assert [each.owner for each in one.history] == ["", "airflow:present/run/1/deploy", "bob@host:7"]
+    assert [each.run is None for each in one.history] == [True, False, True]
+    assert "former" not in one.model_dump_json()
+
+
+def test_what_a_later_release_wrote_is_shown_by_its_kind() -> None:
+    row = {"kind": "paused", "number": 1, "counts": "many", "outcome": 7, "message": "for the night"}
+    (shown,) = page(numbered(OtherEntry(row=row, message="for the night"))).history
+    assert (shown.number, shown.kind, shown.message) == (1, "paused", "for the night")
+    assert (shown.counts, shown.outcome) == ({}, None)
+
+
+def test_a_ledger_that_cannot_be_read_has_a_row_of_its_own() -> None:
+    shown = views.deployment(NamedLedger(ROOT), "jobs", LedgerError("'password' = 'hunter2hunter2'"), EVERYTHING, NOW)
+    assert shown.error == "'password' = '***'"
+    assert (shown.entry, shown.dags, shown.job_url, shown.unfinished_state) == (None, [], None, None)
+
+
+def test_a_change_whose_report_is_lost_says_so(found: FoundLedgers) -> None:
+    review = Review("partial", f"{ROOT}/parcels/reports/{'0' * 32}.json")
+    entries = numbered(CheckedEntry(version=JobVersion.of(job(2)), review=review, branch="approve"))
+    proposal = changes.Proposal.at(entries, 1)
+    assert proposal is not None
+    lost = changes.change(found.ledgers[0], "parcels", entries, proposal, EVERYTHING)
+    assert lost.report is None
+    assert lost.report_error is not None
+    assert "cannot be read" in lost.report_error
+    assert (lost.old, lost.new, lost.next_steps, lost.decision.state) == (None, None, [], "waiting")
+
+
+@pytest.mark.parametrize(
+    ("last", "state"),
+    [
+        (CheckedEntry(version=JobVersion.of(job(3)), branch="resume"), "not decided"),
+        (FailedEntry(job=job(2), start=JobStart()), "not decided"),
+    ],
+)
+def test_a_question_that_is_settled_otherwise_was_not_decided(last: LedgerEntry, state: str) -> None:
+    entries = numbered(CheckedEntry(version=JobVersion.of(job(2)), branch="approve"), last)
+    proposal = changes.Proposal.at(entries, 1)
+    assert proposal is not None
+    assert proposal.decision(entries, "jobs", EVERYTHING).state == state
+
+
+def test_a_version_that_is_proposed_again_is_another_change() -> None:
+    checked = CheckedEntry(version=JobVersion.of(job(2)), branch="reject", review=Review("partial"))
+    entries = numbered(checked, DeployingEntry(job=job(2)), checked, DeployingEntry(job=job(2)))
+    found = [changes.Proposal.at(entries, number) for number in (1, 2, 3, 4, 5)]
+    assert [None if each is None else [one.number for one in each.entries] for each in found] == [
+        [1, 2], [1, 2], [3, 4], [3, 4], None,
+    ]  # fmt: skip

@@ -61,7 +61,7 @@ class Ledger:
     """
 
     def __init__(self, root: str | os.PathLike[str], deployment: str, **options: Any) -> None:
-        if not _NAME.fullmatch(deployment) or deployment == _REPORTS:
+        if not can_name(deployment):
             raise LedgerError(
                 f"{deployment!r} cannot name a deployment: 1 to 128 letters, digits, '.', '_' or '-', "
                 f"beginning with a letter or digit, and not {_REPORTS!r}"
@@ -347,6 +347,18 @@ class Ledger:
         return entry
 
 
+def can_name(text: str) -> bool:
+    """Whether a text can be the name of a deployment.
+
+    Args:
+        text: The text.
+
+    Returns:
+        True for 1 to 128 letters, digits, ".", "_" or "-", a letter or digit first, that name no folder of a ledger.
+    """
+    return _NAME.fullmatch(text) is not None and text != _REPORTS
+
+
 def deployments(root: str | os.PathLike[str], **options: Any) -> tuple[str, ...]:
     """The names of all deployments whose ledgers may lie under a root.
 
@@ -360,7 +372,7 @@ def deployments(root: str | os.PathLike[str], **options: Any) -> tuple[str, ...]
     Raises:
         LedgerError: The root cannot be listed.
     """
-    return tuple(name for name in Store(root, "", **options).folders() if _NAME.fullmatch(name) and name != _REPORTS)
+    return tuple(name for name in Store(root, "", **options).folders() if can_name(name))
 
 
 def _name(number: int) -> str:
