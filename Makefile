@@ -49,7 +49,7 @@ CORPUS ?= ../shared/corpus
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs frontend test-fast test test-kubernetes test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 
 docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the rules
 	@flinkcompat rules --write docs/rules
+
+frontend: $(VENV)/.all-ready ## Build the pages inside Airflow from frontend/ anew (Node 20, or one from PyPI)
+	@python -W ignore -m scripts.write_openapi
+	@scripts/build_frontend.sh
 
 test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@scripts/test_fast.sh $(PYTEST_ARGS)

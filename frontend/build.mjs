@@ -1,13 +1,13 @@
-// Builds the bundle that the package ships, and writes down what it was built from: npm run build.
+// Builds the bundle that the package ships, and writes down what it was built from: npm run build [-- FOLDER].
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { build, version } from "esbuild";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const STATIC = join(HERE, "..", "airflow_flinkcompat", "plugin", "static");
+const STATIC = resolve(process.argv[2] ?? join(HERE, "..", "airflow_flinkcompat", "plugin", "static"));
 const BUNDLE = "main.umd.js";
 
 const sha256 = (content) => createHash("sha256").update(content).digest("hex");
@@ -17,7 +17,15 @@ function sources() {
   const inside = readdirSync(join(HERE, "src"), { recursive: true, withFileTypes: true })
     .filter((each) => each.isFile())
     .map((each) => join(each.parentPath ?? each.path, each.name).slice(HERE.length));
-  return ["package.json", "package-lock.json", "tsconfig.json", "build.mjs", "openapi.json", ...inside]
+  return [
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "build.mjs",
+    "openapi.json",
+    ".prettierrc.json",
+    ...inside,
+  ]
     .map((name) => name.replaceAll("\\", "/"))
     .sort();
 }
@@ -35,7 +43,10 @@ await build({
   loader: { ".css": "text" },
   banner: { js: "/*! airflow-flinkcompat, Apache-2.0; jsdiff, BSD-3-Clause: see licenses.txt */" },
 });
-writeFileSync(join(STATIC, "licenses.txt"), `diff (jsdiff)\n\n${readFileSync(join(HERE, "node_modules/diff/LICENSE"))}`);
+writeFileSync(
+  join(STATIC, "licenses.txt"),
+  `diff (jsdiff)\n\n${readFileSync(join(HERE, "node_modules/diff/LICENSE"))}`,
+);
 const built = {
   esbuild: version,
   bundle: sha256(readFileSync(join(STATIC, BUNDLE))),

@@ -95,10 +95,28 @@ export interface components {
          */
         Attention: "pending" | "in_flight" | "interrupted" | "failed" | "unreadable";
         /**
-         * Change
+         * AttentionCounts
+         * @description How many deployments the user sees, and how many of each kind, whatever the filters.
+         */
+        AttentionCounts: {
+            /** All */
+            all: number;
+            /** Failed */
+            failed: number;
+            /** In Flight */
+            in_flight: number;
+            /** Interrupted */
+            interrupted: number;
+            /** Pending */
+            pending: number;
+            /** Unreadable */
+            unreadable: number;
+        };
+        /**
+         * ChangePage
          * @description A version that was proposed: what it is compared with, the verdict, and what became of it.
          */
-        Change: {
+        ChangePage: {
             checked: components["schemas"]["HistoryEntry"] | null;
             decision: components["schemas"]["Decision"];
             /** Deployment */
@@ -116,7 +134,7 @@ export interface components {
             /** Ledger */
             ledger: string;
             /** @description The proposed version; null where an earlier release kept none. Columns of a report's spans may be off in lines in which a secret is masked. */
-            new: components["schemas"]["JobVersion"] | null;
+            new: components["schemas"]["VersionTexts"] | null;
             /** Next Steps */
             next_steps: components["schemas"]["NextStep"][];
             /**
@@ -125,7 +143,7 @@ export interface components {
              */
             number: number;
             /** @description What was in force; null before the first deployment. */
-            old: components["schemas"]["JobVersion"] | null;
+            old: components["schemas"]["VersionTexts"] | null;
             /**
              * Report
              * @description As flinkcompat-report/1: findings with spans, fate of keys, windows and metrics by operator, what a migration keeps. Null where none was kept, as of a first start.
@@ -140,24 +158,6 @@ export interface components {
             report_error: string | null;
             /** Sha256 */
             sha256: string;
-        };
-        /**
-         * Counts
-         * @description How many deployments the user sees, and how many of each kind, whatever the filters.
-         */
-        Counts: {
-            /** All */
-            all: number;
-            /** Failed */
-            failed: number;
-            /** In Flight */
-            in_flight: number;
-            /** Interrupted */
-            interrupted: number;
-            /** Pending */
-            pending: number;
-            /** Unreadable */
-            unreadable: number;
         };
         /**
          * Decision
@@ -190,10 +190,10 @@ export interface components {
             state: "waiting" | "approved" | "rejected" | "not asked" | "not decided";
         };
         /**
-         * Deployment
+         * DeploymentItem
          * @description One deployment as the list shows it.
          */
-        Deployment: {
+        DeploymentItem: {
             /** @description The last check: outcome, branch, commit and author. */
             checked: components["schemas"]["EntrySummary"] | null;
             /**
@@ -242,11 +242,11 @@ export interface components {
          * @description A page of the deployments that the user may see, in order of name.
          */
         DeploymentList: {
-            counts: components["schemas"]["Counts"];
+            counts: components["schemas"]["AttentionCounts"];
             /** Deployments */
-            deployments: components["schemas"]["Deployment"][];
+            deployments: components["schemas"]["DeploymentItem"][];
             /** Ledgers */
-            ledgers: components["schemas"]["Ledger"][];
+            ledgers: components["schemas"]["LedgerItem"][];
             /**
              * Problems
              * @description What is wrong with the settings, for users who may read connections.
@@ -284,13 +284,13 @@ export interface components {
              */
             redeploys: components["schemas"]["Redeploy"][];
             /** @description The version in force. */
-            running: components["schemas"]["JobVersion"] | null;
+            running: components["schemas"]["VersionTexts"] | null;
             /**
              * Savepoints
              * @description Oldest first.
              */
             savepoints: components["schemas"]["Savepoint"][];
-            summary: components["schemas"]["Deployment"];
+            summary: components["schemas"]["DeploymentItem"];
         };
         /**
          * EntrySummary
@@ -383,6 +383,14 @@ export interface components {
             /** Team */
             team: string | null;
         };
+        /**
+         * ErrorDetail
+         * @description Why there is no answer (as FastAPI says it).
+         */
+        ErrorDetail: {
+            /** Detail */
+            detail: string;
+        };
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
@@ -390,7 +398,7 @@ export interface components {
         };
         /**
          * HistoryEntry
-         * @description An entry with all it says, but for the texts of its version (see JobVersion).
+         * @description An entry with all it says, but for the texts of its version (see VersionTexts).
          */
         HistoryEntry: {
             /** Approved By */
@@ -548,45 +556,6 @@ export interface components {
             team: string | null;
         };
         /**
-         * JobVersion
-         * @description A version of a job with its texts, as `flinkcompat ledger show --format json` has them.
-         */
-        JobVersion: {
-            /** Catalog */
-            catalog: string;
-            /** Engine */
-            engine: string;
-            /** Engine Version */
-            engine_version: string | null;
-            /** Files */
-            files: {
-                [key: string]: string;
-            };
-            /** Functions */
-            functions: {
-                [key: string]: unknown;
-            }[];
-            /** Language */
-            language: string;
-            /**
-             * Number
-             * @description The entry that holds it; null: it is kept beside the report of a check.
-             */
-            number: number | null;
-            /** Script */
-            script: string;
-            /** Settings */
-            settings: {
-                [key: string]: string;
-            };
-            /** Sha256 */
-            sha256: string;
-            /** Variables */
-            variables: {
-                [key: string]: string;
-            };
-        };
-        /**
          * LastSavepoint
          * @description The last savepoint that a stop left.
          */
@@ -604,10 +573,10 @@ export interface components {
             taken_at: string;
         };
         /**
-         * Ledger
+         * LedgerItem
          * @description A ledger whose deployments are shown.
          */
-        Ledger: {
+        LedgerItem: {
             /**
              * Connections
              * @description Ids of those that name it and that the user may read.
@@ -640,14 +609,6 @@ export interface components {
             language: string;
             /** Text */
             text: string;
-        };
-        /**
-         * Problem
-         * @description Why there is no answer (as FastAPI says it).
-         */
-        Problem: {
-            /** Detail */
-            detail: string;
         };
         /**
          * Redeploy
@@ -696,7 +657,7 @@ export interface components {
              */
             started_at: string | null;
             /** Steps */
-            steps: components["schemas"]["Step"][];
+            steps: components["schemas"]["RedeployStep"][];
             /**
              * Stopped At
              * @description When the former job was seen to have ended.
@@ -704,12 +665,24 @@ export interface components {
             stopped_at: string | null;
         };
         /**
+         * RedeployStep
+         * @description One step of a redeploy.
+         */
+        RedeployStep: {
+            /** At */
+            at: string;
+            /** Kind */
+            kind: string;
+            /** Number */
+            number: number;
+        };
+        /**
          * RunChanges
          * @description The changes that a DAG run is about; none where it writes no ledger that is shown.
          */
         RunChanges: {
             /** Changes */
-            changes: components["schemas"]["Change"][];
+            changes: components["schemas"]["ChangePage"][];
             /** Dag Id */
             dag_id: string;
             /** Run Id */
@@ -774,18 +747,6 @@ export interface components {
             number: number;
         };
         /**
-         * Step
-         * @description One step of a redeploy.
-         */
-        Step: {
-            /** At */
-            at: string;
-            /** Kind */
-            kind: string;
-            /** Number */
-            number: number;
-        };
-        /**
          * TaskOfRun
          * @description The task of a DAG run that wrote an entry; Airflow's own page of the run is ``/dags/{dag_id}/runs/{run_id}``.
          */
@@ -809,6 +770,45 @@ export interface components {
             msg: string;
             /** Error Type */
             type: string;
+        };
+        /**
+         * VersionTexts
+         * @description A version of a job with its texts, as `flinkcompat ledger show --format json` has them.
+         */
+        VersionTexts: {
+            /** Catalog */
+            catalog: string;
+            /** Engine */
+            engine: string;
+            /** Engine Version */
+            engine_version: string | null;
+            /** Files */
+            files: {
+                [key: string]: string;
+            };
+            /** Functions */
+            functions: {
+                [key: string]: unknown;
+            }[];
+            /** Language */
+            language: string;
+            /**
+             * Number
+             * @description The entry that holds it; null: it is kept beside the report of a check.
+             */
+            number: number | null;
+            /** Script */
+            script: string;
+            /** Settings */
+            settings: {
+                [key: string]: string;
+            };
+            /** Sha256 */
+            sha256: string;
+            /** Variables */
+            variables: {
+                [key: string]: string;
+            };
         };
     };
     responses: never;
@@ -854,7 +854,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description The user may not read it. */
@@ -863,7 +863,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description Validation Error */
@@ -904,7 +904,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description The user may not read it. */
@@ -913,7 +913,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description There is none. Only who may read the ledger is told so. */
@@ -922,7 +922,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description Validation Error */
@@ -940,7 +940,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
         };
@@ -964,7 +964,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Change"];
+                    "application/json": components["schemas"]["ChangePage"];
                 };
             };
             /** @description Nobody is signed in. */
@@ -973,7 +973,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description The user may not read it. */
@@ -982,7 +982,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description There is none. Only who may read the ledger is told so. */
@@ -991,7 +991,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description Validation Error */
@@ -1009,7 +1009,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
         };
@@ -1044,7 +1044,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description The user may not read it. */
@@ -1053,7 +1053,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Problem"];
+                    "application/json": components["schemas"]["ErrorDetail"];
                 };
             };
             /** @description Validation Error */

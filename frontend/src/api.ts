@@ -3,15 +3,15 @@ import type { components } from "./api.gen";
 import { addressOf, useEffect, useState } from "./host";
 
 type Schemas = components["schemas"];
-export type Deployment = Schemas["Deployment"];
+export type DeploymentItem = Schemas["DeploymentItem"];
 export type DeploymentList = Schemas["DeploymentList"];
 export type DeploymentPage = Schemas["DeploymentPage"];
 export type EntrySummary = Schemas["EntrySummary"];
 export type HistoryEntry = Schemas["HistoryEntry"];
-export type JobVersion = Schemas["JobVersion"];
+export type VersionTexts = Schemas["VersionTexts"];
 export type Redeploy = Schemas["Redeploy"];
 export type Savepoint = Schemas["Savepoint"];
-export type Change = Schemas["Change"];
+export type ChangePage = Schemas["ChangePage"];
 export type Decision = Schemas["Decision"];
 export type RunChanges = Schemas["RunChanges"];
 
@@ -69,7 +69,9 @@ export interface Answer<T> {
 
 /** Reads a path, anew when it changes and every `seconds`; undefined: nothing is read. */
 export function useAnswer<T>(path: string | undefined, seconds?: number): Answer<T> {
-  const [state, setState] = useState<{ path?: string; data?: T; failure?: Failure; loading: boolean }>({ loading: true });
+  const [state, setState] = useState<{ path?: string; data?: T; failure?: Failure; loading: boolean }>({
+    loading: true,
+  });
   const [round, setRound] = useState(0);
   const again = () => setRound((count) => count + 1);
   useEffect(() => {

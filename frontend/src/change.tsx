@@ -1,5 +1,5 @@
 // One change: what runs beside what is proposed, the verdict, and the decision.
-import { useAnswer, type Change, type HistoryEntry, type JobVersion, type RunChanges } from "./api";
+import { useAnswer, type ChangePage, type HistoryEntry, type VersionTexts, type RunChanges } from "./api";
 import { DecisionNote } from "./decide";
 import { React } from "./host";
 import { changeApi, changePage, deploymentPage, listPage, runApi } from "./places";
@@ -11,8 +11,8 @@ import { kind } from "./words";
 
 const REFRESH_SECONDS = 30;
 
-export function ChangePage({ ledger, deployment, number }: { ledger: string; deployment: string; number: number }) {
-  const answer = useAnswer<Change>(changeApi(ledger, deployment, number), REFRESH_SECONDS);
+export function OneChange({ ledger, deployment, number }: { ledger: string; deployment: string; number: number }) {
+  const answer = useAnswer<ChangePage>(changeApi(ledger, deployment, number), REFRESH_SECONDS);
   return (
     <Page
       title={`Change of ${deployment}`}
@@ -29,7 +29,7 @@ export function ChangePage({ ledger, deployment, number }: { ledger: string; dep
   );
 }
 
-function ChangeBody({ change }: { change: Change }) {
+function ChangeBody({ change }: { change: ChangePage }) {
   const report = reportOf(change.report);
   const { checked } = change;
   return (
@@ -58,7 +58,7 @@ function ChangeBody({ change }: { change: Change }) {
   );
 }
 
-function Texts({ change }: { change: Change }) {
+function Texts({ change }: { change: ChangePage }) {
   const { old, new: proposed } = change;
   if (!old && !proposed) return null;
   if (!proposed)
@@ -87,7 +87,7 @@ function Texts({ change }: { change: Change }) {
 const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
 
 /** What differs beside the script: settings, variables, functions, the catalog, files, the engine. */
-function Surroundings({ old, proposed }: { old: JobVersion; proposed: JobVersion }) {
+function Surroundings({ old, proposed }: { old: VersionTexts; proposed: VersionTexts }) {
   const facts: [string, React.ReactNode][] = [];
   const compare = (name: string, before: unknown, after: unknown) => {
     const [one, other] = [before === undefined ? "–" : asText(before), after === undefined ? "–" : asText(after)];
@@ -102,7 +102,8 @@ function Surroundings({ old, proposed }: { old: JobVersion; proposed: JobVersion
   for (const field of ["settings", "variables", "files"] as const)
     for (const key of new Set([...Object.keys(old[field]), ...Object.keys(proposed[field])]))
       compare(`${field}: ${key}`, old[field][key], proposed[field][key]);
-  for (const field of ["engine", "engine_version", "language", "catalog"] as const) compare(field, old[field], proposed[field]);
+  for (const field of ["engine", "engine_version", "language", "catalog"] as const)
+    compare(field, old[field], proposed[field]);
   compare("functions", old.functions, proposed.functions);
   if (!facts.length) return null;
   return (
@@ -156,7 +157,9 @@ export function RunTab({ dagId, runId, taskId }: { dagId?: string; runId?: strin
                 </h1>
                 <ChangeBody change={change} />
                 <p>
-                  <Link to={changePage(change.ledger, change.deployment, change.number)}>This change on a page of its own</Link>
+                  <Link to={changePage(change.ledger, change.deployment, change.number)}>
+                    This change on a page of its own
+                  </Link>
                 </p>
               </article>
             ))

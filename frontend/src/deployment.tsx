@@ -1,11 +1,26 @@
 // One deployment: what runs, what became of every version, and where its state came from.
-import { useAnswer, type DeploymentPage, type HistoryEntry, type JobVersion, type Savepoint } from "./api";
+import { useAnswer, type DeploymentPage, type HistoryEntry, type VersionTexts, type Savepoint } from "./api";
 import { React } from "./host";
 import { changePage, dagPage, deploymentApi, listPage } from "./places";
 import type { Kept } from "./report";
 import { Proposed, Trouble } from "./standing";
 import { Timeline } from "./timeline";
-import { Ago, Awaited, Badge, Code, Facts, Id, Lasting, Link, Moment, OutsideLink, Page, RunLink, Section, Table } from "./ui";
+import {
+  Ago,
+  Awaited,
+  Badge,
+  Code,
+  Facts,
+  Id,
+  Lasting,
+  Link,
+  Moment,
+  OutsideLink,
+  Page,
+  RunLink,
+  Section,
+  Table,
+} from "./ui";
 import { bytes, counts, engine, range, start } from "./words";
 import { KeptTable } from "./verdict";
 
@@ -117,7 +132,15 @@ function OneSavepoint({ one, page }: { one: Savepoint; page: DeploymentPage }) {
       </div>
       <p className="fc-muted">
         Taken <Ago at={one.taken_at} />
-        {one.bytes !== null && `, ${bytes(one.bytes)}`}, when {left ? <>job <Id id={left} /></> : "the job"} stopped (#
+        {one.bytes !== null && `, ${bytes(one.bytes)}`}, when{" "}
+        {left ? (
+          <>
+            job <Id id={left} />
+          </>
+        ) : (
+          "the job"
+        )}{" "}
+        stopped (#
         {one.stopped}){one.disposed !== null && `; deleted by #${one.disposed}`}
       </p>
       {one.migrated_to && (
@@ -194,7 +217,9 @@ function Migrations({ page }: { page: DeploymentPage }) {
               #{each.number}, <Ago at={each.at} />
             </span>
           </p>
-          {Array.isArray(each.migration["operators"]) && <KeptTable operators={each.migration["operators"] as Kept[]} />}
+          {Array.isArray(each.migration["operators"]) && (
+            <KeptTable operators={each.migration["operators"] as Kept[]} />
+          )}
         </div>
       ))}
     </Section>
@@ -239,7 +264,7 @@ function Running({ page: { running } }: { page: DeploymentPage }) {
   );
 }
 
-function Settings({ version }: { version: JobVersion }) {
+function Settings({ version }: { version: VersionTexts }) {
   const facts = [
     ...Object.entries(version.settings),
     ...Object.entries(version.variables).map(([name, value]) => [`\${${name}}`, value] as [string, string]),

@@ -1,5 +1,5 @@
 // Every deployment that the reader may see: what runs, what is proposed, what needs somebody.
-import { useAnswer, type Deployment, type DeploymentList } from "./api";
+import { useAnswer, type DeploymentItem, type DeploymentList } from "./api";
 import { React, useEffect, useLocation, useNavigate, useState } from "./host";
 import { deploymentPage, deploymentsApi, listPage } from "./places";
 import { Proposed, Trouble } from "./standing";
@@ -216,13 +216,13 @@ function Rows({ list }: { list: DeploymentList }) {
   );
 }
 
-const ledgerOf = (list: DeploymentList, one: Deployment): string => {
+const ledgerOf = (list: DeploymentList, one: DeploymentItem): string => {
   const found = list.ledgers.find((each) => each.id === one.ledger);
   return found?.connections.join(", ") || found?.uri || "";
 };
 
 interface RowProps {
-  one: Deployment;
+  one: DeploymentItem;
   ledger: string;
 }
 
@@ -295,7 +295,7 @@ function Card({ one, ledger }: RowProps) {
   );
 }
 
-function Running({ one }: { one: Deployment }) {
+function Running({ one }: { one: DeploymentItem }) {
   if (!one.entry) return <span className="fc-muted">nothing yet</span>;
   const { at, approved_by, job_id, start_mode } = one.entry;
   return (
@@ -320,7 +320,7 @@ function Running({ one }: { one: Deployment }) {
   );
 }
 
-function LastSavepoint({ of }: { of: NonNullable<Deployment["savepoint"]> }) {
+function LastSavepoint({ of }: { of: NonNullable<DeploymentItem["savepoint"]> }) {
   return (
     <div className="fc-stack">
       <span title={of.path}>

@@ -1,5 +1,5 @@
 // Gives Airflow's UI a component under the name of each app, as registration.py says.
-import { ChangePage, RunTab } from "./change";
+import { OneChange, RunTab } from "./change";
 import { OneDeployment } from "./deployment";
 import { Deployments } from "./deployments";
 import { React, useLocation } from "./host";
@@ -12,7 +12,7 @@ function FlinkDeployments() {
   if (!ledger || !deployment) return <Deployments />;
   const key = `${ledger}/${deployment}/${change ?? ""}`;
   return change ? (
-    <ChangePage key={key} ledger={ledger} deployment={deployment} number={change} />
+    <OneChange key={key} ledger={ledger} deployment={deployment} number={change} />
   ) : (
     <OneDeployment key={key} ledger={ledger} deployment={deployment} />
   );

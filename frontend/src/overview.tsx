@@ -38,9 +38,7 @@ export function Overview() {
                 ))}
               </ul>
               {data.total > data.deployments.length && (
-                <Link to={listPage({ show: "pending,interrupted,failed" })}>
-                  All {data.total} that need somebody
-                </Link>
+                <Link to={listPage({ show: "pending,interrupted,failed" })}>All {data.total} that need somebody</Link>
               )}
             </>
           )

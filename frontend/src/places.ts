@@ -19,7 +19,8 @@ export const placeIn = (search: string): Place => {
 
 const withQuery = (path: string, given: Record<string, string | number | undefined>): string => {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(given)) if (value !== undefined && value !== "") query.set(name, `${value}`);
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined && value !== "") query.set(name, `${value}`);
   return query.size ? `${path}?${query}` : path;
 };
 

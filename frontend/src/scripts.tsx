@@ -1,5 +1,5 @@
 // Old and new script beside each other, with the findings under the clauses that they are about.
-import type { JobVersion } from "./api";
+import type { VersionTexts } from "./api";
 import { folded, pieces, sideBySide, type Line, type Range, type Row } from "./diff";
 import { React, useMemo, useState } from "./host";
 import type { Finding, Report, Span } from "./report";
@@ -29,8 +29,8 @@ function placeOf(finding: Finding, report: Report): ["before" | "after", number]
 const TITLES = { before: "Runs now", after: "Proposed" } as const;
 
 interface Props {
-  old: JobVersion;
-  new: JobVersion;
+  old: VersionTexts;
+  new: VersionTexts;
   report: Report | null;
 }
 
@@ -42,11 +42,16 @@ export function Scripts({ old, new: proposed, report }: Props) {
   const findings = (report?.findings ?? []).map((finding, place) => ({ finding, mark: place + 1 }));
   const placed = findings.map((each) => ({ ...each, place: report && placeOf(each.finding, report) }));
   const below = (row: Row) =>
-    placed.filter(({ place }) => place && row[place[0]]?.number === place[1]).map(({ finding, mark }) => ({ finding, mark }));
+    placed
+      .filter(({ place }) => place && row[place[0]]?.number === place[1])
+      .map(({ finding, mark }) => ({ finding, mark }));
   const blocks = folded(rows, (row) => below(row).length > 0);
   const marksOf = (line: Line, side: "before" | "after"): Mark[] =>
     findings.flatMap(({ finding, mark }) => {
-      const range = report && !finding.overruled_by && rangeIn(finding[`${side}_span`], side === "before" ? report.old.source : report.new.source, line);
+      const range =
+        report &&
+        !finding.overruled_by &&
+        rangeIn(finding[`${side}_span`], side === "before" ? report.old.source : report.new.source, line);
       return range ? [{ ...range, mark }] : [];
     });
   const hidden = blocks.some((block, place) => block.folded && !opened.includes(place));

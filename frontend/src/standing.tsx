@@ -1,12 +1,12 @@
 // How a deployment stands, in one line each: the list and the dashboard say it alike.
-import type { Deployment } from "./api";
+import type { DeploymentItem } from "./api";
 import { React } from "./host";
 import { changePage } from "./places";
 import { Ago, Badge, Lasting, Link, Outcome } from "./ui";
 import { kind } from "./words";
 
 /** What is proposed, and whether somebody is waited for. */
-export function Proposed({ one }: { one: Deployment }) {
+export function Proposed({ one }: { one: DeploymentItem }) {
   const shown = one.pending ?? one.checked;
   if (!shown) return <span className="fc-muted">–</span>;
   return (
@@ -25,7 +25,7 @@ export function Proposed({ one }: { one: Deployment }) {
 }
 
 /** A redeploy that has not ended, and what failed last. */
-export function Trouble({ one }: { one: Deployment }) {
+export function Trouble({ one }: { one: DeploymentItem }) {
   return (
     <div className="fc-stack">
       {one.unfinished && (

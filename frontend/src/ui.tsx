@@ -89,9 +89,7 @@ export function Lasting({ since }: { since: string }) {
 
 /** A sentence of the report, in which names of tasks and settings stand between backticks. */
 export function Prose({ text }: { text: string }) {
-  return (
-    <>{text.split(/`([^`\n]+)`/).map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))}</>
-  );
+  return <>{text.split(/`([^`\n]+)`/).map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))}</>;
 }
 
 export function Moment({ at }: { at: string }) {

@@ -1,5 +1,5 @@
 // What the check found: findings, the fate of every key, window and metric, what a migration keeps, what to do.
-import type { Change } from "./api";
+import type { ChangePage } from "./api";
 import { React } from "./host";
 import type { Finding, Kept, Migration, Operator, Report, Span } from "./report";
 import { Badge, Code, Facts, Outcome, Prose, Section, Table, type Tone } from "./ui";
@@ -40,7 +40,12 @@ export function Findings({ report }: { report: Report }) {
     <Section title="Findings">
       <ol className="fc-findings">
         {report.findings.map((finding, number) => (
-          <li key={number} id={`finding-${number + 1}`} tabIndex={-1} className={finding.overruled_by ? "fc-muted" : ""}>
+          <li
+            key={number}
+            id={`finding-${number + 1}`}
+            tabIndex={-1}
+            className={finding.overruled_by ? "fc-muted" : ""}
+          >
             <FindingCard finding={finding} number={number + 1} />
           </li>
         ))}
@@ -94,7 +99,13 @@ function fatesOf(one: Operator): FateRow[] {
   const window = before || after;
   return [
     ...(window
-      ? [{ what: "window", name: before === after ? window : `${before || "none"} → ${after || "none"}`, fate: before === after ? "same" : "changed" }]
+      ? [
+          {
+            what: "window",
+            name: before === after ? window : `${before || "none"} → ${after || "none"}`,
+            fate: before === after ? "same" : "changed",
+          },
+        ]
       : []),
     ...one.keys.map(({ key, fate }) => ({ what: "key", name: key, fate })),
     ...one.metrics.map(({ metric, fate }) => ({ what: "metric", name: metric, fate })),
@@ -199,7 +210,7 @@ export function Sources({ report }: { report: Report }) {
   );
 }
 
-export function Advice({ change }: { change: Change }) {
+export function Advice({ change }: { change: ChangePage }) {
   return (
     <>
       {change.next_steps.length > 0 && (
@@ -210,7 +221,9 @@ export function Advice({ change }: { change: Change }) {
                 <p>
                   <Prose text={step.text} />
                 </p>
-                {step.commands.length > 0 && <Code text={step.commands.join("\n")} label="Commands" />}
+                {step.commands.length > 0 && (
+                  <Code text={step.commands.join("\n")} label={`Commands of step ${number + 1}`} />
+                )}
               </li>
             ))}
           </ol>

@@ -38,7 +38,8 @@ export const bytes = (count: number): string => {
   return `${Number((count / 1000 ** power).toPrecision(3))} ${UNITS[power]}`;
 };
 
-export const count = (number: number, one: string, many = `${one}s`): string => `${number} ${number === 1 ? one : many}`;
+export const count = (number: number, one: string, many = `${one}s`): string =>
+  `${number} ${number === 1 ? one : many}`;
 
 /** The first characters of a digest or of a job's id, as they stand in Flink's UI and in Git. */
 export const short = (id: string): string => (/^[0-9a-f]{20,}$/.test(id) ? id.slice(0, 8) : id);
