@@ -5,7 +5,7 @@ import { React } from "./host";
 import { changeApi, changePage, deploymentPage, listPage, runApi } from "./places";
 import { reportOf } from "./report";
 import { Scripts } from "./scripts";
-import { Ago, Awaited, Code, Facts, Id, Link, Moment, Page, RunLink, Section } from "./ui";
+import { Ago, Awaited, Code, Facts, Id, Link, Message, Moment, Page, RunLink, Section, Visible } from "./ui";
 import { Advice, Fates, Findings, MigrationTable, Sources, Verdict } from "./verdict";
 import { kind } from "./words";
 
@@ -124,9 +124,17 @@ function Entries({ entries }: { entries: HistoryEntry[] }) {
               #{entry.number} <Moment at={entry.at} />
             </span>
             <b>{kind(entry.kind)}</b>
-            {entry.approved_by && <span>by {entry.approved_by}</span>}
-            {entry.reason && <span>“{entry.reason}”</span>}
-            {entry.message && <span className="fc-muted">{entry.message}</span>}
+            {entry.approved_by && (
+              <span>
+                by <Visible text={entry.approved_by} />
+              </span>
+            )}
+            {entry.reason && (
+              <span>
+                “<Visible text={entry.reason} />”
+              </span>
+            )}
+            <Message text={entry.message} />
           </li>
         ))}
       </ol>

@@ -2,7 +2,7 @@
 import { useAnswer, type Decision } from "./api";
 import { React } from "./host";
 import { questionPage, questionsApi, type Run } from "./places";
-import { Link, Moment, RunLink } from "./ui";
+import { Link, Message, Moment, RunLink, Visible } from "./ui";
 
 interface Questions {
   hitl_details: { task_instance: { task_id: string; map_index: number }; options: string[] }[];
@@ -34,15 +34,19 @@ export function DecisionNote({ decision }: { decision: Decision }) {
     <div className="fc-note">
       <p>
         <b>{STATES[decision.state]}</b>
-        {decision.by && ` by ${decision.by}`}
+        {decision.by && <Visible text={` by ${decision.by}`} />}
         {decision.at && (
           <>
             , <Moment at={decision.at} />
           </>
         )}
       </p>
-      {decision.reason && <p>Reason: {decision.reason}</p>}
-      {decision.message && <p className="fc-muted">{decision.message}</p>}
+      {decision.reason && (
+        <p>
+          Reason: <Visible text={decision.reason} />
+        </p>
+      )}
+      <Message text={decision.message} />
       {decision.run && (
         <p>
           Run: <RunLink run={decision.run} />

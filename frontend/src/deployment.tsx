@@ -22,7 +22,7 @@ import {
   Table,
 } from "./ui";
 import { bytes, counts, engine, range, start } from "./words";
-import { KeptTable } from "./verdict";
+import { Clause, KeptTable } from "./verdict";
 
 const REFRESH_SECONDS = 30;
 
@@ -274,7 +274,7 @@ function Settings({ version }: { version: VersionTexts }) {
       {facts.length > 0 && (
         <div className="fc-beside">
           <h3>Settings</h3>
-          <Facts facts={facts.map(([name, value]) => [name, <code key={name}>{value}</code>])} />
+          <Facts facts={facts.map(([name, value]) => [name, <Clause key={name} text={value} />])} />
         </div>
       )}
       {version.catalog && (

@@ -1,9 +1,9 @@
 // Every deployment that the reader may see: what runs, what is proposed, what needs somebody.
 import { useAnswer, type DeploymentItem, type DeploymentList } from "./api";
-import { React, useEffect, useLocation, useNavigate, useState } from "./host";
+import { React, useEffect, useLocation, useNavigate, useRef, useState } from "./host";
 import { deploymentPage, deploymentsApi, listPage } from "./places";
 import { Proposed, Trouble } from "./standing";
-import { Ago, Awaited, Badge, Facts, Id, Lasting, Link, OutsideLink, Page, Table, useNarrow } from "./ui";
+import { Ago, Awaited, Badge, Facts, Id, Lasting, Link, OutsideLink, Page, Table, useNarrow, Visible } from "./ui";
 import { bytes, count, engine, start } from "./words";
 
 const PAGE_SIZE = 50;
@@ -37,9 +37,16 @@ const filtersIn = (search: string): Filters => {
 
 export function Deployments() {
   const navigate = useNavigate();
-  const filters = filtersIn(useLocation().search);
+  const { search } = useLocation();
+  const filters = filtersIn(search);
+  // The address follows a while after it was asked for: a filter that is set meanwhile is put together with the others.
+  const wanted = useRef(filters);
+  useEffect(() => {
+    wanted.current = filters;
+  }, [search]);
   const go = (changes: Partial<Filters>) => {
-    const { page, ...rest } = { ...filters, page: 1, ...changes };
+    wanted.current = { ...wanted.current, page: 1, ...changes };
+    const { page, ...rest } = wanted.current;
     navigate(listPage({ ...rest, page: page > 1 ? page : undefined }), { replace: true });
   };
   const kinds = filters.show.split(",").filter(Boolean);
@@ -231,7 +238,9 @@ function Name({ one, ledger }: RowProps) {
   return (
     <div className="fc-stack">
       <Link to={deploymentPage(one.ledger, one.deployment)}>{one.deployment}</Link>
-      <span className="fc-muted">{[one.team, owner, ledger].filter(Boolean).join(" · ")}</span>
+      <span className="fc-muted">
+        <Visible text={[one.team, owner, ledger].filter(Boolean).join(" · ")} />
+      </span>
     </div>
   );
 }
@@ -314,7 +323,7 @@ function Running({ one }: { one: DeploymentItem }) {
       <span className="fc-muted">
         <Lasting since={at} />
         {start_mode && `, ${start(start_mode)}`}
-        {approved_by && `, approved by ${approved_by}`}
+        {approved_by && <Visible text={`, approved by ${approved_by}`} />}
       </span>
     </div>
   );

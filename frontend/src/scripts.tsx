@@ -132,7 +132,7 @@ function Remark({ finding, mark }: { finding: Finding; mark: number }) {
       </a>
       {!finding.overruled_by && <Outcome outcome={finding.outcome} />}
       <span>
-        <b>{finding.title ?? finding.rule}.</b> {finding.message}
+        <b>{finding.title ?? finding.rule}.</b> <Visible text={finding.message} />
       </span>
     </div>
   );

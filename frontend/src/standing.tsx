@@ -2,7 +2,7 @@
 import type { DeploymentItem } from "./api";
 import { React } from "./host";
 import { changePage } from "./places";
-import { Ago, Badge, Lasting, Link, Outcome } from "./ui";
+import { Ago, Badge, Lasting, Link, Outcome, Visible } from "./ui";
 import { kind } from "./words";
 
 /** What is proposed, and whether somebody is waited for. */
@@ -38,7 +38,11 @@ export function Trouble({ one }: { one: DeploymentItem }) {
         <span>
           <Badge tone="bad">{one.entry?.kind === "rolled-back" ? "rolled back" : "failed"}</Badge>{" "}
           <Ago at={one.failed.at} />
-          {one.failed.message && <span className="fc-clip">{one.failed.message}</span>}
+          {one.failed.message && (
+            <span className="fc-clip">
+              <Visible text={one.failed.message} />
+            </span>
+          )}
         </span>
       )}
     </div>

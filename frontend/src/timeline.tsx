@@ -2,7 +2,7 @@
 import type { DeploymentPage, HistoryEntry, Redeploy } from "./api";
 import { React, useState } from "./host";
 import { changePage } from "./places";
-import { Ago, Badge, Facts, Id, Link, Moment, Outcome, RunLink, type Tone } from "./ui";
+import { Ago, Badge, Facts, Id, Link, Message, Moment, Outcome, RunLink, type Tone } from "./ui";
 import { count, counts, duration, kind, range, start } from "./words";
 
 const FIRST_SHOWN = 25;
@@ -75,7 +75,7 @@ function RedeployEvent({ one, page, to }: RedeployProps) {
           #{one.first === one.last ? one.last : `${one.first}–${one.last}`}, <Ago at={one.ended_at} />
         </span>
       </div>
-      {message && <p className="fc-muted">{message}</p>}
+      <Message text={message} />
       <Facts
         facts={[
           ["Downtime", one.downtime_seconds !== null && duration(one.downtime_seconds)],
@@ -126,7 +126,7 @@ function EntryEvent({ entry, to }: { entry: HistoryEntry; to: (number: number) =
           #{entry.number}, <Ago at={entry.at} />
         </span>
       </div>
-      {entry.message && <p className="fc-muted">{entry.message}</p>}
+      <Message text={entry.message} />
       <Facts
         facts={[
           ["Way taken", entry.branch],

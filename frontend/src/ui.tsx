@@ -170,7 +170,7 @@ export function Facts({ facts }: { facts: [string, ReactNode][] }) {
         .map(([term, value]) => (
           <div key={term}>
             <dt>{term}</dt>
-            <dd>{value}</dd>
+            <dd>{typeof value === "string" ? <Visible text={value} /> : value}</dd>
           </div>
         ))}
     </dl>
@@ -223,6 +223,16 @@ export function Visible({ text }: { text: string }) {
         ),
       )}
     </>
+  );
+}
+
+/** What an entry says of itself, where it says something. */
+export function Message({ text }: { text: string | undefined }) {
+  if (!text) return null;
+  return (
+    <p className="fc-muted">
+      <Visible text={text} />
+    </p>
   );
 }
 

@@ -2,7 +2,7 @@
 import type { ChangePage } from "./api";
 import { React } from "./host";
 import type { Finding, Kept, Migration, Operator, Report, Span } from "./report";
-import { Badge, Code, Facts, Outcome, Prose, Section, Table, type Tone } from "./ui";
+import { Badge, Code, Facts, Outcome, Prose, Section, Table, Visible, type Tone } from "./ui";
 import { outcome as outcomeWords } from "./words";
 
 const place = (span: Span | null | undefined): string => (span ? `${span.source}:${span.line}:${span.column}` : "");
@@ -54,17 +54,28 @@ export function Findings({ report }: { report: Report }) {
   );
 }
 
+/** A part of a script, or of what goes with it. */
+export function Clause({ text }: { text: string }) {
+  return (
+    <code>
+      <Visible text={text} />
+    </code>
+  );
+}
+
 function FindingCard({ finding, number }: { finding: Finding; number: number }) {
   return (
     <>
       <h3>
         {number}. {finding.title ?? finding.rule} <Outcome outcome={finding.outcome} />
       </h3>
-      <p>{finding.message}</p>
+      <p>
+        <Visible text={finding.message} />
+      </p>
       <Facts
         facts={[
-          ["Before", finding.before && <code>{finding.before}</code>],
-          ["After", finding.after && <code>{finding.after}</code>],
+          ["Before", finding.before && <Clause text={finding.before} />],
+          ["After", finding.after && <Clause text={finding.after} />],
           ["Place", [place(finding.before_span), place(finding.after_span)].filter(Boolean).join(" → ")],
           ["If it were resumed", finding.consequence],
           ["Known", [finding.basis, finding.source].filter(Boolean).join(": ")],
@@ -134,7 +145,7 @@ export function Fates({ operators }: { operators: Operator[] }) {
               <tr key={number}>
                 <td>{row.what}</td>
                 <td>
-                  <code>{row.name}</code>
+                  <Clause text={row.name} />
                 </td>
                 <td>
                   <Badge tone={FATES[row.fate] ?? "fair"}>{row.fate}</Badge>

@@ -27,11 +27,15 @@ def built() -> Any:
 
 def test_the_bundle_is_the_one_that_was_built_from_these_sources(built: Any) -> None:
     beside = ["package.json", "package-lock.json", "tsconfig.json", "build.mjs", "openapi.json", ".prettierrc.json"]
-    sources = [*(FRONTEND / name for name in beside), *(each for each in (FRONTEND / "src").rglob("*") if each.is_file())]
+    sources = [
+        *(FRONTEND / name for name in beside),
+        *(each for each in (FRONTEND / "src").rglob("*") if each.is_file()),
+    ]
     assert built["sources"] == {each.relative_to(FRONTEND).as_posix(): sha256(each) for each in sources}, REMEDY
     assert built["bundle"] == sha256(STATIC / "main.umd.js"), REMEDY
 
 
+@pytest.mark.slow
 def test_the_sources_are_typed_by_the_api_as_it_is() -> None:
     from airflow_flinkcompat.plugin.app import create_app
 
@@ -52,7 +56,9 @@ def test_every_version_is_pinned(built: Any) -> None:
 def test_the_bundle_is_small_and_loads_and_evaluates_nothing() -> None:
     bundle = (STATIC / "main.umd.js").read_text(encoding="utf-8")
     assert len(bundle) < 100_000
-    found = re.findall(r"\beval\(|new Function|innerHTML|dangerouslySet|document\.write|\bimport\(|https?://[\w.]+", bundle)
+    found = re.findall(
+        r"\beval\(|new Function|innerHTML|dangerouslySet|document\.write|\bimport\(|https?://[\w.]+", bundle
+    )
     assert not found, "a strict content security policy refuses it, or a text could become markup"
     assert "__CLIENT_INTERNALS" not in bundle, "React is the host's"
 

@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -38,6 +39,12 @@ class ApiServer:
             answer = httpx.post(f"{self.url}/auth/token", json=given, timeout=60).raise_for_status()
             self.tokens[user] = answer.json()["access_token"]
         return self.tokens[user]
+
+    def get(self, user: str, path: str, **params: str | int) -> Any:
+        """What the plugin's API tells a user."""
+        cookies = {"_token": self.token(user)}
+        answer = httpx.get(f"{self.url}/flinkcompat/api/v1/{path}", params=params, cookies=cookies, timeout=60)
+        return answer.raise_for_status().json()
 
 
 @contextmanager
@@ -95,10 +102,9 @@ def serving(home: Path, port: int | None = None) -> Iterator[ApiServer]:
         stop_all((child,))
 
 
-def _wait(url: str, alive: object, output: Path) -> None:
+def _wait(url: str, alive: Callable[[], bool], output: Path) -> None:
     deadline = time.monotonic() + _READY_SECONDS
     while True:
-        assert callable(alive)
         assert alive(), output.read_text(encoding="utf-8")[-3000:]
         try:
             if httpx.get(f"{url}/api/v2/monitor/health", timeout=30).is_success:

@@ -57,7 +57,9 @@ def fill(ledger: str) -> None:
                 if asks and instance.task_id == "approve":
                     instance.state = TaskInstanceState.DEFERRED
                     options = ["Resume from savepoint", "Restart with empty state", "Reject"]
-                    session.add(HITLDetail(ti_id=instance.id, options=options, subject="Deploy it?", body="", params={}))
+                    session.add(
+                        HITLDetail(ti_id=instance.id, options=options, subject="Deploy it?", body="", params={})
+                    )
         extra = {"ledger": ledger, "jobmanager_url": "http://flink:8081", "ui_url": "https://ui.example.org/flink"}
         session.add(Connection(conn_id="flink_default", conn_type="flink", host="gateway", extra=extra))
 
