@@ -13,6 +13,7 @@ from airflow_flinkcompat.backfill import BackfillRequest, plan_backfill
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
+from benchmarks import deployment_list
 from benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
 from benchmarks.backfill.cases import CASES, LARGE, Case
 from benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
@@ -126,3 +127,11 @@ def test_the_whole_process_tree_is_paid_for() -> None:
 def test_an_import_is_timed_beside_what_was_loaded_before() -> None:
     work = "sum(range(10**6))"
     assert added(work, "pass", rounds=1) > added("pass", work, rounds=1) > 0
+
+
+def test_the_list_of_deployments_is_timed_for_each_question(tmp_path: Path) -> None:
+    rows = [line.split("|")[1].strip() for line in deployment_list.measured(tmp_path, 3)]
+    assert rows == [
+        "the index alone", "the first 50", "the last 50", "those that wait, by a word",
+        "one deployment of 13 entries, once read",
+    ]  # fmt: skip

@@ -88,7 +88,9 @@ class Rights:
         """Whether the user may read a connection."""
         from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails
 
-        details = ConnectionDetails(conn_id=connection.conn_id, team_name=connection.team_name)
+        # Releases without teams do not know the argument.
+        team = {"team_name": connection.team_name} if connection.team_name else {}
+        details = ConnectionDetails(conn_id=connection.conn_id, **team)
         return bool(self._auth_manager.is_authorized_connection(method="GET", details=details, user=self._user))
 
     @cached_property

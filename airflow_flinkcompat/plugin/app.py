@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.core_api.security import GetUserDep, requires_authenticated
+from airflow.api_fastapi.core_api.security import GetUserDep, get_user
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
@@ -73,9 +73,8 @@ _OF_ONE = _ERRORS | {
     404: {"model": models.ErrorDetail, "description": "There is none. Only who may read the ledger is told so."},
     503: {"model": models.ErrorDetail, "description": "The ledger cannot be read."},
 }
-_EVERYBODY = [Depends(requires_authenticated())]
 # Every route is put here, so that none answers without a user.
-router = APIRouter(dependencies=_EVERYBODY)
+router = APIRouter(dependencies=[Depends(get_user)])
 
 
 def _answer(request: Request, answer: BaseModel) -> Response:

@@ -20,6 +20,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     VersionEntry,
 )
 from airflow_flinkcompat.deploy.ledger.rows import APPROVE, DeploymentRow
+from airflow_flinkcompat.deploy.ledger.shown import masked_values
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.plugin import models, views
 from airflow_flinkcompat.plugin.access import Rights
@@ -154,7 +155,7 @@ def _report(
         kept = opened.read_proposed(path)
     except LedgerError as error:
         return None, None, mask_secrets(str(error))
-    return report, None if kept is None else views.job_version(kept, sha256=proposal.sha256), None
+    return masked_values(report), None if kept is None else views.job_version(kept, sha256=proposal.sha256), None
 
 
 def _advice(

@@ -40,7 +40,7 @@ def react_apps(base_url: str) -> list[dict[str, Any]]:
             "bundle_url": bundle_url,
             "destination": destination,
             "url_route": url_route,
-            **({"category": "browse"} if destination == "nav" else {}),
+            **({"nav_top_level": True} if destination == "nav" else {}),
         }
         for name, destination, url_route in places
     ]
