@@ -205,7 +205,14 @@ const TAGS = { before: "del", after: "ins" } as const;
 function Text({ line, marks, side }: { line: Line; marks: Mark[]; side: "before" | "after" | null }) {
   return (
     <>
-      {side && <span className="fc-hidden">{side === "before" ? "removed: " : "added: "}</span>}
+      {side && (
+        <>
+          <span className="fc-sign" aria-hidden="true">
+            {side === "before" ? "−" : "+"}
+          </span>
+          <span className="fc-hidden">{side === "before" ? "removed: " : "added: "}</span>
+        </>
+      )}
       {pieces(line.text, line.changed, marks).map((piece, place) => {
         const Tag = piece.changed && side ? TAGS[side] : "span";
         return (

@@ -73,14 +73,14 @@ def serving(home: Path, port: int | None = None) -> Iterator[ApiServer]:
         "AIRFLOW__API__HOST": LOOPBACK,
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": url,
-        "AIRFLOW__FLINKCOMPAT__LEDGERS": ",".join(map(str, ledgers[1:])),
+        "AIRFLOW__FLINKCOMPAT__LEDGERS": str(ledgers[2]),
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
     }
     airflow = [sys.executable, "-m", "airflow"]
     for command in (
         [*airflow, "db", "migrate"],
         [*airflow, "dags", "reserialize"],
-        [sys.executable, "-m", "tests.plugin.pages.database", str(ledgers[0])],
+        [sys.executable, "-m", "tests.plugin.pages.database", *map(str, ledgers[:2])],
     ):
         made = subprocess.run(
             command, env=environment, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False

@@ -1,4 +1,4 @@
-"""Fills Airflow's database for the pages: DAGs, their runs, a question that waits, a connection. Run as a module."""
+"""Fills Airflow's database for the pages: DAGs, their runs, a question that waits, connections. Run as a module."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_dags(folder: Path) -> None:
     (folder / "redeploy.py").write_text(_DAG.format(dag_ids=(*DAGS, "redeploy_other")), encoding="utf-8")
 
 
-def fill(ledger: str) -> None:
+def fill(ledger: str, fleet: str) -> None:
     from airflow.api.common.trigger_dag import trigger_dag
     from airflow.models.connection import Connection
     from airflow.models.dagrun import DagRun
@@ -60,9 +60,10 @@ def fill(ledger: str) -> None:
                     session.add(
                         HITLDetail(ti_id=instance.id, options=options, subject="Deploy it?", body="", params={})
                     )
-        extra = {"ledger": ledger, "jobmanager_url": "http://flink:8081", "ui_url": "https://ui.example.org/flink"}
-        session.add(Connection(conn_id="flink_default", conn_type="flink", host="gateway", extra=extra))
+        for name, uri in (("flink_default", ledger), ("flink_fleet", fleet)):
+            extra = {"ledger": uri, "jobmanager_url": "http://flink:8081", "ui_url": "https://ui.example.org/flink"}
+            session.add(Connection(conn_id=name, conn_type="flink", host="gateway", extra=extra))
 
 
 if __name__ == "__main__":
-    fill(sys.argv[1])
+    fill(*sys.argv[1:])

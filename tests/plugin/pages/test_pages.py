@@ -28,8 +28,8 @@ def paths(browser: Browser) -> dict[str, str]:
         "deployment": browser.path("orders"),
         "change": browser.waiting("revenue"),
         "first version": browser.path("orders", 1),
-        "hostile": browser.path("hostile"),
-        "hostile change": browser.waiting("hostile"),
+        "hostile": browser.path("x-hostile"),
+        "hostile change": browser.waiting("x-hostile"),
         "run": f"{RUN}/plugin/flink_change",
         "task": f"{RUN}/tasks/approve/plugin/flink_change_task",
         "other run": "dags/redeploy_other/runs/manual__1/plugin/flink_change",
@@ -141,8 +141,8 @@ def test_hostile_texts_stay_texts(browser: Browser) -> None:
     with browser.signed_in() as page:
         for path in (
             "plugin/flink?q=hostile",
-            browser.path("hostile"),
-            *(browser.path("hostile", number) for number in (1, 3, 4, 6, 8)),
+            browser.path("x-hostile"),
+            *(browser.path("x-hostile", number) for number in (1, 3, 4, 6, 8)),
             "dags/redeploy_hostile/runs/manual__3/plugin/flink_change",
         ):
             browser.open(page, path)
@@ -151,9 +151,9 @@ def test_hostile_texts_stay_texts(browser: Browser) -> None:
             assert root.locator("[onload], [onerror], [href^='javascript:']").count() == 0
             assert page.evaluate("() => window.attacked") is None
             assert "\u202e" not in root.inner_text()
-        browser.open(page, browser.path("hostile"))
+        browser.open(page, browser.path("x-hostile"))
         told = page.locator(".fc-root").inner_text()
-        browser.open(page, browser.waiting("hostile"))
+        browser.open(page, browser.waiting("x-hostile"))
         script = page.locator(".fc-diff").inner_text()
     assert all(text in told for text in HOSTILE if text.isascii())
     assert "U+202E" in script

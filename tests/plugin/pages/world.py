@@ -136,7 +136,7 @@ def fill_revenue(root: Path) -> Ledger:
 
 def fill_hostile(root: Path) -> Ledger:
     """Every text that a ledger takes from outside is an attack."""
-    at = Writing(root, "hostile", "redeploy_hostile")
+    at = Writing(root, "x-hostile", "redeploy_hostile")
     (script, image, svg, *_), everything = HOSTILE, "\n".join(HOSTILE)
     table = everything.replace("\n", " ").replace("`", "``").replace("\u0000", " ")
     spec = JobSpec(
@@ -164,7 +164,7 @@ def fill_hostile(root: Path) -> Ledger:
 
 def fill_fleet(root: Path, count: int = FLEET) -> None:
     """Deployments of many teams, with an index; some ask, some failed."""
-    domains = ("ads", "billing", "clicks", "fraud", "inventory", "search", "sensors", "shipping", "stock", "traffic")
+    domains = ("search", "sensors", "shops", "stock", "taxis", "tolls", "traffic", "trips", "users", "weather")
     for number in range(count):
         name = f"{domains[number % len(domains)]}-{number // len(domains):03d}"
         entries = history(name)[: None if number % 7 == 0 else -1]
@@ -175,7 +175,7 @@ def fill_fleet(root: Path, count: int = FLEET) -> None:
             stored = replace(entry, number=place, at=ago(hours=number % 400 + (len(entries) - place) / 60))
             (root / name / f"{place:06d}.json").write_bytes(_encoded(stored))
     rebuild_index(str(root))
-    fill_interrupted(root, None, "ads-eu")
-    at, start = Writing(root, "fraud-eu", None), JobStart("stateless", job_id=JobRef("b" * 32))
+    fill_interrupted(root, None, "sensors-eu")
+    at, start = Writing(root, "trips-eu", None), JobStart("stateless", job_id=JobRef("b" * 32))
     at.put("first", DeployedEntry(job=job(1), start=start))
     at.put("resume", FailedEntry(job=job(2), start=start, message="the job did not reach RUNNING within 60 s"))
