@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { build, version } from "esbuild";
+import { build, transform, version } from "esbuild";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const STATIC = resolve(process.argv[2] ?? join(HERE, "..", "airflow_flinkcompat", "plugin", "static"));
@@ -30,6 +30,16 @@ function sources() {
     .sort();
 }
 
+/** The styles as a text, which main.tsx makes a sheet of. */
+const styles = {
+  name: "styles",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform(readFileSync(path), { loader: "css", minify: true, target: "es2022" });
+      return { contents: code.trim(), loader: "text" };
+    }),
+};
+
 await build({
   absWorkingDir: HERE,
   entryPoints: ["src/main.tsx"],
@@ -40,7 +50,7 @@ await build({
   target: "es2022",
   charset: "utf8",
   legalComments: "none",
-  loader: { ".css": "text" },
+  plugins: [styles],
   banner: { js: "/*! airflow-flinkcompat, Apache-2.0; jsdiff, BSD-3-Clause: see licenses.txt */" },
 });
 writeFileSync(

@@ -58,7 +58,9 @@ export function DecisionNote({ decision }: { decision: Decision }) {
 
 /** The question as Airflow holds it; where it says nothing, the run in which it will be asked. */
 function Question({ run }: { run: Run }) {
-  const asked = useAnswer<Questions>(questionsApi(run), 30).data?.hitl_details ?? [];
+  const answer = useAnswer<Questions>(questionsApi(run), 30);
+  const asked = answer.data?.hitl_details ?? [];
+  if (!answer.data && !answer.failure) return <p role="status">Reading the question …</p>;
   if (!asked.length)
     return (
       <p>

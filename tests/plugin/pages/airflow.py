@@ -49,15 +49,10 @@ class ApiServer:
 
 @contextmanager
 def serving(home: Path, port: int | None = None) -> Iterator[ApiServer]:
-    """The API server alone: no page needs a scheduler."""
+    """The API server alone: no page needs a scheduler. The plugin is there because the package is installed."""
     ledgers = [home / name for name in ("ledger", "fleet", "hostile")]
     database.write_dags(home / "dags")
     world.fill(*ledgers)
-    # As an installed package names its plugin; only the metadata of an installation are read by Airflow itself.
-    (home / "plugins").mkdir()
-    (home / "plugins" / "pages.py").write_text(
-        "from airflow_flinkcompat.plugin.registration import FlinkcompatPlugin\n", encoding="utf-8"
-    )
     (home / "passwords.json").write_text(json.dumps(PASSWORDS), encoding="utf-8")
     port = choose_ports({"Airflow": port})["Airflow"]
     url = f"http://{LOOPBACK}:{port}"
@@ -66,7 +61,6 @@ def serving(home: Path, port: int | None = None) -> Iterator[ApiServer]:
         "PYTHONPATH": str(REPOSITORY),
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(home / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),

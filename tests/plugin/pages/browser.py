@@ -15,9 +15,7 @@ AXE = REPOSITORY / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE = 120_000  # milliseconds
-_READY = (
-    "() => { const r = document.querySelector('.fc-root'); return r && !r.innerText.includes('Reading the ledger'); }"
-)
+_READY = "() => { const r = document.querySelector('.fc-root'); return r && !r.innerText.includes('Reading the '); }"
 
 
 def executable() -> str | None:
