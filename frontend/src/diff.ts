@@ -87,7 +87,7 @@ export function sideBySide(before: string, after: string): Row[] {
   return rows;
 }
 
-export interface Piece {
+interface Piece {
   text: string;
   changed: boolean;
   marks: number[];
@@ -114,7 +114,7 @@ export function pieces(text: string, changed: Range[], marks: (Range & { mark: n
 }
 
 /** Runs of rows that did not change, but for some around each change and each kept row, are folded. */
-export type Block = { rows: Row[]; folded: boolean };
+type Block = { rows: Row[]; folded: boolean };
 
 export function folded(rows: Row[], keep: (row: Row) => boolean, context = 3, least = 4): Block[] {
   const shown = rows.map(() => false);

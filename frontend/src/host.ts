@@ -17,10 +17,10 @@ interface Host {
 const host = globalThis as unknown as Host;
 
 export const React = host.React;
-export const { useEffect, useId, useMemo, useRef, useState } = host.React;
+export const { useEffect, useMemo, useRef, useState } = host.React;
 
 /** Where Airflow is mounted, with a slash at its end: the API server may be behind a path. */
-export const basePath = new URL(document.baseURI).pathname.replace(/[^/]*$/, "");
+const basePath = new URL(document.baseURI).pathname.replace(/[^/]*$/, "");
 
 /** The address of something below Airflow, for links and requests. */
 export const addressOf = (path: string): string => basePath + path.replace(/^\//, "");

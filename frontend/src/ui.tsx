@@ -60,7 +60,7 @@ export function useNarrow(): [React.RefObject<HTMLDivElement | null>, boolean] {
 }
 
 /** The reader's clock, once a minute. */
-export function useNow(): number {
+function useNow(): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 60_000);
