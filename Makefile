@@ -58,7 +58,7 @@ RELEASE_ARGS ?=
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs site release-check test-fast test test-kubernetes test-matrix test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs frontend site release-check test-fast test test-kubernetes test-matrix test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,10 @@ site: $(VENV)/.core-ready ## Make the site of the pages in build/site; a dead li
 
 release-check: $(VENV)/.core-ready ## Build what a release uploads into dist, check it, try the wheel with each extra in an environment of its own [RELEASE_ARGS='--extra s3']
 	@python scripts/release_check.py $(RELEASE_ARGS)
+
+frontend: $(VENV)/.all-ready ## Build the pages inside Airflow from frontend/ anew (Node 20, or one from PyPI)
+	@python -W ignore -m scripts.write_openapi
+	@scripts/build_frontend.sh
 
 test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@scripts/test_fast.sh $(PYTEST_ARGS)

@@ -76,7 +76,7 @@ def is_waivable(finding: Finding) -> bool:
 
 
 @dataclass(frozen=True)
-class Judged:
+class WaivedReports:
     """Reports with their waivers, and a line for each waiver that has nothing to say to them any more."""
 
     reports: tuple[Report, ...]
@@ -89,7 +89,7 @@ def apply_waivers(
     change: ChangeIdentity,
     today: date,
     named: tuple[str, str] = ("", "NAME"),
-) -> Judged:
+) -> WaivedReports:
     """The reports on one change with the waivers of its script.
 
     Args:
@@ -108,18 +108,18 @@ def apply_waivers(
         if not (each.deployment and named[0]) or each.deployment == named[0]
     ]
     if not own:
-        return Judged(tuple(reports))
+        return WaivedReports(tuple(reports))
     if any(report.environments > 1 for report in reports):
         why = (
             "no waiver is taken: the program was judged for several ways in which conditions on its environment may "
             "turn out, and only the worst is told; give --var for what it asks its environment"
         )
-        return Judged(tuple(reports), (why,))
+        return WaivedReports(tuple(reports), (why,))
     used: set[int] = set()
     found = tuple(_applied(report, own, change, today, used) for report in reports)
     engines = {report.engine for report in reports}
     over = (each for each in own if id(each) not in used and each.engine in engines)
-    return Judged(found, tuple(dict.fromkeys(_note(each, found, change, named[1]) for each in over)))
+    return WaivedReports(found, tuple(dict.fromkeys(_note(each, found, change, named[1]) for each in over)))
 
 
 def _applied(report: Report, waivers: Sequence[Waiver], change: ChangeIdentity, today: date, used: set[int]) -> Report:

@@ -44,7 +44,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedQuestion:
     """A question as it stands. Times are seconds since the epoch.
 
     ``at`` is when it was asked first, ``until`` when it is over, None: never. ``escalates_at`` is when others may
@@ -56,7 +56,7 @@ class Asked:
     escalates_at: float | None = None
     answers: tuple[Answer, ...] = field(default=())
 
-    def with_answer(self, answer: Answer) -> Asked:
+    def with_answer(self, answer: Answer) -> AskedQuestion:
         """The question with one more answer; a user who answers again has changed their mind."""
         others = (each for each in self.answers if each.by.id != answer.by.id)
         return replace(self, answers=(*others, answer))

@@ -13,7 +13,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from airflow_flinkcompat.operators import summary as summaries
-from airflow_flinkcompat.operators.answers import Answer, Asked
+from airflow_flinkcompat.operators.answers import Answer, AskedQuestion
 from airflow_flinkcompat.operators.asking import REASON, REJECT, AskingAgain, reason_of, reasons_of
 from airflow_flinkcompat.tasks import notifying, telemetry
 from airflow_flinkcompat.tasks.base import (
@@ -159,7 +159,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         with readable_errors():
             summary = summaries.pull(context, self, self.check_task_id)
             self.options = self._effective_options(summary)
-        standing = Asked.from_dict(asked) if asked else None
+        standing = AskedQuestion.from_dict(asked) if asked else None
         if standing is not None and event.get("error_type") == "timeout":
             event = self._time_is_up(context, summary, standing, event)
         answer = HITLOperator.execute_complete(self, context, event)

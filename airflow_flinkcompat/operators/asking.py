@@ -17,7 +17,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.version_compat import AIRFLOW_V_3_3_PLUS
 from airflow.sdk.execution_time.hitl import HITLUser, update_hitl_detail_response, upsert_hitl_detail
 
-from airflow_flinkcompat.operators.answers import Answer, Asked, Person, doubt, is_author
+from airflow_flinkcompat.operators.answers import Answer, AskedQuestion, Person, doubt, is_author
 from airflow_flinkcompat.tasks import notifying
 from airflow_flinkcompat.tasks.base import task_ids
 
@@ -84,7 +84,7 @@ class AskingAgain(HITLOperator):
 
         now = time.time()
         until = None if self.response_timeout is None else now + self.response_timeout.total_seconds()
-        asked = Asked(now, until, None if self.escalate_after is None else now + self.escalate_after)
+        asked = AskedQuestion(now, until, None if self.escalate_after is None else now + self.escalate_after)
         users, defaults = self.assigned_users, self.defaults
         if self.escalate_to:
             # Airflow keeps who may answer of a question for good, and would take the default when the first time is up.
@@ -97,14 +97,16 @@ class AskingAgain(HITLOperator):
         finally:
             self.assigned_users, self.defaults = users, defaults
 
-    def _park(self, asked: Asked) -> NoReturn:
+    def _park(self, asked: AskedQuestion) -> NoReturn:
         """Wait for the next answer, and no longer than to the next moment at which something happens without one."""
         from airflow.sdk.exceptions import TaskAwaitingInput
 
         left = None if asked.next_time is None else timedelta(seconds=max(asked.next_time - time.time(), 1.0))
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"asked": asked.to_dict()}, timeout=left)
 
-    def _time_is_up(self, context: Context, summary: Summary, asked: Asked, event: dict[str, Any]) -> dict[str, Any]:
+    def _time_is_up(
+        self, context: Context, summary: Summary, asked: AskedQuestion, event: dict[str, Any]
+    ) -> dict[str, Any]:
         """Lets others answer, too; or gives the default as the answer, or the event as it is."""
         if asked.escalates_at is not None:
             names = [person.name for person in self.escalate_to]
@@ -124,7 +126,7 @@ class AskingAgain(HITLOperator):
         }
 
     def _agreed(
-        self, context: Context, summary: Summary, asked: Asked, answer: Mapping[str, Any]
+        self, context: Context, summary: Summary, asked: AskedQuestion, answer: Mapping[str, Any]
     ) -> tuple[Answer, ...]:
         """The answers by which it is decided. Asks again where there are too few, or where this one does not count."""
         user = answer["responded_by_user"]
@@ -148,9 +150,11 @@ class AskingAgain(HITLOperator):
         if option == REJECT or len(agreed) >= self.approvers_needed:
             return agreed
         said = "; ".join(f"{each.by.name} chose {each.choice!r}" for each in asked.answers)
-        self._ask_again(context, summary, asked, f"{said}. Asked again, until {self.approvers_needed} choose the same")
+        self._ask_again(
+            context, summary, asked, f"{said}. AskedQuestion again, until {self.approvers_needed} choose the same"
+        )
 
-    def _ask_again(self, context: Context, summary: Summary, asked: Asked, why: str) -> NoReturn:
+    def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
         self.log.warning("%s", why)
         # Airflow clears the answer then, and keeps the question as it was asked first.
         upsert_hitl_detail(context["ti"].id, options=self.options, subject=self.subject, body=self.body)

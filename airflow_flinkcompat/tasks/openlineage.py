@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.plan.datasets import Dataset
     from airflow_flinkcompat.plan.nodes import Table
 
-_PRODUCER = "https://pypi.org/project/airflow-flinkcompat"
+_PRODUCER = "urn:airflow-flinkcompat"
 RUN_FACET = "flinkcompat"
 """The key of the run facet that says what became of the deployment."""
 

@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.branch import branch_of
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.waivers import (
     ChangeIdentity,
-    Judged,
+    WaivedReports,
     apply_waivers,
     finding_digest,
     is_waivable,
@@ -46,7 +46,7 @@ def of_change(old: str, new: str, engine: str = "flink") -> tuple[Report, Change
     return check(*sides), ChangeIdentity.of(*sides)
 
 
-def all_waived(report: Report, change: ChangeIdentity, **other: object) -> Judged:
+def all_waived(report: Report, change: ChangeIdentity, **other: object) -> WaivedReports:
     waivers = [given_for(each, report, change, **other) for each in report.findings if is_waivable(each)]
     return apply_waivers([report], waivers, change, TODAY)
 
@@ -243,7 +243,7 @@ def test_each_engine_is_waived_by_itself() -> None:
 def test_of_another_deployment_of_that_script_it_says_nothing() -> None:
     report, change = of_change(V1, INCOMPATIBLE)
     waivers = [given_for(each, report, change, deployment="orders") for each in report.findings]
-    assert apply_waivers([report], waivers, change, TODAY, ("clicks", "clicks")) == Judged((report,))
+    assert apply_waivers([report], waivers, change, TODAY, ("clicks", "clicks")) == WaivedReports((report,))
     assert apply_waivers([report], waivers, change, TODAY, ("orders", "orders")).reports[0].waived
 
 

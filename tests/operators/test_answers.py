@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from airflow_flinkcompat.operators.answers import Answer, Asked, Person, doubt, is_author
+from airflow_flinkcompat.operators.answers import Answer, AskedQuestion, Person, doubt, is_author
 
 ADA, BEN = Person("7", "ada"), Person("9", "ben")
 GIT = "Ada <ada@example.com>"
@@ -34,13 +34,13 @@ def test_a_user_is_the_author_by_name_address_or_by_what_was_said(
 
 
 def test_a_question_counts_one_answer_of_each() -> None:
-    asked = Asked(100.0, until=200.0, escalates_at=150.0)
+    asked = AskedQuestion(100.0, until=200.0, escalates_at=150.0)
     assert asked.next_time == 150.0
     asked = asked.with_answer(Answer(ADA, "a")).with_answer(Answer(BEN, "b", "why")).with_answer(Answer(ADA, "b"))
     assert [each.by.name for each in asked.agreed("b")] == ["ben", "ada"]
     assert asked.agreed("a") == ()
-    assert Asked.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
-    assert Asked(100.0).next_time is None
+    assert AskedQuestion.from_dict(json.loads(json.dumps(asked.to_dict()))) == asked
+    assert AskedQuestion(100.0).next_time is None
 
 
 @pytest.mark.parametrize("given", ["", 7, {"name": "ada"}, {"id": "7", "mail": "x"}])

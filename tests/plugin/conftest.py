@@ -88,11 +88,6 @@ def _served(home: Path, named: Path, unnamed: Path, patch: pytest.MonkeyPatch) -
     from sqlalchemy import create_engine
     from sqlalchemy.orm import scoped_session, sessionmaker
 
-    # As an installed package names its plugin; only the metadata of an installation are read by Airflow itself.
-    plugins = home / "plugins"
-    plugins.mkdir()
-    (plugins / "pages.py").write_text("from airflow_flinkcompat.plugin.registration import FlinkcompatPlugin\n")
-    patch.setattr(settings, "PLUGINS_FOLDER", str(plugins))
     engine = create_engine(f"sqlite:///{home / 'airflow.db'}", connect_args={"check_same_thread": False})
     sessions = scoped_session(sessionmaker(autocommit=False, autoflush=False, bind=engine, expire_on_commit=False))
     patch.setattr(settings, "engine", engine)

@@ -1,0 +1,179 @@
+// One change: what runs beside what is proposed, the verdict, and the decision.
+import { useAnswer, type ChangePage, type HistoryEntry, type VersionTexts, type RunChanges } from "./api";
+import { DecisionNote } from "./decide";
+import { React } from "./host";
+import { changeApi, changePage, deploymentPage, listPage, runApi } from "./places";
+import { reportOf } from "./report";
+import { Scripts } from "./scripts";
+import { Ago, Awaited, Code, Facts, Id, Link, Message, Moment, Page, RunLink, Section, Visible } from "./ui";
+import { Advice, Fates, Findings, MigrationTable, Sources, Verdict } from "./verdict";
+import { kind } from "./words";
+
+const REFRESH_SECONDS = 30;
+
+export function OneChange({ ledger, deployment, number }: { ledger: string; deployment: string; number: number }) {
+  const answer = useAnswer<ChangePage>(changeApi(ledger, deployment, number), REFRESH_SECONDS);
+  return (
+    <Page
+      title={`Change of ${deployment}`}
+      above={
+        <>
+          <Link to={listPage()}>Flink deployments</Link>
+          <span aria-hidden="true">/</span>
+          <Link to={deploymentPage(ledger, deployment)}>{deployment}</Link>
+        </>
+      }
+    >
+      <Awaited answer={answer}>{(change) => <ChangeBody change={change} />}</Awaited>
+    </Page>
+  );
+}
+
+function ChangeBody({ change }: { change: ChangePage }) {
+  const report = reportOf(change.report);
+  const { checked } = change;
+  return (
+    <>
+      {report && <Verdict report={report} />}
+      {change.report_error && <p className="fc-note fc-note-bad">The report cannot be read: {change.report_error}</p>}
+      <DecisionNote decision={change.decision} />
+      <Facts
+        facts={[
+          ["Checked", checked && <Ago at={checked.at} />],
+          ["Version", <Id key="version" id={change.sha256} />],
+          ["Commit", checked?.commit && <Id id={checked.commit} />],
+          ["Author", checked?.author],
+          ["Way taken", checked?.branch],
+          ["Run", checked?.run && <RunLink run={checked.run} />],
+        ]}
+      />
+      <Texts change={change} />
+      {report && <Findings report={report} />}
+      {report && <Fates operators={report.operators ?? []} />}
+      {report?.migration && <MigrationTable migration={report.migration} title="What a migration would keep" />}
+      <Advice change={change} />
+      {report && <Sources report={report} />}
+      <Entries entries={change.entries} />
+    </>
+  );
+}
+
+function Texts({ change }: { change: ChangePage }) {
+  const { old, new: proposed } = change;
+  if (!old && !proposed) return null;
+  if (!proposed)
+    return (
+      <Section title="Script">
+        <p className="fc-note">The text of the proposed version was not kept. This one runs now:</p>
+        <Code text={old?.script ?? ""} label="Script that runs now" />
+      </Section>
+    );
+  if (!old)
+    return (
+      <Section title="Script">
+        <p className="fc-muted">Nothing ran before: this is the first version.</p>
+        <Code text={proposed.script} label="Proposed script" />
+      </Section>
+    );
+  return (
+    <Section title="Script">
+      {old.script === proposed.script && <p className="fc-muted">The script itself is the same.</p>}
+      <Scripts old={old} new={proposed} report={reportOf(change.report)} />
+      <Surroundings old={old} proposed={proposed} />
+    </Section>
+  );
+}
+
+const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
+
+/** What differs beside the script: settings, variables, functions, the catalog, files, the engine. */
+function Surroundings({ old, proposed }: { old: VersionTexts; proposed: VersionTexts }) {
+  const facts: [string, React.ReactNode][] = [];
+  const compare = (name: string, before: unknown, after: unknown) => {
+    const [one, other] = [before === undefined ? "–" : asText(before), after === undefined ? "–" : asText(after)];
+    if (one !== other)
+      facts.push([
+        name,
+        <>
+          <del>{one}</del> → <ins>{other}</ins>
+        </>,
+      ]);
+  };
+  for (const field of ["settings", "variables", "files"] as const)
+    for (const key of new Set([...Object.keys(old[field]), ...Object.keys(proposed[field])]))
+      compare(`${field}: ${key}`, old[field][key], proposed[field][key]);
+  for (const field of ["engine", "engine_version", "language", "catalog"] as const)
+    compare(field, old[field], proposed[field]);
+  compare("functions", old.functions, proposed.functions);
+  if (!facts.length) return null;
+  return (
+    <div className="fc-beside">
+      <h3>Beside the script</h3>
+      <Facts facts={facts} />
+    </div>
+  );
+}
+
+function Entries({ entries }: { entries: HistoryEntry[] }) {
+  return (
+    <Section title="What the ledger says of it">
+      <ol className="fc-list">
+        {entries.map((entry) => (
+          <li key={entry.number}>
+            <span className="fc-muted">
+              #{entry.number} <Moment at={entry.at} />
+            </span>
+            <b>{kind(entry.kind)}</b>
+            {entry.approved_by && (
+              <span>
+                by <Visible text={entry.approved_by} />
+              </span>
+            )}
+            {entry.reason && (
+              <span>
+                “<Visible text={entry.reason} />”
+              </span>
+            )}
+            <Message text={entry.message} />
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+/** The tab of a DAG run and of a task. */
+export function RunTab({ dagId, runId, taskId }: { dagId?: string; runId?: string; taskId?: string }) {
+  const answer = useAnswer<RunChanges>(dagId && runId ? runApi(dagId, runId, taskId) : undefined, REFRESH_SECONDS);
+  return (
+    <div className="fc-root fc-page">
+      <Awaited answer={answer}>
+        {({ changes }) =>
+          changes.length === 0 ? (
+            <div className="fc-note">
+              <p>No change of a Flink deployment belongs to this run.</p>
+              <p>
+                One appears here once a task of the run has checked or deployed a Flink job.{" "}
+                <Link to={listPage()}>All Flink deployments</Link>
+              </p>
+            </div>
+          ) : (
+            changes.map((change) => (
+              <article key={`${change.ledger}/${change.deployment}/${change.number}`}>
+                <h1>
+                  Change of <Link to={deploymentPage(change.ledger, change.deployment)}>{change.deployment}</Link>
+                </h1>
+                <ChangeBody change={change} />
+                <p>
+                  <Link to={changePage(change.ledger, change.deployment, change.number)}>
+                    This change on a page of its own
+                  </Link>
+                </p>
+              </article>
+            ))
+          )
+        }
+      </Awaited>
+    </div>
+  );
+}

@@ -1,0 +1,50 @@
+// How a deployment stands, in one line each: the list and the dashboard say it alike.
+import type { DeploymentItem } from "./api";
+import { React } from "./host";
+import { changePage } from "./places";
+import { Ago, Badge, Lasting, Link, Outcome, Visible } from "./ui";
+import { kind } from "./words";
+
+/** What is proposed, and whether somebody is waited for. */
+export function Proposed({ one }: { one: DeploymentItem }) {
+  const shown = one.pending ?? one.checked;
+  if (!shown) return <span className="fc-muted">–</span>;
+  return (
+    <div className="fc-stack">
+      <Link to={changePage(one.ledger, one.deployment, shown.number)}>
+        {shown.outcome ? <Outcome outcome={shown.outcome} /> : "first version"}
+        <span className="fc-hidden"> change of {one.deployment}</span>
+      </Link>
+      {one.pending && (
+        <span>
+          waits <Lasting since={one.pending.at} />
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** A redeploy that has not ended, and what failed last. */
+export function Trouble({ one }: { one: DeploymentItem }) {
+  return (
+    <div className="fc-stack">
+      {one.unfinished && (
+        <span>
+          <Badge tone={one.unfinished_state === "interrupted" ? "bad" : "busy"}>{one.unfinished_state}</Badge>{" "}
+          {kind(one.unfinished.kind).toLowerCase()}, <Ago at={one.unfinished.at} />
+        </span>
+      )}
+      {one.failed && (
+        <span>
+          <Badge tone="bad">{one.entry?.kind === "rolled-back" ? "rolled back" : "failed"}</Badge>{" "}
+          <Ago at={one.failed.at} />
+          {one.failed.message && (
+            <span className="fc-clip">
+              <Visible text={one.failed.message} />
+            </span>
+          )}
+        </span>
+      )}
+    </div>
+  );
+}

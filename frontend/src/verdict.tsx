@@ -1,0 +1,254 @@
+// What the check found: findings, the fate of every key, window and metric, what a migration keeps, what to do.
+import type { ChangePage } from "./api";
+import { React } from "./host";
+import type { Finding, Kept, Migration, Operator, Report, Span } from "./report";
+import { Badge, Code, Facts, Outcome, Prose, Section, Table, Visible, type Tone } from "./ui";
+import { outcome as outcomeWords } from "./words";
+
+const place = (span: Span | null | undefined): string => (span ? `${span.source}:${span.line}:${span.column}` : "");
+
+const ENGINES: Record<string, string> = { flink: "Apache Flink", vvr: "Alibaba's VVR" };
+
+export function Verdict({ report }: { report: Report }) {
+  return (
+    <div className="fc-verdict">
+      <p>
+        <Outcome outcome={report.outcome} /> {outcomeWords(report.outcome)}{" "}
+        <span className="fc-muted">
+          Judged for {ENGINES[report.engine] ?? report.engine} {report.engine_version}
+          {report.other_engine && (
+            <>
+              ; {ENGINES[report.other_engine.engine] ?? report.other_engine.engine}: {report.other_engine.outcome}
+            </>
+          )}
+          .
+        </span>
+      </p>
+      {report.warnings.length > 0 && (
+        <ul className="fc-bullets">
+          {report.warnings.map((line, number) => (
+            <li key={number}>{line}</li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+export function Findings({ report }: { report: Report }) {
+  return (
+    <Section title="Findings">
+      <ol className="fc-findings">
+        {report.findings.map((finding, number) => (
+          <li
+            key={number}
+            id={`finding-${number + 1}`}
+            tabIndex={-1}
+            className={finding.overruled_by ? "fc-muted" : ""}
+          >
+            <FindingCard finding={finding} number={number + 1} />
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+/** A part of a script, or of what goes with it. */
+export function Clause({ text }: { text: string }) {
+  return (
+    <code>
+      <Visible text={text} />
+    </code>
+  );
+}
+
+function FindingCard({ finding, number }: { finding: Finding; number: number }) {
+  return (
+    <>
+      <h3>
+        {number}. {finding.title ?? finding.rule} <Outcome outcome={finding.outcome} />
+      </h3>
+      <p>
+        <Visible text={finding.message} />
+      </p>
+      <Facts
+        facts={[
+          ["Before", finding.before && <Clause text={finding.before} />],
+          ["After", finding.after && <Clause text={finding.after} />],
+          ["Place", [place(finding.before_span), place(finding.after_span)].filter(Boolean).join(" → ")],
+          ["If it were resumed", finding.consequence],
+          ["Known", [finding.basis, finding.source].filter(Boolean).join(": ")],
+          ["Rule", <code key="rule">{finding.rule}</code>],
+          ["Overruled by", finding.overruled_by && <code>{finding.overruled_by}</code>],
+        ]}
+      />
+    </>
+  );
+}
+
+const FATES: Record<string, Tone> = {
+  same: "good",
+  kept: "good",
+  moved: "fair",
+  "starts from zero": "fair",
+  added: "doubt",
+  "cannot be told": "doubt",
+  dropped: "bad",
+  removed: "bad",
+};
+
+interface FateRow {
+  what: string;
+  name: string;
+  fate: string;
+}
+
+/** One row for each part of an operator's state. */
+function fatesOf(one: Operator): FateRow[] {
+  const [before, after] = [one.before?.window ?? "", one.after?.window ?? ""];
+  const window = before || after;
+  return [
+    ...(window
+      ? [
+          {
+            what: "window",
+            name: before === after ? window : `${before || "none"} → ${after || "none"}`,
+            fate: before === after ? "same" : "changed",
+          },
+        ]
+      : []),
+    ...one.keys.map(({ key, fate }) => ({ what: "key", name: key, fate })),
+    ...one.metrics.map(({ metric, fate }) => ({ what: "metric", name: metric, fate })),
+    ...(one.rows ?? []).map(({ rows, fate }) => ({ what: "rows", name: rows, fate })),
+    ...(one.parts ?? []).map(({ part, before: old, after: proposed }) => ({
+      what: part,
+      name: `${old || "none"} → ${proposed || "none"}`,
+      fate: "changed",
+    })),
+  ];
+}
+
+export function Fates({ operators }: { operators: Operator[] }) {
+  if (!operators.length) return null;
+  return (
+    <Section title="What becomes of the state">
+      <Table caption="State by operator" heads={["Part", "Name", "Fate"]} bodies>
+        {operators.map((one) => (
+          <tbody key={one.path}>
+            <tr>
+              <th scope="rowgroup" colSpan={3}>
+                <OperatorHead one={one} />
+              </th>
+            </tr>
+            {fatesOf(one).map((row, number) => (
+              <tr key={number}>
+                <td>{row.what}</td>
+                <td>
+                  <Clause text={row.name} />
+                </td>
+                <td>
+                  <Badge tone={FATES[row.fate] ?? "fair"}>{row.fate}</Badge>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        ))}
+      </Table>
+    </Section>
+  );
+}
+
+function OperatorHead({ one }: { one: Operator }) {
+  const [before, after] = [one.before?.kind, one.after?.kind];
+  return (
+    <div className="fc-stack">
+      <span>
+        {before === after ? before : !before ? `new: ${after}` : !after ? `gone: ${before}` : `${before} → ${after}`}{" "}
+        <Outcome outcome={one.outcome} /> <span className="fc-muted">{one.path}</span>
+      </span>
+      {one.consequence && (
+        <span className="fc-plain-text">
+          If it were resumed: {one.consequence}
+          {one.resumed?.length ? `; ${one.resumed.join("; ")}` : ""}
+        </span>
+      )}
+    </div>
+  );
+}
+
+const KEPT: Record<string, string> = {
+  whole: "A rewritten savepoint would keep all of the state.",
+  partial: "A rewritten savepoint would keep a part of the state.",
+  none: "A rewritten savepoint would keep nothing.",
+};
+
+export function MigrationTable({ migration, title }: { migration: Migration; title: string }) {
+  return (
+    <Section title={title}>
+      {KEPT[migration.kept] && <p>{KEPT[migration.kept]}</p>}
+      <KeptTable operators={migration.operators ?? []} />
+    </Section>
+  );
+}
+
+export function KeptTable({ operators }: { operators: Kept[] }) {
+  return (
+    <Table caption="What a migration keeps" heads={["Operator", "State", "Goes on", "Begins", "Gone"]}>
+      {operators.map((one, number) => (
+        <tr key={number}>
+          <th scope="row">{one.operator}</th>
+          <td>
+            {one.state}
+            {one.reason && <span className="fc-muted">: {one.reason}</span>}
+          </td>
+          {[one.keeps, one.begins, one.gone].map((names, column) => (
+            <td key={column}>{names?.length ? <code>{names.join(", ")}</code> : "–"}</td>
+          ))}
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+export function Sources({ report }: { report: Report }) {
+  const sources = report.sources ?? [];
+  if (!sources.length) return null;
+  return (
+    <Section title="Where the sources begin without state">
+      <Facts facts={sources.map(({ table, begins }) => [table, begins])} />
+    </Section>
+  );
+}
+
+export function Advice({ change }: { change: ChangePage }) {
+  return (
+    <>
+      {change.next_steps.length > 0 && (
+        <Section title="What to do next">
+          <ol className="fc-steps">
+            {change.next_steps.map((step, number) => (
+              <li key={number}>
+                <p>
+                  <Prose text={step.text} />
+                </p>
+                {step.commands.length > 0 && (
+                  <Code text={step.commands.join("\n")} label={`Commands of step ${number + 1}`} />
+                )}
+              </li>
+            ))}
+          </ol>
+        </Section>
+      )}
+      {change.if_resumed.length > 0 && (
+        <Section title="If it were resumed all the same">
+          <ul className="fc-bullets">
+            {change.if_resumed.map((line, number) => (
+              <li key={number}>{line}</li>
+            ))}
+          </ul>
+        </Section>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,13 @@
+"""Writes what the plugin's API answers into ``frontend/openapi.json``, which the types of the pages are made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from airflow_flinkcompat.plugin.app import create_app
+
+TARGET = Path(__file__).parents[1] / "frontend" / "openapi.json"
+
+if __name__ == "__main__":
+    TARGET.write_text(json.dumps(create_app().openapi(), indent=1, sort_keys=True) + "\n", encoding="utf-8")

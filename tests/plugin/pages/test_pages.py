@@ -1,0 +1,222 @@
+"""The pages in a headless Chromium, inside a real Airflow with a thousand deployments."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.plugin.pages.browser import THEMES, WIDTHS, Browser, violations
+from tests.plugin.pages.world import FLEET, HOSTILE
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
+
+RUN = "dags/redeploy_revenue/runs/manual__2"
+OTHER_DEPLOYMENTS = 8
+# Workers of blobs are for Airflow's own editor.
+POLICY = (
+    "script-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'self'; style-src 'self' 'unsafe-inline'; "
+    "worker-src 'self' blob:"
+)
+
+
+def paths(browser: Browser) -> dict[str, str]:
+    return {
+        "list": "plugin/flink",
+        "attention": "plugin/flink?show=interrupted,failed",
+        "deployment": browser.path("orders"),
+        "change": browser.waiting("revenue"),
+        "first version": browser.path("orders", 1),
+        "hostile": browser.path("x-hostile"),
+        "hostile change": browser.waiting("x-hostile"),
+        "run": f"{RUN}/plugin/flink_change",
+        "task": f"{RUN}/tasks/approve/plugin/flink_change_task",
+        "other run": "dags/redeploy_other/runs/manual__1/plugin/flink_change",
+        "dashboard": "",
+    }
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_page_is_accessible_and_nothing_sticks_out(browser: Browser, width: int, theme: str) -> None:
+    with browser.signed_in(width=width, theme=theme) as page:
+        for name, path in paths(browser).items():
+            browser.open(page, path)
+            assert violations(page) == [], name
+            assert page.evaluate("() => document.documentElement.classList.contains('dark')") == (theme == "dark")
+            outside = """() => { const root = document.querySelector('.fc-root');
+                return root.scrollWidth - root.clientWidth; }"""
+            assert page.evaluate(outside) <= 0, name
+
+
+def test_the_list_is_filtered_searched_and_paged_and_survives_a_reload(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, "plugin/flink")
+        root = page.locator(".fc-root")
+        assert root.get_by_role("status").inner_text() == f"{FLEET + OTHER_DEPLOYMENTS} deployments"
+        root.get_by_role("button", name="Next").click()
+        root.get_by_text("Page 2 of 21").wait_for()
+        page.reload()
+        root.get_by_text("Page 2 of 21").wait_for()
+        root.get_by_role("searchbox").fill("revenue")
+        root.get_by_text(f"1 of {FLEET + OTHER_DEPLOYMENTS} deployments").wait_for()
+        assert root.get_by_role("row").count() == 2
+        root.get_by_role("searchbox").fill("")
+        root.get_by_role("button", name="interrupted").press("Space")
+        root.get_by_text(f"2 of {FLEET + OTHER_DEPLOYMENTS} deployments").wait_for()
+        assert "stopping the job" in root.get_by_role("row", name="shared").inner_text()
+        page.reload()
+        chip = root.get_by_role("button", name="interrupted")
+        chip.wait_for()
+        assert chip.get_attribute("aria-pressed") == "true"
+        link = root.get_by_role("link", name="shared", exact=True)
+        link.focus()
+        link.press("Enter")
+        root.get_by_role("heading", name="shared", level=1).wait_for()
+        page.go_back()
+        root.get_by_role("heading", name="Flink deployments").wait_for()
+
+
+def test_a_finding_stands_below_its_clause(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, browser.waiting("revenue"))
+        lines = page.locator(".fc-diff tr").all_inner_texts()
+        remark = next(place for place, line in enumerate(lines) if "Window type" in line)
+        assert "DESCRIPTOR(ordered_at)" in lines[remark - 1]
+        added = page.locator(".fc-diff ins").all_inner_texts()
+        assert [text.strip() for text in added] == ["half", "order_id", "30", "MINUTE"]
+        marked = page.locator(".fc-line.fc-after .fc-clause").all_inner_texts()
+        assert "".join(marked) == "TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ordered_at), INTERVAL '30' MINUTE))"
+        page.get_by_role("link", name="Finding 1").click()
+        assert page.evaluate("() => document.activeElement.id") == "finding-1"
+        hidden = "'properties.bootstrap.servers'"
+        assert not any(hidden in line for line in lines)
+        page.get_by_role("button", name="Show all lines").click()
+        assert any(hidden in line for line in page.locator(".fc-diff tr").all_inner_texts())
+
+
+def test_a_narrow_window_shows_one_column(browser: Browser) -> None:
+    with browser.signed_in(width=400) as page:
+        browser.open(page, browser.waiting("revenue"))
+        assert page.locator(".fc-diff.fc-unified").count() == 1
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.locator(".fc-diff.fc-split").wait_for()
+
+
+def test_one_decides_on_the_page_of_airflow(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, f"{RUN}/plugin/flink_change")
+        page.get_by_role("link", name="Decide in Airflow").wait_for()
+        assert browser.errors == []
+        page.get_by_role("link", name="Decide in Airflow").click()
+        page.wait_for_url(re.compile(r"/runs/manual__2/tasks/approve/required_actions$"))
+        page.get_by_role("button", name="Resume from savepoint").wait_for()
+    browser.errors.clear()  # Airflow's page asks for what there is none of
+
+
+def test_a_run_without_a_deployment_has_a_friendly_page(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, "dags/redeploy_other/runs/manual__1/plugin/flink_change")
+        assert "No change of a Flink deployment belongs to this run." in page.locator(".fc-root").inner_text()
+
+
+def test_the_page_of_a_deployment_tells_its_history(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, browser.path("orders"))
+        told = page.locator(".fc-root").inner_text()
+    for words in (
+        "agreed in review #7",
+        "4 min 0 s",
+        "from the migrated savepoint",
+        "way back taken",
+        "Rewritten to s3://bucket/migrated/1",
+        "1,200 rows, 24 windows",
+        "refused: 'password' = '***'",
+    ):
+        assert words in told
+
+
+def test_hostile_texts_stay_texts(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        for path in (
+            "plugin/flink?q=hostile",
+            browser.path("x-hostile"),
+            *(browser.path("x-hostile", number) for number in (1, 3, 4, 6, 8)),
+            "dags/redeploy_hostile/runs/manual__3/plugin/flink_change",
+        ):
+            browser.open(page, path)
+            root = page.locator(".fc-root")
+            assert root.locator("script, img, svg, iframe, style, object").count() == 0
+            assert root.locator("[onload], [onerror], [href^='javascript:']").count() == 0
+            assert page.evaluate("() => window.attacked") is None
+            assert "\u202e" not in root.inner_text()
+        browser.open(page, browser.path("x-hostile"))
+        told = page.locator(".fc-root").inner_text()
+        browser.open(page, browser.waiting("x-hostile"))
+        script = page.locator(".fc-diff").inner_text()
+    assert all(text in told for text in HOSTILE if text.isascii())
+    assert "U+202E" in script
+
+
+@pytest.mark.parametrize(
+    ("user", "status", "sentence"),
+    [("admin", 404, "There is no such thing here."), ("viewer", 403, "You may not see this.")],
+)
+def test_what_is_refused_is_said_in_a_sentence(browser: Browser, user: str, status: int, sentence: str) -> None:
+    path = {404: browser.path("orders").replace("=orders", "=none"), 403: browser.path("by-hand")}[status]
+    with browser.signed_in(user) as page:
+        browser.open(page, path)
+        assert sentence in page.get_by_role("alert").inner_text()
+        assert violations(page) == []
+    assert [error for error in browser.errors if f"{status}" not in error] == []
+    browser.errors.clear()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"status": 401, "json": {"detail": "Not authenticated"}}, "You are not signed in any more."),
+        ({"status": 500, "body": "<b>Internal</b>"}, "Airflow could not answer (status 500)."),
+        ({"status": 502, "body": "<html>proxy</html>"}, "Airflow could not answer (status 502)."),
+        ({"status": 503, "json": {"detail": "torn entry"}}, "The ledger cannot be read at the moment."),
+        ({"status": 200, "body": "<html>portal</html>"}, "The answer is no JSON."),
+        (None, "Airflow cannot be reached."),
+    ],
+)
+def test_a_failure_is_said_in_a_sentence_and_passes(browser: Browser, answer: Any, sentence: str) -> None:
+    api = re.compile(r"/flinkcompat/api/v1/deployments\b")
+    with browser.signed_in() as page:
+        page.route(api, lambda route: route.fulfill(**answer) if answer else route.abort())
+        browser.open(page, "plugin/flink?q=revenue")
+        assert sentence in page.get_by_role("alert").inner_text()
+        page.unroute(api)
+        page.get_by_role("button", name="Try again").click()
+        page.locator(".fc-root").get_by_role("link", name="revenue", exact=True).wait_for()
+    browser.errors.clear()  # Chromium's own lines about the status
+
+
+def test_a_strict_content_security_policy_refuses_nothing_of_the_pages(browser: Browser) -> None:
+    def with_policy(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": POLICY})
+
+    with browser.signed_in() as page:
+        page.add_init_script(
+            "window.refused = []; addEventListener('securitypolicyviolation', e => refused.push(e.blockedURI))"
+        )
+        page.route(lambda url: "/plugin/flink" in url, with_policy)
+        browser.open(page, browser.waiting("revenue"))
+        assert page.locator(".fc-diff").is_visible()
+        assert page.evaluate("() => window.refused") == []
+        # The styles are there: what a screen reader alone reads takes no room.
+        assert page.locator(".fc-diff caption").evaluate("e => e.getBoundingClientRect().width") <= 1
+
+
+def test_all_the_pages_ask_for_is_airflow_itself(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        for path in paths(browser).values():
+            browser.open(page, path)
+    assert {url for url in asked if not url.startswith((browser.server.url, "data:", "blob:"))} == set()
