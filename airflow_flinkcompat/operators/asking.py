@@ -150,9 +150,7 @@ class AskingAgain(HITLOperator):
         if option == REJECT or len(agreed) >= self.approvers_needed:
             return agreed
         said = "; ".join(f"{each.by.name} chose {each.choice!r}" for each in asked.answers)
-        self._ask_again(
-            context, summary, asked, f"{said}. AskedQuestion again, until {self.approvers_needed} choose the same"
-        )
+        self._ask_again(context, summary, asked, f"{said}. Asked again, until {self.approvers_needed} choose the same")
 
     def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
         self.log.warning("%s", why)
