@@ -46,6 +46,7 @@ def test_the_pages_dag_is_one_and_is_short() -> None:
 def test_the_contract_for_users_runs_and_clears_up_after_itself(tmp_path: Path) -> None:
     service = Service(InMemory())
     with serving(service) as url:
+        theirs = [service.add(name)["name"] for name in ("contract-billing", "contract-0123abcd")]
         given = {
             "FLINKCOMPAT_ENDPOINT": url,
             "FLINKCOMPAT_WORKSPACE": WORKSPACE,
@@ -61,6 +62,6 @@ def test_the_contract_for_users_runs_and_clears_up_after_itself(tmp_path: Path) 
         ran = subprocess.run(asked, env={**os.environ, **given}, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "2 passed" in ran.stdout
-    assert service.deployments == {}
+    assert [each["name"] for each in service.deployments.values()] == theirs
     assert len(service.jobs) == 2
     assert service.faults == []

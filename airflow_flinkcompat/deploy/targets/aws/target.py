@@ -122,8 +122,13 @@ class ManagedFlinkTarget(Closing):
         return EngineInfo("flink", self._runtime.removeprefix("FLINK-").replace("_", "."))
 
     def validate(self, job: JobSpec, start: Start) -> str:
-        """Read the script, and see that the application is there and can be redeployed; nothing here plans it."""
-        self._startable(job)
+        """Read the script, and see that the application is there and can be redeployed; nothing here plans it.
+
+        A script that lies in an object is written already: what may not be written has to be told before the stop.
+        """
+        name = self._startable(job).application.name
+        if self._layout.s3 is not None:
+            self._keep_object(name, job.script)
         return (
             "the script was read for what cannot be deployed, and not planned by Flink: the service has no EXPLAIN "
             "(flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -403,13 +408,24 @@ class ManagedFlinkTarget(Closing):
         layout = self._layout
         if layout.s3 is None:
             return layout.inline(job.script, job.source)
-        bucket, key = layout.s3[0], layout.object_key(name, job.script)
-        self._service.put_object(bucket, key, job.script)
+        bucket, key = layout.s3[0], self._keep_object(name, job.script)
         if placeholders(job.script):
             filled = self._runner.script(job)
             key = layout.object_key(name, job.script, request)
             self._service.put_object(bucket, key, filled)
         return {layout.uri_key: f"s3://{bucket}/{key}"}
+
+    def _keep_object(self, name: str, script: str) -> str:
+        """The key of a script's object, which is named by its content and written where it is not there yet."""
+        assert self._layout.s3 is not None
+        bucket, key = self._layout.s3[0], self._layout.object_key(name, script)
+        try:
+            there = self._service.get_object(bucket, key)
+        except ServiceError:  # there is none, or reading it is not allowed
+            there = None
+        if there != script:
+            self._service.put_object(bucket, key, script)
+        return key
 
     def _configure(self, look: ApplicationLook, groups: Groups, source: str) -> None:
         """Give an application its properties, unless it has them, and see that it holds them as they were given.
