@@ -229,6 +229,8 @@ class KubernetesStandIn:
     ``unready``: how many calls of a JobManager find none. ``forbidden``: the methods that are no right on
     ConfigMaps and Secrets.
     ``refuses``: what an admission webhook says to every write.
+    ``refused_files``: why a ConfigMap or Secret is not taken, by a part of its plural and name. ``files_made``: those
+    that were.
     ``used``: the rights that were needed; what the Role of the target's page does not grant is forbidden.
     ``calls``: the writes to resources, in order. ``at``: runs before and after each of them, with its number from 0;
     what it raises is a call that was lost, or its answer.
@@ -242,6 +244,8 @@ class KubernetesStandIn:
     unready: int = 0
     forbidden: frozenset[str] = frozenset()
     refuses: str = ""
+    refused_files: dict[str, str] = field(default_factory=dict)
+    files_made: list[str] = field(default_factory=list)
     at: Callable[[str, int], None] = lambda when, number: None
     calls: list[str] = field(default_factory=list)
     used: set[tuple[str, str]] = field(default_factory=set)
@@ -354,9 +358,14 @@ class KubernetesStandIn:
         if request.method == "POST":
             body = request.get_json()
             key = plural, body["metadata"]["name"]
+            for refused, said in self.refused_files.items():
+                if refused in f"{plural}/{key[1]}":
+                    return _status(403, f'{plural} "{key[1]}" is forbidden: {said}')
             if key in self.objects:
                 return _status(409, f'{plural} "{key[1]}" already exists')
-            self.objects[key] = body
+            if request.args.get("dryRun") != "All":
+                self.objects[key] = body
+                self.files_made.append(f"{plural}/{key[1]}")
             return _json(body, 201)
         if name is None:  # nobody needs the right to list them
             return _status(403, f"{plural} is forbidden")

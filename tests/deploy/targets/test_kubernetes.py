@@ -343,7 +343,7 @@ def test_a_secret_never_stands_in_a_resource(orders: Deployments) -> None:
 
 @pytest.mark.parametrize(("script", "kept_in"), [(SCRIPT, "configmaps"), (WITH_SECRET, "secrets")])
 def test_a_script_travels_as_a_file(stand_in: KubernetesStandIn, tmp_path: Path, script: str, kept_in: str) -> None:
-    """In a ConfigMap, or with resolved placeholders in a Secret, named by its content and mounted."""
+    """Mounted from a ConfigMap, named by its content; with resolved placeholders from a Secret, by its request."""
     stand_in.flink.files = stand_in.objects
     manifest = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
     orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
@@ -357,6 +357,9 @@ def test_a_script_travels_as_a_file(stand_in: KubernetesStandIn, tmp_path: Path,
     changed = script.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
     orders.deploy(changed, owner="second")
     orders.deploy(script, owner="third")
+    named = [each for each in stand_in.files_made if each == f"{kept_in}/{file}"]
+    assert len(named) == 1
+    assert (("configmaps", file) in stand_in.objects) is (kept_in == "configmaps"), "a script of before has its name"
     assert len([name for plural, name in stand_in.objects if plural == kept_in]) == 2, "the former one may be needed"
     with orders.target() as target:
         found = target.deployed("orders")

@@ -28,6 +28,9 @@ from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn, Lost
 
 RECORDED = Path(__file__).parents[2] / "local_kubernetes" / "recorded" / "operator-1.7.0"
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
+WITH_SECRET = SCRIPT.replace(
+    "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
+)
 NEXT = ("configmaps", "orders-flinkcompat-next")
 JOB = JobSpec(SCRIPT, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")
 
@@ -49,6 +52,10 @@ def _running(stand_in: KubernetesStandIn, folder: Path, settings: dict[str, str]
     found.deploy(SCRIPT)
     stand_in.calls.clear()
     return found
+
+
+def _changed(script: str) -> str:
+    return script.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
 
 
 def _recorded(name: str) -> FlinkResource:
@@ -299,11 +306,58 @@ def test_a_savepoint_that_the_operator_did_not_hear_of(orders: Deployments) -> N
 
 
 # --------------------------------------------------------------------------------------------- rights, files and copies
-def test_a_script_in_the_resource_needs_no_rights_for_files(orders: Deployments) -> None:
-    """Neither to list Secrets, nor to touch any."""
-    orders.stand_in.forbidden = frozenset({"GET", "POST", "DELETE"})
+def test_a_script_in_the_resource_touches_no_secret(orders: Deployments) -> None:
+    """Neither lists any nor writes one; a ConfigMap is written where a resource is made anew alone."""
+    orders.stand_in.used.clear()
     orders.deploy(CHANGED, owner="second")
     assert len(orders.runs) == 1
+    assert not any(plural == "secrets" for plural, _ in orders.stand_in.used)
+    assert orders.stand_in.files_made == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "script", "refused", "says"),
+    [
+        ({"session_cluster": "session"}, SCRIPT, "configmaps/orders-flinkcompat-next", "a way back keeps what"),
+        ({"manifest": MOUNTED}, SCRIPT, "configmaps/orders-sql-", "the start keeps its script in configmaps/"),
+        ({"manifest": MOUNTED}, WITH_SECRET, "secrets/orders-sql-", "the right to create secrets is needed"),
+    ],
+)
+def test_what_a_start_would_have_to_write_is_tried_before_the_stop(
+    stand_in: KubernetesStandIn, tmp_path: Path, settings: dict[str, str], script: str, refused: str, says: str
+) -> None:
+    """A quota that is used up, or a right that is missing, is found out about while the former job runs."""
+    stand_in.flink.files = stand_in.objects
+    orders = _running(stand_in, tmp_path, settings)
+    stand_in.refused_files = {refused: "exceeded quota: shop"}
+    with pytest.raises(DeployError, match=f"exceeded quota: shop. Nothing was touched: .*{says}"):
+        orders.deploy(_changed(script), owner="second")
+    assert stand_in.calls == []
+    assert len(orders.runs) == 1
+    stand_in.refused_files = {}
+    orders.deploy(_changed(script), owner="third")
+    assert len(orders.runs) == 1
+
+
+@pytest.mark.parametrize("misfit", [False, True])
+def test_a_way_back_finds_the_former_script_where_it_is(
+    stand_in: KubernetesStandIn, tmp_path: Path, misfit: bool
+) -> None:
+    """Its ConfigMap is named by its content, and is not written once more; a quota may be used up by then."""
+    stand_in.flink.files = stand_in.objects
+    orders = _running(stand_in, tmp_path, {"manifest": MOUNTED})
+    (first,) = stand_in.files_made
+    changed = MISFIT if misfit else CHANGED
+    if misfit:
+        stand_in.flink.misfits.add("orders")
+    else:
+        stand_in.flink.refuses[CHANGED] = "Object 'orders' not found"
+    with pytest.raises(RolledBack):
+        orders.deploy(changed, owner="second")
+    assert len(orders.runs) == 1
+    assert stand_in.files_made.count(first) == 1
+    spec = orders.resource["spec"]["podTemplate"]["spec"]
+    assert spec["volumes"][0]["configMap"]["name"] == first.partition("/")[2]
 
 
 def test_an_old_file_that_cannot_be_deleted_is_left_over(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
@@ -314,10 +368,10 @@ def test_an_old_file_that_cannot_be_deleted_is_left_over(stand_in: KubernetesSta
     orders.deploy(CHANGED, owner="second")
     (first, second) = (name for plural, name in stand_in.objects if plural == "configmaps")
     stand_in.forbidden = frozenset({"DELETE"})
-    orders.deploy(SCRIPT, owner="third")
+    orders.deploy(CHANGED.replace("+ 1", "+ 2"), owner="third")
     assert ("configmaps", first) in stand_in.objects
     stand_in.forbidden = frozenset()
-    orders.deploy(CHANGED, owner="fourth")
+    orders.deploy(CHANGED.replace("+ 1", "+ 3"), owner="fourth")
     left = {name for plural, name in stand_in.objects if plural == "configmaps"}
     assert len(left) == 2
     assert not left & {first, second}
@@ -501,7 +555,7 @@ def test_the_name_of_a_file_tells_nothing_of_its_secret(stand_in: KubernetesStan
     for each in ("one", "two"):
         stand_in.objects.pop(("flinkdeployments", "orders"), None)
         orders = Deployments(stand_in, tmp_path / each, {"manifest": MOUNTED})
-        orders.deploy(SCRIPT)
+        orders.deploy(WITH_SECRET)
         names.add(json.loads(orders.resource["metadata"]["annotations"]["flinkcompat/files"])["names"][0])
     assert len(names) == 2
 

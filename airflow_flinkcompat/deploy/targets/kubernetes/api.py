@@ -127,14 +127,25 @@ class KubernetesApi:
             if error.status != _NOT_FOUND:
                 raise
 
-    def keep(self, name: str, files: Mapping[str, str], labels: Mapping[str, str], *, secret: bool = False) -> str:
-        """Keep files in a ConfigMap or Secret that never changes, in the place of one that has this name already.
+    def keep(
+        self,
+        name: str,
+        files: Mapping[str, str],
+        labels: Mapping[str, str],
+        *,
+        secret: bool = False,
+        dry_run: bool = False,
+    ) -> str:
+        """Keep files in a ConfigMap or Secret that never changes, in the place of others of this name.
+
+        A ConfigMap that holds these very files is left as it is.
 
         Args:
             name: Its name.
             files: The text of each file by its key.
             labels: Its labels.
             secret: Whether it is a Secret.
+            dry_run: Only have the API server say whether it would take them.
 
         Returns:
             Names it for :meth:`drop`.
@@ -147,22 +158,27 @@ class KubernetesApi:
         create = self._core.create_namespaced_secret if secret else self._core.create_namespaced_config_map
         kept = f"{'secrets' if secret else 'configmaps'}/{name}"
         try:
-            self._call(create, self.namespace, body)
+            self._call(create, self.namespace, body, **_dry(dry_run))
         except Conflict:
+            if dry_run or (not secret and self._files_of(name) == body["data"]):
+                return kept
             self.drop(kept)
             self._call(create, self.namespace, body)
         return kept
 
     def kept(self, name: str, key: str) -> str | None:
         """A file of a ConfigMap; None where there is none."""
+        text = self._files_of(name).get(key)
+        return None if text is None else str(text)
+
+    def _files_of(self, name: str) -> Mapping[str, str]:
         try:
             found = self._call(self._core.read_namespaced_config_map, name, self.namespace)
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 raise
-            return None
-        text = (found.data or {}).get(key)
-        return None if text is None else str(text)
+            return {}
+        return found.data or {}
 
     def drop(self, kept: str) -> None:
         """Delete what :meth:`keep` made; it may be gone already."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare_job
@@ -24,6 +26,20 @@ from airflow_flinkcompat.secrets import placeholders
 
 DEPLOYMENT = f"{PREFIX}deployment"
 """Label: the deployment that something belongs to."""
+
+
+@dataclass(frozen=True)
+class ScriptFile:
+    """The ConfigMap or Secret of a script that is mounted; ``texts``: what it holds, by its keys."""
+
+    name: str
+    texts: Mapping[str, str]
+    secret: bool
+
+    @property
+    def kept(self) -> str:
+        """Names it among the files of a resource."""
+        return f"{'secrets' if self.secret else 'configmaps'}/{self.name}"
 
 
 def _parallelism(job: JobSpec) -> int:
@@ -60,7 +76,8 @@ def starting(
     """
     name = name_of(job)
     given = base.spec if base is not None else manifest.spec
-    spec = manifest.with_script(file_of(name, request_id), text, given, secret=bool(placeholders(job.script)))
+    file = file_of(manifest, job, text, request_id)
+    spec = manifest.with_script(file.name, text, given, secret=file.secret)
     before = base.note(STARTED).get("settings") or () if base is not None else ()
     configuration = spec.get("flinkConfiguration") or {}
     others = {key: value for key, value in configuration.items() if key not in before}
@@ -106,9 +123,16 @@ def next_of(name: str) -> str:
     return f"{name}-flinkcompat-next"
 
 
-def file_of(name: str, request_id: str) -> str:
-    """What keeps the script of a start: it says nothing of the script, in which a secret may stand."""
-    return f"{name}-sql-{request_id[:12]}"
+def file_of(manifest: Manifest, job: JobSpec, text: str, request_id: str) -> ScriptFile:
+    """What keeps the script of a start, where the manifest mounts it.
+
+    A ConfigMap is named by its content, so that one script has one. The name of a Secret says nothing of what is in
+    it, a hash of which would let passwords be guessed: it is named by the request.
+    """
+    secret = bool(placeholders(job.script))
+    texts = manifest.files(text)
+    content = sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+    return ScriptFile(f"{name_of(job)}-sql-{(request_id if secret else content)[:12]}", texts, secret)
 
 
 def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:

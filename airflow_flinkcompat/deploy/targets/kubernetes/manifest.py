@@ -28,7 +28,8 @@ DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
 _MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
 _CONTAINER = "flink-main-container"
-_MOUNTED = ("{script_uri}", "{statements_uri}")
+_STATEMENTS = ("{statements_uri}",)
+_MOUNTED = ("{script_uri}", *_STATEMENTS)
 _PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", *_MOUNTED)
 _LARGEST_BYTES = 300_000
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
@@ -173,8 +174,11 @@ class Manifest:
         return found
 
     def files(self, text: str) -> dict[str, str]:
-        """What is mounted of a script: itself, and its statements for the runner of this package."""
-        return {SCRIPT_FILE: text, _STATEMENTS_FILE: encode_script(text)}
+        """What is mounted of a script: itself, and its statements where the runner of this package reads them."""
+        if not self.mounts:
+            return {}
+        statements = any(each in arg for arg in self.args for each in _STATEMENTS)
+        return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if statements else {})}
 
     def script_of(self, args: Iterable[str]) -> str | None:
         """The script that arguments hold; None where they are others than the manifest's, or hold none."""

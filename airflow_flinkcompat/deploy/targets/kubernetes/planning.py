@@ -91,8 +91,7 @@ def plan_of(
     """
     name, kind = name_of(job), manifest.kind
     place = f"{kind} {name} of namespace {namespace}"
-    secret = bool(placeholders(job.script))
-    file = file_of(name, body["metadata"]["labels"][REQUEST])
+    file = file_of(manifest, job, job.script, body["metadata"]["labels"][REQUEST])
     resource = {
         "apiVersion": body["apiVersion"],
         "kind": kind,
@@ -101,11 +100,10 @@ def plan_of(
     }
     _require_no_secret(manifest, resource, place, base)
     documents = [resource]
-    if manifest.mounts and not secret:
-        kept = {"name": file, "namespace": namespace, "labels": {DEPLOYMENT: name}}
-        files = manifest.files(job.script)
+    if manifest.mounts and not file.secret:
+        kept = {"name": file.name, "namespace": namespace, "labels": {DEPLOYMENT: name}}
         documents.insert(
-            0, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, "immutable": True, "data": files}
+            0, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, "immutable": True, "data": {**file.texts}}
         )
     before = base.note(STARTED).get("settings") or () if base is not None else ()
     gone = sorted(({*before} - {*job.settings}).intersection(base.configuration if base is not None else ()))
@@ -115,10 +113,10 @@ def plan_of(
     ]
     if gone:
         notes.append(f"Take out of spec.flinkConfiguration: {', '.join(gone)}.")
-    if secret:
+    if file.secret:
         filled = ", ".join(sorted({str(each) for each in placeholders(job.script)}))
         notes.append(
-            f"Before the merge make the Secret {file} in namespace {namespace} with the key {SCRIPT_FILE}: the script "
+            f"Before the merge make the Secret {file.name} in namespace {namespace} with the key {SCRIPT_FILE}: the script "
             f"with {filled} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
         )
     return ChangePlan(

@@ -38,6 +38,7 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import Conflict, KubernetesApi, connect
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     DEPLOYMENT,
+    ScriptFile,
     asking,
     file_of,
     left_by,
@@ -75,6 +76,8 @@ _STALE_SECONDS = 60.0
 # How long a start waits for the operator to go about it: where it takes longer, nobody waits for that.
 _SEEN_SECONDS = 5.0
 _NEXT_FILE, _FOLLOWS_FILE = "resource.json", "follows"
+# The request of a dry run.
+_NO_REQUEST = "0" * 32
 _NOT_PLANNED = (
     "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
     "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -127,8 +130,39 @@ class KubernetesTarget(KubernetesSavepoints):
         current, base = self._checked(job)
         if current is not None:
             current.require_ours()
-        self._dry_run(current, self._body(job, base, "0" * 32, start.savepoint))
+        body = self._body(job, base, _NO_REQUEST, start.savepoint)
+        self._dry_run(current, body)
+        self._try_files(job, body, base)
         return _NOT_PLANNED
+
+    def _try_files(self, job: JobSpec, body: Mapping[str, Any], base: FlinkResource | None) -> None:
+        """Have the API server say whether what a start, and a way back, keep beside the resource could be written.
+
+        Raises TargetError: it could not.
+        """
+        name, file = name_of(job), self._file(job, _NO_REQUEST)
+        if self._manifest.mounts:
+            with self._tried(job, "the start keeps its script in", file.kept):
+                self._keep_script(file, name, dry_run=True)
+        if base is not None:
+            following = f"configmaps/{next_of(name)}"
+            with self._tried(job, "a way back keeps what the resource is made anew from in", following):
+                self._keep_next(name, body, "", dry_run=True)
+
+    @contextmanager
+    def _tried(self, job: JobSpec, what: str, kept: str) -> Iterator[None]:
+        """Raises TargetError: a dry run was refused."""
+        try:
+            yield
+        except ApiError as error:
+            if error.unanswered:
+                raise
+            plural, _, name = kept.partition("/")
+            raise TargetError(
+                f"{job.source}: {error}. Nothing was touched: {what} {plural}/{name} of namespace "
+                f"{self._api.namespace}, so the right to create {plural} is needed (docs/targets/kubernetes-rbac.yaml), "
+                "and room for it in the namespace's quota"
+            ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
         """The resource as its repository should have it, validated by the API server (a dry run)."""
@@ -182,12 +216,15 @@ class KubernetesTarget(KubernetesSavepoints):
                 raise TargetError(f"job {current.ref} of {self._manifest.kind} {name} has not ended: stop it first")
         if current is None:
             base = self._kept(name) or base
-        older = self._drop_older(base, request_id)
-        files = self._keep_script(job, name, request_id)
+        file = self._file(job, request_id)
+        older = self._drop_older(base, request_id, file)
+        files = [file.kept] if self._manifest.mounts else []
         body = self._body(job, base, request_id, start.savepoint, [*dict.fromkeys([*files, *older])])
         note_digest(body, self._dry_run(current, body))
         if current is not None and current.wants_suspended:
             current = self._settled(current)
+        if self._manifest.mounts:
+            self._keep_script(file, name)
         if current is not None and start.savepoint is not None:
             current = self._going_on(current, start.savepoint, body)
             if current is None:
@@ -392,8 +429,7 @@ class KubernetesTarget(KubernetesSavepoints):
         ``following``: what the next one is made of, kept before this one is deleted.
         """
         if following is not None:
-            files = {_NEXT_FILE: json.dumps(following), _FOLLOWS_FILE: str(current.metadata["uid"])}
-            self._api.keep(next_of(current.name), files, {DEPLOYMENT: current.name})
+            self._keep_next(current.name, following, str(current.metadata["uid"]))
 
         def delete(seen: FlinkResource) -> bool:
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
@@ -439,6 +475,11 @@ class KubernetesTarget(KubernetesSavepoints):
         for each in filter(None, flink_jobs) if current.session_job else ():
             jobs, id_ = self._jobs_of(current), JobRef(each)
             poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
+
+    def _keep_next(self, name: str, following: Mapping[str, Any], follows: str, *, dry_run: bool = False) -> None:
+        """Keep what the next resource of a name is to be made of; ``follows``: the uid of the one that is deleted."""
+        files = {_NEXT_FILE: json.dumps(following), _FOLLOWS_FILE: follows}
+        self._api.keep(next_of(name), files, {DEPLOYMENT: name}, dry_run=dry_run)
 
     def _kept(self, name: str) -> FlinkResource | None:
         """What the next resource of a name is to be made of, where the former one was deleted."""
@@ -534,19 +575,19 @@ class KubernetesTarget(KubernetesSavepoints):
     def _text(self, job: JobSpec) -> str:
         return self._runner.script(job) if placeholders(job.script) else job.script
 
-    def _keep_script(self, job: JobSpec, name: str, request_id: str) -> list[str]:
-        """Keep the script's file where it is mounted; what names it for ``drop``."""
-        if not self._manifest.mounts:
-            return []
-        files, secret = self._manifest.files(self._text(job)), bool(placeholders(job.script))
-        return [self._api.keep(file_of(name, request_id), files, {DEPLOYMENT: name}, secret=secret)]
+    def _file(self, job: JobSpec, request_id: str) -> ScriptFile:
+        return file_of(self._manifest, job, self._text(job), request_id)
 
-    def _drop_older(self, base: FlinkResource | None, request_id: str) -> list[str]:
+    def _keep_script(self, file: ScriptFile, name: str, *, dry_run: bool = False) -> None:
+        """Keep the script's file of the deployment ``name``."""
+        self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
+
+    def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
         """Delete the files of scripts before the former one; those that stay."""
         names: list[str] = list(base.note(FILES).get("names") or ()) if base is not None else []
         if base is not None and base.request == request_id:  # an earlier try did
             return names
-        return names[:1] + [each for each in names[1:] if not self._drop(each)]
+        return names[:1] + [each for each in names[1:] if each == file.kept or not self._drop(each)]
 
     def _drop(self, kept: str) -> bool:
         """Delete a file that nobody needs any more, where that can be done."""
