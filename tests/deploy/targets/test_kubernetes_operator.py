@@ -58,6 +58,10 @@ def _changed(script: str) -> str:
     return script.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
 
 
+def _secrets(stand_in: KubernetesStandIn) -> set[str]:
+    return {name for plural, name in stand_in.objects if plural == "secrets"}
+
+
 def _recorded(name: str) -> FlinkResource:
     return FlinkResource(json.loads((RECORDED / f"{name}.json").read_text()))
 
@@ -337,6 +341,50 @@ def test_what_a_start_would_have_to_write_is_tried_before_the_stop(
     stand_in.refused_files = {}
     orders.deploy(_changed(script), owner="third")
     assert len(orders.runs) == 1
+
+
+def test_the_secret_of_a_start_that_was_refused_goes_with_it(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    """A first one that Flink refuses, a later one, and one that the API server refuses."""
+    stand_in.flink.files = stand_in.objects
+    orders = Deployments(stand_in, tmp_path, {"manifest": MOUNTED})
+    stand_in.flink.refuses = {WITH_SECRET: "no such table", _changed(WITH_SECRET): "no such table"}
+    with pytest.raises(StartFailed, match="no such table"):
+        orders.deploy(WITH_SECRET)
+    assert len(stand_in.files_made) == 1
+    assert _secrets(stand_in) == set()
+
+    orders.deploy(SCRIPT, owner="second")
+    with pytest.raises(RolledBack, match="no such table"):
+        orders.deploy(_changed(WITH_SECRET), owner="third")
+    assert len(orders.runs) == 1
+    assert _secrets(stand_in) == set()
+
+    def refuse(when: str, number: int) -> None:
+        stand_in.refuses = "no changes on Fridays" if number and when == "before" else ""
+
+    stand_in.flink.refuses = {}
+    stand_in.calls.clear()
+    stand_in.at = refuse
+    with pytest.raises(DeployError, match="no changes on Fridays"):
+        orders.deploy(_changed(WITH_SECRET), owner="fourth")
+    assert len(stand_in.files_made) > 3
+    assert _secrets(stand_in) == set()
+
+
+def test_the_secret_of_a_start_that_may_have_landed_stays(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    """Its answer was lost: the retry finds the resource, which mounts it."""
+    stand_in.flink.files = stand_in.objects
+    orders = Deployments(stand_in, tmp_path, {"manifest": MOUNTED})
+    job = JobSpec(WITH_SECRET, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")
+
+    def lose(when: str, number: int) -> None:
+        if when == "after":
+            raise Lost
+
+    stand_in.at = lose
+    with orders.target() as target, pytest.raises(DeployError):
+        target.start(job, Start(), "1" * 32)
+    assert _secrets(stand_in) == {"orders-sql-111111111111"}
 
 
 @pytest.mark.parametrize("misfit", [False, True])

@@ -241,11 +241,13 @@ def _mounting(template: Mapping[str, Any], file: str, *, secret: bool) -> dict[s
 
 
 def mounted_file(spec: Mapping[str, Any]) -> str | None:
-    """The ConfigMap from which a spec mounts its script; None: it mounts none, or a Secret."""
+    """The ConfigMap or Secret from which a spec mounts its script (``configmaps/NAME``); None: it mounts none."""
     volumes = ((spec.get("podTemplate") or {}).get("spec") or {}).get("volumes") or ()
     ours: Mapping[str, Any] = next((each for each in volumes if each.get("name") == _VOLUME), {})
-    found = (ours.get("configMap") or {}).get("name")
-    return None if found is None else str(found)
+    if found := (ours.get("configMap") or {}).get("name"):
+        return f"configmaps/{found}"
+    found = (ours.get("secret") or {}).get("secretName")
+    return f"secrets/{found}" if found else None
 
 
 def _text_of(encoded: str) -> str | None:

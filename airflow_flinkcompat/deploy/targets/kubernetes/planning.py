@@ -116,8 +116,8 @@ def plan_of(
     if file.secret:
         filled = ", ".join(sorted({str(each) for each in placeholders(job.script)}))
         notes.append(
-            f"Before the merge make the Secret {file.name} in namespace {namespace} with the key {SCRIPT_FILE}: the script "
-            f"with {filled} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
+            f"Before the merge make the Secret {file.name} in namespace {namespace} with the key {SCRIPT_FILE}: the "
+            f"script with {filled} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
         )
     return ChangePlan(
         place,

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
-from airflow_flinkcompat.deploy.errors import DeployRefused, StopFailed, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StopFailed, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment, settings_from_environment
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
@@ -49,7 +49,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     starting,
 )
 from airflow_flinkcompat.deploy.targets.kubernetes.jobs import located, resource_of
-from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, require_name
+from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, mounted_file, require_name
 from airflow_flinkcompat.deploy.targets.kubernetes.planning import plan_of, require_plannable, upgrading
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FILES,
@@ -160,8 +160,8 @@ class KubernetesTarget(KubernetesSavepoints):
             plural, _, name = kept.partition("/")
             raise TargetError(
                 f"{job.source}: {error}. Nothing was touched: {what} {plural}/{name} of namespace "
-                f"{self._api.namespace}, so the right to create {plural} is needed (docs/targets/kubernetes-rbac.yaml), "
-                "and room for it in the namespace's quota"
+                f"{self._api.namespace}, so the right to create {plural} is needed "
+                "(docs/targets/kubernetes-rbac.yaml), and room for it in the namespace's quota"
             ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
@@ -223,17 +223,26 @@ class KubernetesTarget(KubernetesSavepoints):
         note_digest(body, self._dry_run(current, body))
         if current is not None and current.wants_suspended:
             current = self._settled(current)
-        if self._manifest.mounts:
-            self._keep_script(file, name)
+        try:
+            if self._manifest.mounts:
+                self._keep_script(file, name)
+            self._bring_about(current, start, body)
+        except DeployError as error:
+            if not error.unanswered:  # else the start is tried again under this request, and may have landed
+                self._drop_unnamed(file, name)
+            raise
+        if base is not None:
+            self._drop(f"configmaps/{next_of(name)}")
+
+    def _bring_about(self, current: FlinkResource | None, start: Start, body: Mapping[str, Any]) -> None:
+        """Have a resource be the one that is wanted: changed in place, or made anew."""
         if current is not None and start.savepoint is not None:
             current = self._going_on(current, start.savepoint, body)
             if current is None:
                 return
         if current is not None:
             self._remove(current, body)
-        self._create(body, request_id)
-        if base is not None:
-            self._drop(f"configmaps/{next_of(name)}")
+        self._create(body)
 
     def _settled(self, current: FlinkResource) -> FlinkResource | None:
         """A suspended resource once the operator has written down what it did; None: it is gone.
@@ -408,11 +417,22 @@ class KubernetesTarget(KubernetesSavepoints):
     def _withdraw(self, current: FlinkResource) -> None:
         """Delete a resource of which no job was accepted: the operator would try it for ever, also a suspended one."""
         following = None
+        files: list[str] = list(current.note(FILES).get("names") or ())
         if not current.note(STARTED).get("first"):
             following = current.template
+            annotations = following["metadata"]["annotations"]
             if current.in_vain or self._never_ran(current):
-                following["metadata"]["annotations"][REFUSED] = json.dumps({"job": current.ref})
+                annotations[REFUSED] = json.dumps({"job": current.ref})
+            own = mounted_file(current.spec) if self._manifest.mounts else None
+            # A ConfigMap that stands alone is that of the former start, too: the script is the same.
+            files, others = [each for each in files if each == own], [each for each in files if each != own]
+            if files and not others and files[0].startswith("configmaps/"):
+                files = []
+            elif files:
+                annotations[FILES] = json.dumps({"names": others})
         self._remove(current, following)
+        for each in files:
+            self._drop(each)
 
     def _never_ran(self, current: FlinkResource) -> bool:
         """Whether Flink itself says of what it refused that no task of it ran: the operator's first error alone does.
@@ -539,12 +559,12 @@ class KubernetesTarget(KubernetesSavepoints):
         patch = patch_of(current.document, body)
         return FlinkResource(self._api.patch(self._manifest.kind, current.name, patch, dry_run=True))
 
-    def _create(self, body: Mapping[str, Any], request_id: str) -> None:
+    def _create(self, body: Mapping[str, Any]) -> None:
         try:
             self._api.create(body)
         except Conflict:
-            found = self._find(str(body["metadata"]["name"]))
-            if found is None or found.request != request_id:
+            found = self._find(_name(body))
+            if found is None or found.request != body["metadata"]["labels"][REQUEST]:
                 raise
 
     # ------------------------------------------------------------------------------------------------------- scripts
@@ -581,6 +601,18 @@ class KubernetesTarget(KubernetesSavepoints):
     def _keep_script(self, file: ScriptFile, name: str, *, dry_run: bool = False) -> None:
         """Keep the script's file of the deployment ``name``."""
         self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
+
+    def _drop_unnamed(self, file: ScriptFile, name: str) -> None:
+        """Delete the file of a start that was refused, unless a resource names it: nothing else would know of it."""
+        if not self._manifest.mounts:
+            return
+        try:
+            told = self._find(name) or self._kept(name)
+        except ApiError as error:
+            _log.warning("%s of namespace %s may be left over: %s", file.kept, self._api.namespace, error)
+            return
+        if told is None or file.kept not in (told.note(FILES).get("names") or ()):
+            self._drop(file.kept)
 
     def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
         """Delete the files of scripts before the former one; those that stay."""
