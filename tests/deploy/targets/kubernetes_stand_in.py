@@ -44,16 +44,20 @@ _MISFIT = (
 )
 
 
-def _rights() -> frozenset[tuple[str, str]]:
+def _rights() -> frozenset[tuple[str, ...]]:
     page = Path(__file__).parents[3] / "docs" / "targets" / "kubernetes-rbac.yaml"
     role = next(yaml.safe_load_all(page.read_text("utf-8")))
     return frozenset(
-        (resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+        (resource, verb, *([name] if name else []))
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
     )
 
 
 RIGHTS = _rights()
-"""What the Role of the target's page grants, as resource and verb."""
+"""What the Role of the target's page grants, as resource and verb, and the name where it is that one alone."""
 
 
 @cache
@@ -269,7 +273,7 @@ class KubernetesStandIn:
                 at = found.groupdict()
                 verb = {"GET": "get" if at.get("name") or "service" in at else "list", "POST": "create"}
                 asked = at.get("plural", "services/proxy"), verb.get(request.method, request.method.lower())
-                if asked not in RIGHTS:
+                if asked not in RIGHTS and (*asked, at.get("name")) not in RIGHTS:
                     return _status(403, f"cannot {asked[1]} resource {asked[0]!r}: the Role of docs/targets lacks it")
                 self.used.add(asked)
                 return answer(request, at)
@@ -353,7 +357,7 @@ class KubernetesStandIn:
 
     def _core(self, request: Request, at: Mapping[str, str]) -> Response:
         plural, name = at["plural"], at["name"]
-        if request.method in self.forbidden or (plural == "secrets" and request.method == "GET"):
+        if request.method in self.forbidden:
             return _status(403, f"{plural} is forbidden")
         if request.method == "POST":
             body = request.get_json()
@@ -365,12 +369,19 @@ class KubernetesStandIn:
                 return _status(409, f'{plural} "{key[1]}" already exists')
             if request.args.get("dryRun") != "All":
                 self.objects[key] = body
+                body.setdefault("data", {})
                 self.files_made.append(f"{plural}/{key[1]}")
             return _json(body, 201)
         if name is None:  # nobody needs the right to list them
             return _status(403, f"{plural} is forbidden")
         if (plural, name) not in self.objects:
             return _status(404, f'{plural} "{name}" not found')
+        if request.method == "PATCH":
+            assert request.content_type in ("application/merge-patch+json", "application/strategic-merge-patch+json")
+            merged = _merged(self.objects[plural, name], request.get_json())
+            if request.args.get("dryRun") != "All":
+                self.objects[plural, name] = merged
+            return _json(merged)
         if request.method == "DELETE":
             del self.objects[plural, name]
             return _json({"kind": "Status", "status": "Success"})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, FlinkRe
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
 from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
-from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn, Lost
+from tests.deploy.targets.kubernetes_stand_in import RIGHTS, KubernetesStandIn, Lost
 
 RECORDED = Path(__file__).parents[2] / "local_kubernetes" / "recorded" / "operator-1.7.0"
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
 WITH_SECRET = SCRIPT.replace(
     "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
 )
+KEY = "AbC9zz8yy7xx6ww5vv4uu3"
 NEXT = ("configmaps", "orders-flinkcompat-next")
 JOB = JobSpec(SCRIPT, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")
 
@@ -385,6 +387,57 @@ def test_the_secret_of_a_start_that_may_have_landed_stays(stand_in: KubernetesSt
     with orders.target() as target, pytest.raises(DeployError):
         target.start(job, Start(), "1" * 32)
     assert _secrets(stand_in) == {"orders-sql-111111111111"}
+
+
+@pytest.fixture
+def keyed(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
+    """A deployment whose manifest holds a literal secret."""
+    options = "spec:\n  flinkConfiguration: {s3.secret-key: " + KEY + "}"
+    return _running(stand_in, tmp_path, {"manifest": APPLICATION.replace("spec:", options, 1)})
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["delete", "create"])
+def test_a_secret_of_a_resource_never_stands_in_a_config_map(keyed: Deployments, when: str, call: str) -> None:
+    """What it is made anew from is kept in a Secret, is found there by the run after, and is taken out."""
+    keyed.stand_in.flink.refuses[CHANGED] = "no such table"
+    lost: list[int] = []
+    kept: list[str] = []
+
+    def lose(at: str, number: int) -> None:
+        kept.append(
+            json.dumps([each for (plural, _), each in keyed.stand_in.objects.items() if plural == "configmaps"])
+        )
+        if at == when and keyed.stand_in.calls[number].startswith(call) and not lost:
+            entries = keyed.stand_in.objects["secrets", "flinkcompat-next"]["data"]
+            assert KEY in base64.b64decode(entries["orders"]).decode()
+            lost.append(number)
+            raise Lost
+
+    keyed.stand_in.at = lose
+    for _ in range(2):
+        with suppress(DeployError):
+            keyed.deploy(CHANGED, owner="second")
+    assert lost
+    assert len(keyed.runs) == 1
+    assert keyed.resource["spec"]["flinkConfiguration"]["s3.secret-key"] == KEY
+    assert not any(KEY in each for each in kept)
+    assert keyed.stand_in.objects["secrets", "flinkcompat-next"]["data"] == {}
+    assert NEXT not in keyed.stand_in.objects
+
+
+def test_a_resource_with_a_secret_needs_the_right_to_keep_it(
+    keyed: Deployments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the Role of a former release that is said before the stop, and the place is named."""
+    former = frozenset(each for each in RIGHTS if len(each) == 2)
+    monkeypatch.setattr("tests.deploy.targets.kubernetes_stand_in.RIGHTS", former)
+    with pytest.raises(DeployError, match="the right to get, patch and create secrets") as refused:
+        keyed.deploy(CHANGED, owner="second")
+    assert "take spec.flinkConfiguration.s3.secret-key out of the resource" in str(refused.value)
+    assert KEY not in str(refused.value)
+    assert keyed.stand_in.calls == []
+    assert len(keyed.runs) == 1
 
 
 @pytest.mark.parametrize("misfit", [False, True])

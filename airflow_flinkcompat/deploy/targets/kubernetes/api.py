@@ -7,6 +7,7 @@ import json
 import logging
 import ssl
 from collections.abc import Generator, Mapping
+from functools import partial
 from typing import Any
 
 import httpx
@@ -179,6 +180,43 @@ class KubernetesApi:
                 raise
             return {}
         return found.data or {}
+
+    def put_entry(self, secret: str, key: str, text: str | None, *, dry_run: bool = False) -> None:
+        """Set one entry of a Secret that several share, or take it out.
+
+        Args:
+            secret: Its name; it is made where it is not there.
+            key: Names the entry.
+            text: What it says; None: it is taken out.
+            dry_run: Only have the API server say whether it would do that.
+        """
+        data = {key: None if text is None else base64.b64encode(text.encode()).decode()}
+        body = {"metadata": {"name": secret}, "data": data}
+        patch = partial(
+            self._call, self._core.patch_namespaced_secret, secret, self.namespace, {"data": data}, **_dry(dry_run)
+        )
+        try:
+            patch()
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            if text is None:
+                return
+            try:
+                self._call(self._core.create_namespaced_secret, self.namespace, body, **_dry(dry_run))
+            except Conflict:  # that of another deployment came first
+                patch()
+
+    def entry(self, secret: str, key: str) -> str | None:
+        """One entry of a Secret that several share; None where there is none."""
+        try:
+            found = self._call(self._core.read_namespaced_secret, secret, self.namespace)
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            return None
+        encoded = (found.data or {}).get(key)
+        return None if encoded is None else base64.b64decode(encoded).decode()
 
     def drop(self, kept: str) -> None:
         """Delete what :meth:`keep` made; it may be gone already."""

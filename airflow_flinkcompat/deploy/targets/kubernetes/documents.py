@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FlinkResource,
 )
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets import mask_option, placeholders
 
 DEPLOYMENT = f"{PREFIX}deployment"
 """Label: the deployment that something belongs to."""
@@ -161,3 +161,26 @@ def _merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, An
         both = isinstance(value, Mapping) and isinstance(old.get(key), Mapping)
         patch[key] = _merge_patch(old[key], value) if both else value
     return patch
+
+
+def secret_places(resource: Mapping[str, Any]) -> list[str]:
+    """Where literal secrets stand in the spec and the annotations of a resource."""
+    annotations = resource["metadata"].get("annotations") or {}
+    # What notes a start names keys of settings.
+    notes = {key: value for key, value in annotations.items() if key != STARTED}
+    return sorted({*_secret_places(resource["spec"], "spec"), *_secret_places(notes, "metadata.annotations")})
+
+
+def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
+    """Where literal secrets stand in a part of a resource."""
+    if isinstance(part, Mapping):
+        if "name" in part and "value" in part:  # of an environment variable
+            yield from _secret_places(part["value"], f"{place}.{part['name']}", str(part["name"]))
+        for name, each in part.items():
+            yield from _secret_places(each, f"{place}.{name}", str(name))
+    elif isinstance(part, list):
+        for number, each in enumerate(part):
+            before = str(part[number - 1]) if number else ""
+            yield from _secret_places(each, f"{place}[{number}]", before.lstrip("-") if before[:1] == "-" else "")
+    elif part is not None and not isinstance(part, bool) and mask_option(key, str(part)) != str(part):
+        yield place

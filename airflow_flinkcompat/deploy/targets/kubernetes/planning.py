@@ -6,7 +6,7 @@ or does nothing, and what came of it is judged afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -14,11 +14,18 @@ import yaml
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.target import ChangePlan
-from airflow_flinkcompat.deploy.targets.kubernetes.documents import DEPLOYMENT, file_of, name_of, patch_of, starting
+from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
+    DEPLOYMENT,
+    file_of,
+    name_of,
+    patch_of,
+    secret_places,
+    starting,
+)
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, REQUEST, STARTED, FlinkResource
 from airflow_flinkcompat.model import JobSpec, StartMode
-from airflow_flinkcompat.secrets import mask_option, placeholders
+from airflow_flinkcompat.secrets import placeholders
 
 # What a deployment sets of a job; `parallelism` only where its settings name one.
 _JOB_KEYS = ("jarURI", "entryClass", "args", "state", "upgradeMode", "allowNonRestoredState")
@@ -130,31 +137,15 @@ def plan_of(
 def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: str, base: FlinkResource | None) -> None:
     """Raises DeployRefused: a plan goes to a log, to XCom and to a repository."""
     spec = resource["spec"]
-    # The script was read for secrets before, and what notes it names keys of settings.
+    # The script was read for secrets before.
     looked = {**spec, "job": {**spec["job"], "args": list(manifest.args)}}
-    notes = {key: value for key, value in resource["metadata"]["annotations"].items() if key != STARTED}
-    if found := sorted({*_secret_places(looked, "spec"), *_secret_places(notes, "metadata.annotations")}):
+    if found := secret_places({**resource, "spec": looked}):
         source = "the manifest of the connection" if base is None else "the resource"
         raise DeployRefused(
             f"{place}: {', '.join(found)} would stand in the plan for everybody to read. Take it out of {source}, and "
             "have Flink get it from a Secret (an environment variable with valueFrom.secretKeyRef, a file that is "
             "mounted, a service account's own role), or add it in the repository itself; then plan again"
         )
-
-
-def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
-    """Where literal secrets stand in a part of a resource."""
-    if isinstance(part, Mapping):
-        if "name" in part and "value" in part:  # of an environment variable
-            yield from _secret_places(part["value"], f"{place}.{part['name']}", str(part["name"]))
-        for name, each in part.items():
-            yield from _secret_places(each, f"{place}.{name}", str(name))
-    elif isinstance(part, list):
-        for number, each in enumerate(part):
-            before = str(part[number - 1]) if number else ""
-            yield from _secret_places(each, f"{place}[{number}]", before.lstrip("-") if before[:1] == "-" else "")
-    elif part is not None and not isinstance(part, bool) and mask_option(key, str(part)) != str(part):
-        yield place
 
 
 def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str, Any]:

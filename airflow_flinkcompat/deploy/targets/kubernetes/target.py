@@ -4,7 +4,7 @@ The operator's own upgrade in one step is never used: it chooses the state itsel
 request came to stands in the resource: its label and annotations are written in the same patch as its spec, under the
 ``resourceVersion`` that was read, so a patch has landed whole or not at all. A resource goes on in place only where the
 operator would start it from the very state that is wanted; else it is deleted and made anew. What it is made anew from
-is kept in a ConfigMap before, so that a run that dies in between loses nothing.
+is kept before, so that a run that dies in between loses nothing.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     next_of,
     note_digest,
     patch_of,
+    secret_places,
     starting,
 )
+from airflow_flinkcompat.deploy.targets.kubernetes.following import SECRET, Following
 from airflow_flinkcompat.deploy.targets.kubernetes.jobs import located, resource_of
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, mounted_file, require_name
 from airflow_flinkcompat.deploy.targets.kubernetes.planning import plan_of, require_plannable, upgrading
@@ -75,9 +77,9 @@ _SETTLE_SECONDS = 30.0
 _STALE_SECONDS = 60.0
 # How long a start waits for the operator to go about it: where it takes longer, nobody waits for that.
 _SEEN_SECONDS = 5.0
-_NEXT_FILE, _FOLLOWS_FILE = "resource.json", "follows"
 # The request of a dry run.
 _NO_REQUEST = "0" * 32
+_SHARED = "get, patch and create"
 _NOT_PLANNED = (
     "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
     "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -145,12 +147,15 @@ class KubernetesTarget(KubernetesSavepoints):
             with self._tried(job, "the start keeps its script in", file.kept):
                 self._keep_script(file, name, dry_run=True)
         if base is not None:
-            following = f"configmaps/{next_of(name)}"
-            with self._tried(job, "a way back keeps what the resource is made anew from in", following):
-                self._keep_next(name, body, "", dry_run=True)
+            found = secret_places(body)
+            kept, rights = (f"secrets/{SECRET}", _SHARED) if found else (f"configmaps/{next_of(name)}", "create")
+            with self._tried(job, "a way back keeps what the resource is made anew from in", kept, rights, found):
+                Following(self._api).keep(name, body, "", dry_run=True)
 
     @contextmanager
-    def _tried(self, job: JobSpec, what: str, kept: str) -> Iterator[None]:
+    def _tried(
+        self, job: JobSpec, what: str, kept: str, rights: str = "create", found: Sequence[str] = ()
+    ) -> Iterator[None]:
         """Raises TargetError: a dry run was refused."""
         try:
             yield
@@ -158,10 +163,12 @@ class KubernetesTarget(KubernetesSavepoints):
             if error.unanswered:
                 raise
             plural, _, name = kept.partition("/")
+            places = ", ".join(found)
+            otherwise = f"; or take {places} out of the resource and have Flink get it from a Secret" if found else ""
             raise TargetError(
                 f"{job.source}: {error}. Nothing was touched: {what} {plural}/{name} of namespace "
-                f"{self._api.namespace}, so the right to create {plural} is needed "
-                "(docs/targets/kubernetes-rbac.yaml), and room for it in the namespace's quota"
+                f"{self._api.namespace}, so the right to {rights} {plural} is needed "
+                f"(docs/targets/kubernetes-rbac.yaml), and room for it in the namespace's quota{otherwise}"
             ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
@@ -232,7 +239,7 @@ class KubernetesTarget(KubernetesSavepoints):
                 self._drop_unnamed(file, name)
             raise
         if base is not None:
-            self._drop(f"configmaps/{next_of(name)}")
+            self._drop_next(name)
 
     def _bring_about(self, current: FlinkResource | None, start: Start, body: Mapping[str, Any]) -> None:
         """Have a resource be the one that is wanted: changed in place, or made anew."""
@@ -449,7 +456,7 @@ class KubernetesTarget(KubernetesSavepoints):
         ``following``: what the next one is made of, kept before this one is deleted.
         """
         if following is not None:
-            self._keep_next(current.name, following, str(current.metadata["uid"]))
+            Following(self._api).keep(current.name, following, str(current.metadata["uid"]))
 
         def delete(seen: FlinkResource) -> bool:
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
@@ -496,23 +503,22 @@ class KubernetesTarget(KubernetesSavepoints):
             jobs, id_ = self._jobs_of(current), JobRef(each)
             poll(partial(jobs.status, id_), lambda seen: seen is not None and not seen.terminal, timeout=_END_SECONDS)
 
-    def _keep_next(self, name: str, following: Mapping[str, Any], follows: str, *, dry_run: bool = False) -> None:
-        """Keep what the next resource of a name is to be made of; ``follows``: the uid of the one that is deleted."""
-        files = {_NEXT_FILE: json.dumps(following), _FOLLOWS_FILE: follows}
-        self._api.keep(next_of(name), files, {DEPLOYMENT: name}, dry_run=dry_run)
-
     def _kept(self, name: str) -> FlinkResource | None:
         """What the next resource of a name is to be made of, where the former one was deleted."""
-        text = self._api.kept(next_of(name), _NEXT_FILE)
-        return None if text is None else FlinkResource(json.loads(text))
+        return Following(self._api).find(name)
 
     def _drop_followed(self, current: FlinkResource) -> None:
         """Drop what a resource was made of, where the start that made it died before, or did not hear of it."""
-        name = next_of(current.name)
         with suppress(ApiError):  # it is not needed any more, and the next start of another resource writes it anew
-            follows = self._api.kept(name, _FOLLOWS_FILE)
+            follows = Following(self._api).follows(current.name)
             if follows is not None and follows != current.metadata["uid"]:  # else it is being deleted just now
-                self._drop(f"configmaps/{name}")
+                self._drop_next(current.name)
+
+    def _drop_next(self, name: str) -> None:
+        try:
+            Following(self._api).drop(name)
+        except ApiError as error:
+            _log.warning("%s of namespace %s is left over: %s", next_of(name), self._api.namespace, error)
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
         """Write a patch to the spec that was read.
