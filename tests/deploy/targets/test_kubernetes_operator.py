@@ -17,6 +17,7 @@ from kubernetes import client
 
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, RolledBack, StartFailed
 from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Snapshot, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
@@ -387,6 +388,24 @@ def test_the_secret_of_a_start_that_may_have_landed_stays(stand_in: KubernetesSt
     with orders.target() as target, pytest.raises(DeployError):
         target.start(job, Start(), "1" * 32)
     assert _secrets(stand_in) == {"orders-sql-111111111111"}
+
+
+@pytest.mark.parametrize("placeholder", ["{script_uri}", "{statements_uri}"])
+def test_a_script_too_large_for_its_file_is_refused_before_the_stop(
+    stand_in: KubernetesStandIn, tmp_path: Path, placeholder: str
+) -> None:
+    """A ConfigMap holds 1 MiB, of all of its files: with the statements beside the script it is full earlier."""
+    stand_in.flink.files = stand_in.objects
+    orders = _running(stand_in, tmp_path, {"manifest": MOUNTED.replace("{script_uri}", placeholder)})
+    longer = CHANGED.replace("'connector' = 'blackhole'", f"'connector' = 'blackhole', 'note' = '{'x' * 600_000}'")
+    if placeholder == "{script_uri}":
+        orders.deploy(longer, owner="second")
+        longer = longer.replace("x" * 500_000, "x" * 1_000_000)
+    stand_in.calls.clear()
+    with pytest.raises(ScriptRefused, match=r"the file of the script has \d{7} bytes.*\(1 MiB\) at most"):
+        orders.deploy(longer, owner="third")
+    assert stand_in.calls == []
+    assert len(orders.runs) == 1
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ _STATEMENTS = ("{statements_uri}",)
 _MOUNTED = ("{script_uri}", *_STATEMENTS)
 _PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", *_MOUNTED)
 _LARGEST_BYTES = 300_000
+# What a ConfigMap or Secret holds, in all of its values.
+_LARGEST_FILE_BYTES = 1024 * 1024
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
 
@@ -104,6 +106,11 @@ class Manifest:
         return any(each in arg for arg in self.args for each in _MOUNTED)
 
     @property
+    def _reads_statements(self) -> bool:
+        """Whether that file holds the statements for the runner of this package."""
+        return any(each in arg for arg in self.args for each in _STATEMENTS)
+
+    @property
     def flink_version(self) -> str | None:
         """The version of Flink that it names (``v1_20`` is 1.20); None: it names none, as a session job."""
         found = re.fullmatch(r"v(\d+)_(\d+)", str(self.spec.get("flinkVersion", "")))
@@ -156,6 +163,16 @@ class Manifest:
             )
         spec["job"] = job
         if self.mounts:
+            if (size := sum(len(each.encode()) for each in self.files(text).values())) > _LARGEST_FILE_BYTES:
+                raise ScriptRefused(
+                    f"the file of the script has {size} bytes, and a ConfigMap or Secret holds {_LARGEST_FILE_BYTES} "
+                    "(1 MiB) at most: split the script, or keep its longest texts in the image"
+                    + (
+                        " ({script_uri} takes less than half of what {statements_uri} does)"
+                        if self._reads_statements
+                        else ""
+                    )
+                )
             spec["podTemplate"] = _mounting(spec.get("podTemplate") or {}, file, secret=secret)
         return spec
 
@@ -177,8 +194,7 @@ class Manifest:
         """What is mounted of a script: itself, and its statements where the runner of this package reads them."""
         if not self.mounts:
             return {}
-        statements = any(each in arg for arg in self.args for each in _STATEMENTS)
-        return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if statements else {})}
+        return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if self._reads_statements else {})}
 
     def script_of(self, args: Iterable[str]) -> str | None:
         """The script that arguments hold; None where they are others than the manifest's, or hold none."""
