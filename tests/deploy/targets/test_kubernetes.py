@@ -391,6 +391,32 @@ def test_a_manifest_that_cannot_be_used(settings: dict[str, str], says: str) -> 
         Manifest.of(settings, "connection 'flink'")
 
 
+@pytest.mark.parametrize(
+    ("placeholder", "stands"),
+    [
+        ("{script_path}", "/opt/flink/flinkcompat/script.sql"),
+        ("{script_uri}", "file:///opt/flink/flinkcompat/script.sql"),
+        ("{statements_path}", "/opt/flink/flinkcompat/statements"),
+        ("{statements_uri}", "file:///opt/flink/flinkcompat/statements"),
+    ],
+)
+def test_a_runner_is_given_the_path_or_the_uri_of_the_file(
+    stand_in: KubernetesStandIn, tmp_path: Path, placeholder: str, stands: str
+) -> None:
+    """The SqlRunner of the operator's examples takes one argument, and opens it as a file of that very name."""
+    stand_in.flink.files = stand_in.objects
+    args = APPLICATION.replace('["--script", "{script}"]', f'["{placeholder}"]')
+    orders = Deployments(stand_in, tmp_path, {"manifest": args})
+    orders.deploy(SCRIPT)
+    assert orders.resource["spec"]["job"]["args"] == [stands]
+    (volume,) = orders.resource["spec"]["podTemplate"]["spec"]["volumes"]
+    files = stand_in.objects["configmaps", volume["configMap"]["name"]]["data"]
+    assert stands.rpartition("/")[2] in files
+    assert files["script.sql"] == SCRIPT
+    orders.deploy(CHANGED, owner="second")
+    assert len(orders.runs) == 1
+
+
 @pytest.mark.parametrize("placeholder", ["{script}", "{script_base64}"])
 def test_a_script_is_read_back_as_it_was_written(placeholder: str) -> None:
     """Whatever lies around it in its argument."""

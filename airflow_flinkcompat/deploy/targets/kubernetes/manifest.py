@@ -3,7 +3,7 @@
 A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML, in whose ``spec.job.args`` one placeholder says
 where the script stands: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner that comes with
 this package), ``{script_uri}`` or ``{statements_uri}`` (a file of either, mounted from a ConfigMap or, with resolved
-placeholders, from a Secret).
+placeholders, from a Secret), ``{script_path}`` or ``{statements_path}`` (the same as a plain path).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
 _MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
 _CONTAINER = "flink-main-container"
-_STATEMENTS = ("{statements_uri}",)
-_MOUNTED = ("{script_uri}", *_STATEMENTS)
+_SCRIPTS, _STATEMENTS = ("{script_uri}", "{script_path}"), ("{statements_uri}", "{statements_path}")
+_MOUNTED = (*_SCRIPTS, *_STATEMENTS)
 _PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", *_MOUNTED)
 _LARGEST_BYTES = 300_000
 # What a ConfigMap or Secret holds, in all of its values.
@@ -95,7 +95,7 @@ class Manifest:
         found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}))
         if found.mounts and found.kind == "FlinkSessionJob":
             raise DeployError(
-                f"{place}: {' and '.join(_MOUNTED)} mount a file into the JobManager, which a FlinkSessionJob does not "
+                f"{place}: {', '.join(_MOUNTED)} mount a file into the JobManager, which a FlinkSessionJob does not "
                 "have of its own: use {script} or {statements}, or a FlinkDeployment"
             )
         return found
@@ -104,6 +104,11 @@ class Manifest:
     def mounts(self) -> bool:
         """Whether the script is a file in the JobManager."""
         return any(each in arg for arg in self.args for each in _MOUNTED)
+
+    @property
+    def reads_script_file(self) -> bool:
+        """Whether the script's own text is read of a file, and not its statements."""
+        return any(each in arg for arg in self.args for each in _SCRIPTS)
 
     @property
     def _reads_statements(self) -> bool:
@@ -181,7 +186,9 @@ class Manifest:
             "{script}": lambda: text,
             "{script_base64}": lambda: base64.b64encode(text.encode()).decode(),
             "{statements}": lambda: encode_script(text),
+            "{script_path}": lambda: f"{_MOUNT}/{SCRIPT_FILE}",
             "{script_uri}": lambda: f"file://{_MOUNT}/{SCRIPT_FILE}",
+            "{statements_path}": lambda: f"{_MOUNT}/{_STATEMENTS_FILE}",
             "{statements_uri}": lambda: f"file://{_MOUNT}/{_STATEMENTS_FILE}",
         }
         found = []

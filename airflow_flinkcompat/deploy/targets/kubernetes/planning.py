@@ -35,7 +35,7 @@ _PARALLELISM = "parallelism.default"
 def require_plannable(manifest: Manifest, job: JobSpec) -> None:
     """Raises ScriptRefused: what nobody but the runner of this package can read would have to be made a Secret of."""
     found = next(iter(placeholders(job.script)), None)
-    if found is not None and not any("{script_uri}" in arg for arg in manifest.args):
+    if found is not None and not manifest.reads_script_file:
         raise ScriptRefused(
             f"{job.source}: {found} would have to be filled in before the repository gets the script, and stand there "
             "for everybody to read: let the script travel by {script_uri}, as a Secret that you make"
