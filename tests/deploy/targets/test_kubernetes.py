@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, Connect, TargetContract
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, connected, operator
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, WITH_SECRET, Deployments, connected, operator
 from tests.deploy.targets.kubernetes_stand_in import SECRET, KubernetesStandIn, Lost, serving
 from tests.nightly import mostly_nightly
 
@@ -327,11 +327,6 @@ def test_a_running_resource_is_taken_over_by_its_name(stand_in: KubernetesStandI
     orders.deploy(CHANGED, start_mode="savepoint")
     (running,) = orders.runs
     assert running.restored == "file:/savepoints/savepoint-1"
-
-
-WITH_SECRET = SCRIPT.replace(
-    "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
-)
 
 
 def test_a_secret_never_stands_in_a_resource(orders: Deployments) -> None:

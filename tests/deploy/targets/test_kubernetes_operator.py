@@ -25,14 +25,11 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi, con
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, FlinkResource
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, WITH_SECRET, Deployments, operator
 from tests.deploy.targets.kubernetes_stand_in import RIGHTS, KubernetesStandIn, Lost
 
 RECORDED = Path(__file__).parents[2] / "local_kubernetes" / "recorded" / "operator-1.7.0"
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
-WITH_SECRET = SCRIPT.replace(
-    "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
-)
 KEY = "AbC9zz8yy7xx6ww5vv4uu3"
 NEXT = ("configmaps", "orders-flinkcompat-next")
 JOB = JobSpec(SCRIPT, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")

@@ -431,11 +431,11 @@ class KubernetesTarget(KubernetesSavepoints):
             if current.in_vain or self._never_ran(current):
                 annotations[REFUSED] = json.dumps({"job": current.ref})
             own = mounted_file(current.spec) if self._manifest.mounts else None
+            others = [each for each in files if each != own]
             # A ConfigMap that stands alone is that of the former start, too: the script is the same.
-            files, others = [each for each in files if each == own], [each for each in files if each != own]
-            if files and not others and files[0].startswith("configmaps/"):
-                files = []
-            elif files:
+            dropped = own in files and (bool(others) or str(own).startswith("secrets/"))
+            files = [str(own)] if dropped else []
+            if dropped:
                 annotations[FILES] = json.dumps({"names": others})
         self._remove(current, following)
         for each in files:
