@@ -17,7 +17,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
-from airflow_flinkcompat.testing.target_contract import SETTINGS
+from airflow_flinkcompat.testing.target_contract import SCRIPT, SETTINGS
 from tests.deploy.targets.kubernetes_stand_in import PLACEHOLDER, SECRET, FlinkJob, KubernetesStandIn, serving
 
 SESSION = {
@@ -38,6 +38,9 @@ spec:
     entryClass: com.example.SqlRunner
     args: ["--script", "{script}"]
 """
+WITH_SECRET = SCRIPT.replace(
+    "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
+)
 
 
 def connected(stand_in: KubernetesStandIn, manifest: Manifest, lookup: Lookup = no_connections) -> KubernetesTarget:

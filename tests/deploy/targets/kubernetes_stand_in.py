@@ -44,16 +44,20 @@ _MISFIT = (
 )
 
 
-def _rights() -> frozenset[tuple[str, str]]:
+def _rights() -> frozenset[tuple[str, ...]]:
     page = Path(__file__).parents[3] / "docs" / "targets" / "kubernetes-rbac.yaml"
     role = next(yaml.safe_load_all(page.read_text("utf-8")))
     return frozenset(
-        (resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+        (resource, verb, *([name] if name else []))
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
     )
 
 
 RIGHTS = _rights()
-"""What the Role of the target's page grants, as resource and verb."""
+"""What the Role of the target's page grants, as resource and verb, and the name where it is that one alone."""
 
 
 @cache
@@ -229,6 +233,8 @@ class KubernetesStandIn:
     ``unready``: how many calls of a JobManager find none. ``forbidden``: the methods that are no right on
     ConfigMaps and Secrets.
     ``refuses``: what an admission webhook says to every write.
+    ``refused_files``: why a ConfigMap or Secret is not taken, by a part of its plural and name. ``files_made``: those
+    that were.
     ``used``: the rights that were needed; what the Role of the target's page does not grant is forbidden.
     ``calls``: the writes to resources, in order. ``at``: runs before and after each of them, with its number from 0;
     what it raises is a call that was lost, or its answer.
@@ -242,6 +248,8 @@ class KubernetesStandIn:
     unready: int = 0
     forbidden: frozenset[str] = frozenset()
     refuses: str = ""
+    refused_files: dict[str, str] = field(default_factory=dict)
+    files_made: list[str] = field(default_factory=list)
     at: Callable[[str, int], None] = lambda when, number: None
     calls: list[str] = field(default_factory=list)
     used: set[tuple[str, str]] = field(default_factory=set)
@@ -265,7 +273,7 @@ class KubernetesStandIn:
                 at = found.groupdict()
                 verb = {"GET": "get" if at.get("name") or "service" in at else "list", "POST": "create"}
                 asked = at.get("plural", "services/proxy"), verb.get(request.method, request.method.lower())
-                if asked not in RIGHTS:
+                if asked not in RIGHTS and (*asked, at.get("name")) not in RIGHTS:
                     return _status(403, f"cannot {asked[1]} resource {asked[0]!r}: the Role of docs/targets lacks it")
                 self.used.add(asked)
                 return answer(request, at)
@@ -349,19 +357,31 @@ class KubernetesStandIn:
 
     def _core(self, request: Request, at: Mapping[str, str]) -> Response:
         plural, name = at["plural"], at["name"]
-        if request.method in self.forbidden or (plural == "secrets" and request.method == "GET"):
+        if request.method in self.forbidden:
             return _status(403, f"{plural} is forbidden")
         if request.method == "POST":
             body = request.get_json()
             key = plural, body["metadata"]["name"]
+            for refused, said in self.refused_files.items():
+                if refused in f"{plural}/{key[1]}":
+                    return _status(403, f'{plural} "{key[1]}" is forbidden: {said}')
             if key in self.objects:
                 return _status(409, f'{plural} "{key[1]}" already exists')
-            self.objects[key] = body
+            if request.args.get("dryRun") != "All":
+                self.objects[key] = body
+                body.setdefault("data", {})
+                self.files_made.append(f"{plural}/{key[1]}")
             return _json(body, 201)
         if name is None:  # nobody needs the right to list them
             return _status(403, f"{plural} is forbidden")
         if (plural, name) not in self.objects:
             return _status(404, f'{plural} "{name}" not found')
+        if request.method == "PATCH":
+            assert request.content_type in ("application/merge-patch+json", "application/strategic-merge-patch+json")
+            merged = _merged(self.objects[plural, name], request.get_json())
+            if request.args.get("dryRun") != "All":
+                self.objects[plural, name] = merged
+            return _json(merged)
         if request.method == "DELETE":
             del self.objects[plural, name]
             return _json({"kind": "Status", "status": "Success"})

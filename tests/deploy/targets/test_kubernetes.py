@@ -20,7 +20,7 @@ from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, Connect, TargetContract
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, connected, operator
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, WITH_SECRET, Deployments, connected, operator
 from tests.deploy.targets.kubernetes_stand_in import SECRET, KubernetesStandIn, Lost, serving
 from tests.nightly import mostly_nightly
 
@@ -329,11 +329,6 @@ def test_a_running_resource_is_taken_over_by_its_name(stand_in: KubernetesStandI
     assert running.restored == "file:/savepoints/savepoint-1"
 
 
-WITH_SECRET = SCRIPT.replace(
-    "'connector' = 'blackhole'", "'connector' = 'blackhole', 'password' = '${conn.shop.password}'"
-)
-
-
 def test_a_secret_never_stands_in_a_resource(orders: Deployments) -> None:
     """Inline it would: that is refused before anything is touched."""
     with pytest.raises(ScriptRefused, match="for everybody to read: let the script travel as a file"):
@@ -343,7 +338,7 @@ def test_a_secret_never_stands_in_a_resource(orders: Deployments) -> None:
 
 @pytest.mark.parametrize(("script", "kept_in"), [(SCRIPT, "configmaps"), (WITH_SECRET, "secrets")])
 def test_a_script_travels_as_a_file(stand_in: KubernetesStandIn, tmp_path: Path, script: str, kept_in: str) -> None:
-    """In a ConfigMap, or with resolved placeholders in a Secret, named by its content and mounted."""
+    """Mounted from a ConfigMap, named by its content; with resolved placeholders from a Secret, by its request."""
     stand_in.flink.files = stand_in.objects
     manifest = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
     orders = Deployments(stand_in, tmp_path, {"manifest": manifest})
@@ -357,6 +352,9 @@ def test_a_script_travels_as_a_file(stand_in: KubernetesStandIn, tmp_path: Path,
     changed = script.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
     orders.deploy(changed, owner="second")
     orders.deploy(script, owner="third")
+    named = [each for each in stand_in.files_made if each == f"{kept_in}/{file}"]
+    assert len(named) == 1
+    assert (("configmaps", file) in stand_in.objects) is (kept_in == "configmaps"), "a script of before has its name"
     assert len([name for plural, name in stand_in.objects if plural == kept_in]) == 2, "the former one may be needed"
     with orders.target() as target:
         found = target.deployed("orders")
@@ -386,6 +384,32 @@ def test_a_manifest_that_cannot_be_used(settings: dict[str, str], says: str) -> 
     """The connection is named, and what to write."""
     with pytest.raises(DeployError, match=f"connection 'flink'.*{says}"):
         Manifest.of(settings, "connection 'flink'")
+
+
+@pytest.mark.parametrize(
+    ("placeholder", "stands"),
+    [
+        ("{script_path}", "/opt/flink/flinkcompat/script.sql"),
+        ("{script_uri}", "file:///opt/flink/flinkcompat/script.sql"),
+        ("{statements_path}", "/opt/flink/flinkcompat/statements"),
+        ("{statements_uri}", "file:///opt/flink/flinkcompat/statements"),
+    ],
+)
+def test_a_runner_is_given_the_path_or_the_uri_of_the_file(
+    stand_in: KubernetesStandIn, tmp_path: Path, placeholder: str, stands: str
+) -> None:
+    """The SqlRunner of the operator's examples takes one argument, and opens it as a file of that very name."""
+    stand_in.flink.files = stand_in.objects
+    args = APPLICATION.replace('["--script", "{script}"]', f'["{placeholder}"]')
+    orders = Deployments(stand_in, tmp_path, {"manifest": args})
+    orders.deploy(SCRIPT)
+    assert orders.resource["spec"]["job"]["args"] == [stands]
+    (volume,) = orders.resource["spec"]["podTemplate"]["spec"]["volumes"]
+    files = stand_in.objects["configmaps", volume["configMap"]["name"]]["data"]
+    assert stands.rpartition("/")[2] in files
+    assert files["script.sql"] == SCRIPT
+    orders.deploy(CHANGED, owner="second")
+    assert len(orders.runs) == 1
 
 
 @pytest.mark.parametrize("placeholder", ["{script}", "{script_base64}"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from kubernetes import client
 
 from airflow_flinkcompat.deploy import DeployError, DeployRefused, Options, RolledBack, StartFailed
 from airflow_flinkcompat.deploy.errors import redact
+from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, JobStatus, Operation, Snapshot, Start, Verb
 from airflow_flinkcompat.deploy.targets import Access
@@ -23,11 +25,12 @@ from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi, con
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, FlinkResource
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.testing.target_contract import CHANGED, MISFIT, SCRIPT, SETTINGS
-from tests.deploy.targets.kubernetes_deployments import APPLICATION, Deployments, operator
-from tests.deploy.targets.kubernetes_stand_in import KubernetesStandIn, Lost
+from tests.deploy.targets.kubernetes_deployments import APPLICATION, WITH_SECRET, Deployments, operator
+from tests.deploy.targets.kubernetes_stand_in import RIGHTS, KubernetesStandIn, Lost
 
 RECORDED = Path(__file__).parents[2] / "local_kubernetes" / "recorded" / "operator-1.7.0"
 MOUNTED = APPLICATION.replace("{script}", "{script_uri}").replace("--script", "--scriptUri")
+KEY = "AbC9zz8yy7xx6ww5vv4uu3"
 NEXT = ("configmaps", "orders-flinkcompat-next")
 JOB = JobSpec(SCRIPT, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")
 
@@ -49,6 +52,14 @@ def _running(stand_in: KubernetesStandIn, folder: Path, settings: dict[str, str]
     found.deploy(SCRIPT)
     stand_in.calls.clear()
     return found
+
+
+def _changed(script: str) -> str:
+    return script.replace("SELECT n, COUNT(*)", "SELECT n, COUNT(*) + 1")
+
+
+def _secrets(stand_in: KubernetesStandIn) -> set[str]:
+    return {name for plural, name in stand_in.objects if plural == "secrets"}
 
 
 def _recorded(name: str) -> FlinkResource:
@@ -299,11 +310,171 @@ def test_a_savepoint_that_the_operator_did_not_hear_of(orders: Deployments) -> N
 
 
 # --------------------------------------------------------------------------------------------- rights, files and copies
-def test_a_script_in_the_resource_needs_no_rights_for_files(orders: Deployments) -> None:
-    """Neither to list Secrets, nor to touch any."""
-    orders.stand_in.forbidden = frozenset({"GET", "POST", "DELETE"})
+def test_a_script_in_the_resource_touches_no_secret(orders: Deployments) -> None:
+    """Neither lists any nor writes one; a ConfigMap is written where a resource is made anew alone."""
+    orders.stand_in.used.clear()
     orders.deploy(CHANGED, owner="second")
     assert len(orders.runs) == 1
+    assert not any(plural == "secrets" for plural, _ in orders.stand_in.used)
+    assert orders.stand_in.files_made == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "script", "refused", "says"),
+    [
+        ({"session_cluster": "session"}, SCRIPT, "configmaps/orders-flinkcompat-next", "a way back keeps what"),
+        ({"manifest": MOUNTED}, SCRIPT, "configmaps/orders-sql-", "the start keeps its script in configmaps/"),
+        ({"manifest": MOUNTED}, WITH_SECRET, "secrets/orders-sql-", "the right to create secrets is needed"),
+    ],
+)
+def test_what_a_start_would_have_to_write_is_tried_before_the_stop(
+    stand_in: KubernetesStandIn, tmp_path: Path, settings: dict[str, str], script: str, refused: str, says: str
+) -> None:
+    """A quota that is used up, or a right that is missing, is found out about while the former job runs."""
+    stand_in.flink.files = stand_in.objects
+    orders = _running(stand_in, tmp_path, settings)
+    stand_in.refused_files = {refused: "exceeded quota: shop"}
+    with pytest.raises(DeployError, match=f"exceeded quota: shop. Nothing was touched: .*{says}"):
+        orders.deploy(_changed(script), owner="second")
+    assert stand_in.calls == []
+    assert len(orders.runs) == 1
+    stand_in.refused_files = {}
+    orders.deploy(_changed(script), owner="third")
+    assert len(orders.runs) == 1
+
+
+def test_the_secret_of_a_start_that_was_refused_goes_with_it(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    """A first one that Flink refuses, a later one, and one that the API server refuses."""
+    stand_in.flink.files = stand_in.objects
+    orders = Deployments(stand_in, tmp_path, {"manifest": MOUNTED})
+    stand_in.flink.refuses = {WITH_SECRET: "no such table", _changed(WITH_SECRET): "no such table"}
+    with pytest.raises(StartFailed, match="no such table"):
+        orders.deploy(WITH_SECRET)
+    assert len(stand_in.files_made) == 1
+    assert _secrets(stand_in) == set()
+
+    orders.deploy(SCRIPT, owner="second")
+    with pytest.raises(RolledBack, match="no such table"):
+        orders.deploy(_changed(WITH_SECRET), owner="third")
+    assert len(orders.runs) == 1
+    assert _secrets(stand_in) == set()
+
+    def refuse(when: str, number: int) -> None:
+        stand_in.refuses = "no changes on Fridays" if number and when == "before" else ""
+
+    stand_in.flink.refuses = {}
+    stand_in.calls.clear()
+    stand_in.at = refuse
+    with pytest.raises(DeployError, match="no changes on Fridays"):
+        orders.deploy(_changed(WITH_SECRET), owner="fourth")
+    assert len(stand_in.files_made) > 3
+    assert _secrets(stand_in) == set()
+
+
+def test_the_secret_of_a_start_that_may_have_landed_stays(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
+    """Its answer was lost: the retry finds the resource, which mounts it."""
+    stand_in.flink.files = stand_in.objects
+    orders = Deployments(stand_in, tmp_path, {"manifest": MOUNTED})
+    job = JobSpec(WITH_SECRET, {**SETTINGS, "pipeline.name": "orders"}, source="orders.sql")
+
+    def lose(when: str, number: int) -> None:
+        if when == "after":
+            raise Lost
+
+    stand_in.at = lose
+    with orders.target() as target, pytest.raises(DeployError):
+        target.start(job, Start(), "1" * 32)
+    assert _secrets(stand_in) == {"orders-sql-111111111111"}
+
+
+@pytest.mark.parametrize("placeholder", ["{script_uri}", "{statements_uri}"])
+def test_a_script_too_large_for_its_file_is_refused_before_the_stop(
+    stand_in: KubernetesStandIn, tmp_path: Path, placeholder: str
+) -> None:
+    """A ConfigMap holds 1 MiB, of all of its files: with the statements beside the script it is full earlier."""
+    stand_in.flink.files = stand_in.objects
+    orders = _running(stand_in, tmp_path, {"manifest": MOUNTED.replace("{script_uri}", placeholder)})
+    longer = CHANGED.replace("'connector' = 'blackhole'", f"'connector' = 'blackhole', 'note' = '{'x' * 600_000}'")
+    if placeholder == "{script_uri}":
+        orders.deploy(longer, owner="second")
+        longer = longer.replace("x" * 500_000, "x" * 1_000_000)
+    stand_in.calls.clear()
+    with pytest.raises(ScriptRefused, match=r"the file of the script has \d{7} bytes.*\(1 MiB\) at most"):
+        orders.deploy(longer, owner="third")
+    assert stand_in.calls == []
+    assert len(orders.runs) == 1
+
+
+@pytest.fixture
+def keyed(stand_in: KubernetesStandIn, tmp_path: Path) -> Deployments:
+    """A deployment whose manifest holds a literal secret."""
+    options = "spec:\n  flinkConfiguration: {s3.secret-key: " + KEY + "}"
+    return _running(stand_in, tmp_path, {"manifest": APPLICATION.replace("spec:", options, 1)})
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("call", ["delete", "create"])
+def test_a_secret_of_a_resource_never_stands_in_a_config_map(keyed: Deployments, when: str, call: str) -> None:
+    """What it is made anew from is kept in a Secret, is found there by the run after, and is taken out."""
+    keyed.stand_in.flink.refuses[CHANGED] = "no such table"
+    lost: list[int] = []
+    kept: list[str] = []
+
+    def lose(at: str, number: int) -> None:
+        kept.append(
+            json.dumps([each for (plural, _), each in keyed.stand_in.objects.items() if plural == "configmaps"])
+        )
+        if at == when and keyed.stand_in.calls[number].startswith(call) and not lost:
+            entries = keyed.stand_in.objects["secrets", "flinkcompat-next"]["data"]
+            assert KEY in base64.b64decode(entries["orders"]).decode()
+            lost.append(number)
+            raise Lost
+
+    keyed.stand_in.at = lose
+    for _ in range(2):
+        with suppress(DeployError):
+            keyed.deploy(CHANGED, owner="second")
+    assert lost
+    assert len(keyed.runs) == 1
+    assert keyed.resource["spec"]["flinkConfiguration"]["s3.secret-key"] == KEY
+    assert not any(KEY in each for each in kept)
+    assert keyed.stand_in.objects["secrets", "flinkcompat-next"]["data"] == {}
+    assert NEXT not in keyed.stand_in.objects
+
+
+def test_a_resource_with_a_secret_needs_the_right_to_keep_it(
+    keyed: Deployments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the Role of a former release that is said before the stop, and the place is named."""
+    former = frozenset(each for each in RIGHTS if len(each) == 2)
+    monkeypatch.setattr("tests.deploy.targets.kubernetes_stand_in.RIGHTS", former)
+    with pytest.raises(DeployError, match="the right to get, patch and create secrets") as refused:
+        keyed.deploy(CHANGED, owner="second")
+    assert "take spec.flinkConfiguration.s3.secret-key out of the resource" in str(refused.value)
+    assert KEY not in str(refused.value)
+    assert keyed.stand_in.calls == []
+    assert len(keyed.runs) == 1
+
+
+@pytest.mark.parametrize("misfit", [False, True])
+def test_a_way_back_finds_the_former_script_where_it_is(
+    stand_in: KubernetesStandIn, tmp_path: Path, misfit: bool
+) -> None:
+    """Its ConfigMap is named by its content, and is not written once more; a quota may be used up by then."""
+    stand_in.flink.files = stand_in.objects
+    orders = _running(stand_in, tmp_path, {"manifest": MOUNTED})
+    (first,) = stand_in.files_made
+    changed = MISFIT if misfit else CHANGED
+    if misfit:
+        stand_in.flink.misfits.add("orders")
+    else:
+        stand_in.flink.refuses[CHANGED] = "Object 'orders' not found"
+    with pytest.raises(RolledBack):
+        orders.deploy(changed, owner="second")
+    assert len(orders.runs) == 1
+    assert stand_in.files_made.count(first) == 1
+    spec = orders.resource["spec"]["podTemplate"]["spec"]
+    assert spec["volumes"][0]["configMap"]["name"] == first.partition("/")[2]
 
 
 def test_an_old_file_that_cannot_be_deleted_is_left_over(stand_in: KubernetesStandIn, tmp_path: Path) -> None:
@@ -314,10 +485,10 @@ def test_an_old_file_that_cannot_be_deleted_is_left_over(stand_in: KubernetesSta
     orders.deploy(CHANGED, owner="second")
     (first, second) = (name for plural, name in stand_in.objects if plural == "configmaps")
     stand_in.forbidden = frozenset({"DELETE"})
-    orders.deploy(SCRIPT, owner="third")
+    orders.deploy(CHANGED.replace("+ 1", "+ 2"), owner="third")
     assert ("configmaps", first) in stand_in.objects
     stand_in.forbidden = frozenset()
-    orders.deploy(CHANGED, owner="fourth")
+    orders.deploy(CHANGED.replace("+ 1", "+ 3"), owner="fourth")
     left = {name for plural, name in stand_in.objects if plural == "configmaps"}
     assert len(left) == 2
     assert not left & {first, second}
@@ -501,7 +672,7 @@ def test_the_name_of_a_file_tells_nothing_of_its_secret(stand_in: KubernetesStan
     for each in ("one", "two"):
         stand_in.objects.pop(("flinkdeployments", "orders"), None)
         orders = Deployments(stand_in, tmp_path / each, {"manifest": MOUNTED})
-        orders.deploy(SCRIPT)
+        orders.deploy(WITH_SECRET)
         names.add(json.loads(orders.resource["metadata"]["annotations"]["flinkcompat/files"])["names"][0])
     assert len(names) == 2
 

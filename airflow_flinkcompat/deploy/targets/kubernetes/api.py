@@ -7,6 +7,7 @@ import json
 import logging
 import ssl
 from collections.abc import Generator, Mapping
+from functools import partial
 from typing import Any
 
 import httpx
@@ -127,14 +128,25 @@ class KubernetesApi:
             if error.status != _NOT_FOUND:
                 raise
 
-    def keep(self, name: str, files: Mapping[str, str], labels: Mapping[str, str], *, secret: bool = False) -> str:
-        """Keep files in a ConfigMap or Secret that never changes, in the place of one that has this name already.
+    def keep(
+        self,
+        name: str,
+        files: Mapping[str, str],
+        labels: Mapping[str, str],
+        *,
+        secret: bool = False,
+        dry_run: bool = False,
+    ) -> str:
+        """Keep files in a ConfigMap or Secret that never changes, in the place of others of this name.
+
+        A ConfigMap that holds these very files is left as it is.
 
         Args:
             name: Its name.
             files: The text of each file by its key.
             labels: Its labels.
             secret: Whether it is a Secret.
+            dry_run: Only have the API server say whether it would take them.
 
         Returns:
             Names it for :meth:`drop`.
@@ -147,22 +159,64 @@ class KubernetesApi:
         create = self._core.create_namespaced_secret if secret else self._core.create_namespaced_config_map
         kept = f"{'secrets' if secret else 'configmaps'}/{name}"
         try:
-            self._call(create, self.namespace, body)
+            self._call(create, self.namespace, body, **_dry(dry_run))
         except Conflict:
+            if dry_run or (not secret and self._files_of(name) == body["data"]):
+                return kept
             self.drop(kept)
             self._call(create, self.namespace, body)
         return kept
 
     def kept(self, name: str, key: str) -> str | None:
         """A file of a ConfigMap; None where there is none."""
+        text = self._files_of(name).get(key)
+        return None if text is None else str(text)
+
+    def _files_of(self, name: str) -> Mapping[str, str]:
         try:
             found = self._call(self._core.read_namespaced_config_map, name, self.namespace)
         except ApiError as error:
             if error.status != _NOT_FOUND:
                 raise
+            return {}
+        return found.data or {}
+
+    def put_entry(self, secret: str, key: str, text: str | None, *, dry_run: bool = False) -> None:
+        """Set one entry of a Secret that several share, or take it out.
+
+        Args:
+            secret: Its name; it is made where it is not there.
+            key: Names the entry.
+            text: What it says; None: it is taken out.
+            dry_run: Only have the API server say whether it would do that.
+        """
+        data = {key: None if text is None else base64.b64encode(text.encode()).decode()}
+        body = {"metadata": {"name": secret}, "data": data}
+        patch = partial(
+            self._call, self._core.patch_namespaced_secret, secret, self.namespace, {"data": data}, **_dry(dry_run)
+        )
+        try:
+            patch()
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            if text is None:
+                return
+            try:
+                self._call(self._core.create_namespaced_secret, self.namespace, body, **_dry(dry_run))
+            except Conflict:  # that of another deployment came first
+                patch()
+
+    def entry(self, secret: str, key: str) -> str | None:
+        """One entry of a Secret that several share; None where there is none."""
+        try:
+            found = self._call(self._core.read_namespaced_secret, secret, self.namespace)
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise
             return None
-        text = (found.data or {}).get(key)
-        return None if text is None else str(text)
+        encoded = (found.data or {}).get(key)
+        return None if encoded is None else base64.b64decode(encoded).decode()
 
     def drop(self, kept: str) -> None:
         """Delete what :meth:`keep` made; it may be gone already."""

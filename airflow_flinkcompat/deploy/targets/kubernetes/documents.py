@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from airflow_flinkcompat.deploy.flink.statements import JOB_NAME, prepare_job
@@ -20,10 +22,24 @@ from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FlinkResource,
 )
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.secrets import placeholders
+from airflow_flinkcompat.secrets import mask_option, placeholders
 
 DEPLOYMENT = f"{PREFIX}deployment"
 """Label: the deployment that something belongs to."""
+
+
+@dataclass(frozen=True)
+class ScriptFile:
+    """The ConfigMap or Secret of a script that is mounted; ``texts``: what it holds, by its keys."""
+
+    name: str
+    texts: Mapping[str, str]
+    secret: bool
+
+    @property
+    def kept(self) -> str:
+        """Names it among the files of a resource."""
+        return f"{'secrets' if self.secret else 'configmaps'}/{self.name}"
 
 
 def _parallelism(job: JobSpec) -> int:
@@ -60,7 +76,8 @@ def starting(
     """
     name = name_of(job)
     given = base.spec if base is not None else manifest.spec
-    spec = manifest.with_script(file_of(name, request_id), text, given, secret=bool(placeholders(job.script)))
+    file = file_of(manifest, job, text, request_id)
+    spec = manifest.with_script(file.name, text, given, secret=file.secret)
     before = base.note(STARTED).get("settings") or () if base is not None else ()
     configuration = spec.get("flinkConfiguration") or {}
     others = {key: value for key, value in configuration.items() if key not in before}
@@ -106,9 +123,16 @@ def next_of(name: str) -> str:
     return f"{name}-flinkcompat-next"
 
 
-def file_of(name: str, request_id: str) -> str:
-    """What keeps the script of a start: it says nothing of the script, in which a secret may stand."""
-    return f"{name}-sql-{request_id[:12]}"
+def file_of(manifest: Manifest, job: JobSpec, text: str, request_id: str) -> ScriptFile:
+    """What keeps the script of a start, where the manifest mounts it.
+
+    A ConfigMap is named by its content, so that one script has one. The name of a Secret says nothing of what is in
+    it, a hash of which would let passwords be guessed: it is named by the request.
+    """
+    secret = bool(placeholders(job.script))
+    texts = manifest.files(text)
+    content = sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
+    return ScriptFile(f"{name_of(job)}-sql-{(request_id if secret else content)[:12]}", texts, secret)
 
 
 def asking(spec: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,3 +161,26 @@ def _merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, An
         both = isinstance(value, Mapping) and isinstance(old.get(key), Mapping)
         patch[key] = _merge_patch(old[key], value) if both else value
     return patch
+
+
+def secret_places(resource: Mapping[str, Any]) -> list[str]:
+    """Where literal secrets stand in the spec and the annotations of a resource."""
+    annotations = resource["metadata"].get("annotations") or {}
+    # What notes a start names keys of settings.
+    notes = {key: value for key, value in annotations.items() if key != STARTED}
+    return sorted({*_secret_places(resource["spec"], "spec"), *_secret_places(notes, "metadata.annotations")})
+
+
+def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
+    """Where literal secrets stand in a part of a resource."""
+    if isinstance(part, Mapping):
+        if "name" in part and "value" in part:  # of an environment variable
+            yield from _secret_places(part["value"], f"{place}.{part['name']}", str(part["name"]))
+        for name, each in part.items():
+            yield from _secret_places(each, f"{place}.{name}", str(name))
+    elif isinstance(part, list):
+        for number, each in enumerate(part):
+            before = str(part[number - 1]) if number else ""
+            yield from _secret_places(each, f"{place}[{number}]", before.lstrip("-") if before[:1] == "-" else "")
+    elif part is not None and not isinstance(part, bool) and mask_option(key, str(part)) != str(part):
+        yield place

@@ -184,8 +184,8 @@ class KubernetesJobs(Closing):
             if name not in (each.job_name, each.name) or self._over(each):
                 continue
             script = self._manifest.script_of(each.job.get("args") or ())
-            file = mounted_file(each.spec)
-            if script is None and file is not None:
+            plural, _, file = (mounted_file(each.spec) or "").partition("/")
+            if script is None and plural == "configmaps":
                 script = self._api.kept(file, SCRIPT_FILE)
             # By the note of the last start, also where somebody edited the resource since: that is to be shown.
             keys = each.note(STARTED).get("settings")

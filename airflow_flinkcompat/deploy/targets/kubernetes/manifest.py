@@ -3,7 +3,7 @@
 A manifest is a ``FlinkSessionJob`` or ``FlinkDeployment`` in YAML, in whose ``spec.job.args`` one placeholder says
 where the script stands: ``{script}`` (its text), ``{script_base64}``, ``{statements}`` (for the runner that comes with
 this package), ``{script_uri}`` or ``{statements_uri}`` (a file of either, mounted from a ConfigMap or, with resolved
-placeholders, from a Secret).
+placeholders, from a Secret), ``{script_path}`` or ``{statements_path}`` (the same as a plain path).
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ DRIVER = "org.apache.flink.table.runtime.application.SqlDriver"
 SCRIPT_FILE, _STATEMENTS_FILE = "script.sql", "statements"
 _MOUNT, _VOLUME = "/opt/flink/flinkcompat", "flinkcompat-script"
 _CONTAINER = "flink-main-container"
-_MOUNTED = ("{script_uri}", "{statements_uri}")
+_SCRIPTS, _STATEMENTS = ("{script_uri}", "{script_path}"), ("{statements_uri}", "{statements_path}")
+_MOUNTED = (*_SCRIPTS, *_STATEMENTS)
 _PLACEHOLDERS = ("{script}", "{script_base64}", "{statements}", *_MOUNTED)
 _LARGEST_BYTES = 300_000
+# What a ConfigMap or Secret holds, in all of its values.
+_LARGEST_FILE_BYTES = 1024 * 1024
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,43}[a-z0-9])?")
 
 
@@ -92,7 +95,7 @@ class Manifest:
         found = cls(str(document["kind"]), spec, args, dict(document.get("metadata") or {}))
         if found.mounts and found.kind == "FlinkSessionJob":
             raise DeployError(
-                f"{place}: {' and '.join(_MOUNTED)} mount a file into the JobManager, which a FlinkSessionJob does not "
+                f"{place}: {', '.join(_MOUNTED)} mount a file into the JobManager, which a FlinkSessionJob does not "
                 "have of its own: use {script} or {statements}, or a FlinkDeployment"
             )
         return found
@@ -101,6 +104,16 @@ class Manifest:
     def mounts(self) -> bool:
         """Whether the script is a file in the JobManager."""
         return any(each in arg for arg in self.args for each in _MOUNTED)
+
+    @property
+    def reads_script_file(self) -> bool:
+        """Whether the script's own text is read of a file, and not its statements."""
+        return any(each in arg for arg in self.args for each in _SCRIPTS)
+
+    @property
+    def _reads_statements(self) -> bool:
+        """Whether that file holds the statements for the runner of this package."""
+        return any(each in arg for arg in self.args for each in _STATEMENTS)
 
     @property
     def flink_version(self) -> str | None:
@@ -155,6 +168,16 @@ class Manifest:
             )
         spec["job"] = job
         if self.mounts:
+            if (size := sum(len(each.encode()) for each in self.files(text).values())) > _LARGEST_FILE_BYTES:
+                raise ScriptRefused(
+                    f"the file of the script has {size} bytes, and a ConfigMap or Secret holds {_LARGEST_FILE_BYTES} "
+                    "(1 MiB) at most: split the script, or keep its longest texts in the image"
+                    + (
+                        " ({script_uri} takes less than half of what {statements_uri} does)"
+                        if self._reads_statements
+                        else ""
+                    )
+                )
             spec["podTemplate"] = _mounting(spec.get("podTemplate") or {}, file, secret=secret)
         return spec
 
@@ -163,7 +186,9 @@ class Manifest:
             "{script}": lambda: text,
             "{script_base64}": lambda: base64.b64encode(text.encode()).decode(),
             "{statements}": lambda: encode_script(text),
+            "{script_path}": lambda: f"{_MOUNT}/{SCRIPT_FILE}",
             "{script_uri}": lambda: f"file://{_MOUNT}/{SCRIPT_FILE}",
+            "{statements_path}": lambda: f"{_MOUNT}/{_STATEMENTS_FILE}",
             "{statements_uri}": lambda: f"file://{_MOUNT}/{_STATEMENTS_FILE}",
         }
         found = []
@@ -173,8 +198,10 @@ class Manifest:
         return found
 
     def files(self, text: str) -> dict[str, str]:
-        """What is mounted of a script: itself, and its statements for the runner of this package."""
-        return {SCRIPT_FILE: text, _STATEMENTS_FILE: encode_script(text)}
+        """What is mounted of a script: itself, and its statements where the runner of this package reads them."""
+        if not self.mounts:
+            return {}
+        return {SCRIPT_FILE: text, **({_STATEMENTS_FILE: encode_script(text)} if self._reads_statements else {})}
 
     def script_of(self, args: Iterable[str]) -> str | None:
         """The script that arguments hold; None where they are others than the manifest's, or hold none."""
@@ -237,11 +264,13 @@ def _mounting(template: Mapping[str, Any], file: str, *, secret: bool) -> dict[s
 
 
 def mounted_file(spec: Mapping[str, Any]) -> str | None:
-    """The ConfigMap from which a spec mounts its script; None: it mounts none, or a Secret."""
+    """The ConfigMap or Secret from which a spec mounts its script (``configmaps/NAME``); None: it mounts none."""
     volumes = ((spec.get("podTemplate") or {}).get("spec") or {}).get("volumes") or ()
     ours: Mapping[str, Any] = next((each for each in volumes if each.get("name") == _VOLUME), {})
-    found = (ours.get("configMap") or {}).get("name")
-    return None if found is None else str(found)
+    if found := (ours.get("configMap") or {}).get("name"):
+        return f"configmaps/{found}"
+    found = (ours.get("secret") or {}).get("secretName")
+    return f"secrets/{found}" if found else None
 
 
 def _text_of(encoded: str) -> str | None:

@@ -6,7 +6,7 @@ or does nothing, and what came of it is judged afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -14,11 +14,18 @@ import yaml
 from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
 from airflow_flinkcompat.deploy.target import ChangePlan
-from airflow_flinkcompat.deploy.targets.kubernetes.documents import DEPLOYMENT, file_of, name_of, patch_of, starting
+from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
+    DEPLOYMENT,
+    file_of,
+    name_of,
+    patch_of,
+    secret_places,
+    starting,
+)
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import SCRIPT_FILE, Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import KEPT, REQUEST, STARTED, FlinkResource
 from airflow_flinkcompat.model import JobSpec, StartMode
-from airflow_flinkcompat.secrets import mask_option, placeholders
+from airflow_flinkcompat.secrets import placeholders
 
 # What a deployment sets of a job; `parallelism` only where its settings name one.
 _JOB_KEYS = ("jarURI", "entryClass", "args", "state", "upgradeMode", "allowNonRestoredState")
@@ -28,7 +35,7 @@ _PARALLELISM = "parallelism.default"
 def require_plannable(manifest: Manifest, job: JobSpec) -> None:
     """Raises ScriptRefused: what nobody but the runner of this package can read would have to be made a Secret of."""
     found = next(iter(placeholders(job.script)), None)
-    if found is not None and not any("{script_uri}" in arg for arg in manifest.args):
+    if found is not None and not manifest.reads_script_file:
         raise ScriptRefused(
             f"{job.source}: {found} would have to be filled in before the repository gets the script, and stand there "
             "for everybody to read: let the script travel by {script_uri}, as a Secret that you make"
@@ -91,8 +98,7 @@ def plan_of(
     """
     name, kind = name_of(job), manifest.kind
     place = f"{kind} {name} of namespace {namespace}"
-    secret = bool(placeholders(job.script))
-    file = file_of(name, body["metadata"]["labels"][REQUEST])
+    file = file_of(manifest, job, job.script, body["metadata"]["labels"][REQUEST])
     resource = {
         "apiVersion": body["apiVersion"],
         "kind": kind,
@@ -101,11 +107,10 @@ def plan_of(
     }
     _require_no_secret(manifest, resource, place, base)
     documents = [resource]
-    if manifest.mounts and not secret:
-        kept = {"name": file, "namespace": namespace, "labels": {DEPLOYMENT: name}}
-        files = manifest.files(job.script)
+    if manifest.mounts and not file.secret:
+        kept = {"name": file.name, "namespace": namespace, "labels": {DEPLOYMENT: name}}
         documents.insert(
-            0, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, "immutable": True, "data": files}
+            0, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": kept, "immutable": True, "data": {**file.texts}}
         )
     before = base.note(STARTED).get("settings") or () if base is not None else ()
     gone = sorted(({*before} - {*job.settings}).intersection(base.configuration if base is not None else ()))
@@ -115,11 +120,11 @@ def plan_of(
     ]
     if gone:
         notes.append(f"Take out of spec.flinkConfiguration: {', '.join(gone)}.")
-    if secret:
+    if file.secret:
         filled = ", ".join(sorted({str(each) for each in placeholders(job.script)}))
         notes.append(
-            f"Before the merge make the Secret {file} in namespace {namespace} with the key {SCRIPT_FILE}: the script "
-            f"with {filled} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
+            f"Before the merge make the Secret {file.name} in namespace {namespace} with the key {SCRIPT_FILE}: the "
+            f"script with {filled} filled in (an ExternalSecret or a SealedSecret, say). It is in no document here."
         )
     return ChangePlan(
         place,
@@ -132,31 +137,15 @@ def plan_of(
 def _require_no_secret(manifest: Manifest, resource: Mapping[str, Any], place: str, base: FlinkResource | None) -> None:
     """Raises DeployRefused: a plan goes to a log, to XCom and to a repository."""
     spec = resource["spec"]
-    # The script was read for secrets before, and what notes it names keys of settings.
+    # The script was read for secrets before.
     looked = {**spec, "job": {**spec["job"], "args": list(manifest.args)}}
-    notes = {key: value for key, value in resource["metadata"]["annotations"].items() if key != STARTED}
-    if found := sorted({*_secret_places(looked, "spec"), *_secret_places(notes, "metadata.annotations")}):
+    if found := secret_places({**resource, "spec": looked}):
         source = "the manifest of the connection" if base is None else "the resource"
         raise DeployRefused(
             f"{place}: {', '.join(found)} would stand in the plan for everybody to read. Take it out of {source}, and "
             "have Flink get it from a Secret (an environment variable with valueFrom.secretKeyRef, a file that is "
             "mounted, a service account's own role), or add it in the repository itself; then plan again"
         )
-
-
-def _secret_places(part: Any, place: str, key: str = "") -> Iterator[str]:
-    """Where literal secrets stand in a part of a resource."""
-    if isinstance(part, Mapping):
-        if "name" in part and "value" in part:  # of an environment variable
-            yield from _secret_places(part["value"], f"{place}.{part['name']}", str(part["name"]))
-        for name, each in part.items():
-            yield from _secret_places(each, f"{place}.{name}", str(name))
-    elif isinstance(part, list):
-        for number, each in enumerate(part):
-            before = str(part[number - 1]) if number else ""
-            yield from _secret_places(each, f"{place}[{number}]", before.lstrip("-") if before[:1] == "-" else "")
-    elif part is not None and not isinstance(part, bool) and mask_option(key, str(part)) != str(part):
-        yield place
 
 
 def _ours(manifest: Manifest, job: JobSpec, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ The operator's own upgrade in one step is never used: it chooses the state itsel
 request came to stands in the resource: its label and annotations are written in the same patch as its spec, under the
 ``resourceVersion`` that was read, so a patch has landed whole or not at all. A resource goes on in place only where the
 operator would start it from the very state that is wanted; else it is deleted and made anew. What it is made anew from
-is kept in a ConfigMap before, so that a run that dies in between loses nothing.
+is kept before, so that a run that dies in between loses nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
-from airflow_flinkcompat.deploy.errors import DeployRefused, StopFailed, SubmissionUnknown, TargetError
+from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused, StopFailed, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.flink.access import endpoint, endpoint_from_environment, settings_from_environment
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Endpoint
@@ -38,6 +38,7 @@ from airflow_flinkcompat.deploy.targets.jobmanager_jobs import no_connections
 from airflow_flinkcompat.deploy.targets.kubernetes.api import Conflict, KubernetesApi, connect
 from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     DEPLOYMENT,
+    ScriptFile,
     asking,
     file_of,
     left_by,
@@ -45,10 +46,12 @@ from airflow_flinkcompat.deploy.targets.kubernetes.documents import (
     next_of,
     note_digest,
     patch_of,
+    secret_places,
     starting,
 )
+from airflow_flinkcompat.deploy.targets.kubernetes.following import SECRET, Following
 from airflow_flinkcompat.deploy.targets.kubernetes.jobs import located, resource_of
-from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, require_name
+from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest, mounted_file, require_name
 from airflow_flinkcompat.deploy.targets.kubernetes.planning import plan_of, require_plannable, upgrading
 from airflow_flinkcompat.deploy.targets.kubernetes.resource import (
     FILES,
@@ -74,7 +77,9 @@ _SETTLE_SECONDS = 30.0
 _STALE_SECONDS = 60.0
 # How long a start waits for the operator to go about it: where it takes longer, nobody waits for that.
 _SEEN_SECONDS = 5.0
-_NEXT_FILE, _FOLLOWS_FILE = "resource.json", "follows"
+# The request of a dry run.
+_NO_REQUEST = "0" * 32
+_SHARED = "get, patch and create"
 _NOT_PLANNED = (
     "the script was read for what cannot be deployed and the resource was validated by the API server; Flink did not "
     "plan it (flinkcompat check --explain-plan asks a SQL Gateway)"
@@ -127,8 +132,44 @@ class KubernetesTarget(KubernetesSavepoints):
         current, base = self._checked(job)
         if current is not None:
             current.require_ours()
-        self._dry_run(current, self._body(job, base, "0" * 32, start.savepoint))
+        body = self._body(job, base, _NO_REQUEST, start.savepoint)
+        self._dry_run(current, body)
+        self._try_files(job, body, base)
         return _NOT_PLANNED
+
+    def _try_files(self, job: JobSpec, body: Mapping[str, Any], base: FlinkResource | None) -> None:
+        """Have the API server say whether what a start, and a way back, keep beside the resource could be written.
+
+        Raises TargetError: it could not.
+        """
+        name, file = name_of(job), self._file(job, _NO_REQUEST)
+        if self._manifest.mounts:
+            with self._tried(job, "the start keeps its script in", file.kept):
+                self._keep_script(file, name, dry_run=True)
+        if base is not None:
+            found = secret_places(body)
+            kept, rights = (f"secrets/{SECRET}", _SHARED) if found else (f"configmaps/{next_of(name)}", "create")
+            with self._tried(job, "a way back keeps what the resource is made anew from in", kept, rights, found):
+                Following(self._api).keep(name, body, "", dry_run=True)
+
+    @contextmanager
+    def _tried(
+        self, job: JobSpec, what: str, kept: str, rights: str = "create", found: Sequence[str] = ()
+    ) -> Iterator[None]:
+        """Raises TargetError: a dry run was refused."""
+        try:
+            yield
+        except ApiError as error:
+            if error.unanswered:
+                raise
+            plural, _, name = kept.partition("/")
+            places = ", ".join(found)
+            otherwise = f"; or take {places} out of the resource and have Flink get it from a Secret" if found else ""
+            raise TargetError(
+                f"{job.source}: {error}. Nothing was touched: {what} {plural}/{name} of namespace "
+                f"{self._api.namespace}, so the right to {rights} {plural} is needed "
+                f"(docs/targets/kubernetes-rbac.yaml), and room for it in the namespace's quota{otherwise}"
+            ) from None
 
     def plan(self, job: JobSpec, mode: StartMode, request_id: str) -> ChangePlan:
         """The resource as its repository should have it, validated by the API server (a dry run)."""
@@ -182,21 +223,33 @@ class KubernetesTarget(KubernetesSavepoints):
                 raise TargetError(f"job {current.ref} of {self._manifest.kind} {name} has not ended: stop it first")
         if current is None:
             base = self._kept(name) or base
-        older = self._drop_older(base, request_id)
-        files = self._keep_script(job, name, request_id)
+        file = self._file(job, request_id)
+        older = self._drop_older(base, request_id, file)
+        files = [file.kept] if self._manifest.mounts else []
         body = self._body(job, base, request_id, start.savepoint, [*dict.fromkeys([*files, *older])])
         note_digest(body, self._dry_run(current, body))
         if current is not None and current.wants_suspended:
             current = self._settled(current)
+        try:
+            if self._manifest.mounts:
+                self._keep_script(file, name)
+            self._bring_about(current, start, body)
+        except DeployError as error:
+            if not error.unanswered:  # else the start is tried again under this request, and may have landed
+                self._drop_unnamed(file, name)
+            raise
+        if base is not None:
+            self._drop_next(name)
+
+    def _bring_about(self, current: FlinkResource | None, start: Start, body: Mapping[str, Any]) -> None:
+        """Have a resource be the one that is wanted: changed in place, or made anew."""
         if current is not None and start.savepoint is not None:
             current = self._going_on(current, start.savepoint, body)
             if current is None:
                 return
         if current is not None:
             self._remove(current, body)
-        self._create(body, request_id)
-        if base is not None:
-            self._drop(f"configmaps/{next_of(name)}")
+        self._create(body)
 
     def _settled(self, current: FlinkResource) -> FlinkResource | None:
         """A suspended resource once the operator has written down what it did; None: it is gone.
@@ -371,11 +424,22 @@ class KubernetesTarget(KubernetesSavepoints):
     def _withdraw(self, current: FlinkResource) -> None:
         """Delete a resource of which no job was accepted: the operator would try it for ever, also a suspended one."""
         following = None
+        files: list[str] = list(current.note(FILES).get("names") or ())
         if not current.note(STARTED).get("first"):
             following = current.template
+            annotations = following["metadata"]["annotations"]
             if current.in_vain or self._never_ran(current):
-                following["metadata"]["annotations"][REFUSED] = json.dumps({"job": current.ref})
+                annotations[REFUSED] = json.dumps({"job": current.ref})
+            own = mounted_file(current.spec) if self._manifest.mounts else None
+            others = [each for each in files if each != own]
+            # A ConfigMap that stands alone is that of the former start, too: the script is the same.
+            dropped = own in files and (bool(others) or str(own).startswith("secrets/"))
+            files = [str(own)] if dropped else []
+            if dropped:
+                annotations[FILES] = json.dumps({"names": others})
         self._remove(current, following)
+        for each in files:
+            self._drop(each)
 
     def _never_ran(self, current: FlinkResource) -> bool:
         """Whether Flink itself says of what it refused that no task of it ran: the operator's first error alone does.
@@ -392,8 +456,7 @@ class KubernetesTarget(KubernetesSavepoints):
         ``following``: what the next one is made of, kept before this one is deleted.
         """
         if following is not None:
-            files = {_NEXT_FILE: json.dumps(following), _FOLLOWS_FILE: str(current.metadata["uid"])}
-            self._api.keep(next_of(current.name), files, {DEPLOYMENT: current.name})
+            Following(self._api).keep(current.name, following, str(current.metadata["uid"]))
 
         def delete(seen: FlinkResource) -> bool:
             self._api.delete(self._manifest.kind, seen.name, seen.metadata)
@@ -442,16 +505,20 @@ class KubernetesTarget(KubernetesSavepoints):
 
     def _kept(self, name: str) -> FlinkResource | None:
         """What the next resource of a name is to be made of, where the former one was deleted."""
-        text = self._api.kept(next_of(name), _NEXT_FILE)
-        return None if text is None else FlinkResource(json.loads(text))
+        return Following(self._api).find(name)
 
     def _drop_followed(self, current: FlinkResource) -> None:
         """Drop what a resource was made of, where the start that made it died before, or did not hear of it."""
-        name = next_of(current.name)
         with suppress(ApiError):  # it is not needed any more, and the next start of another resource writes it anew
-            follows = self._api.kept(name, _FOLLOWS_FILE)
+            follows = Following(self._api).follows(current.name)
             if follows is not None and follows != current.metadata["uid"]:  # else it is being deleted just now
-                self._drop(f"configmaps/{name}")
+                self._drop_next(current.name)
+
+    def _drop_next(self, name: str) -> None:
+        try:
+            Following(self._api).drop(name)
+        except ApiError as error:
+            _log.warning("%s of namespace %s is left over: %s", next_of(name), self._api.namespace, error)
 
     def _patched(self, read: FlinkResource, patch: Callable[[FlinkResource], Mapping[str, Any] | None]) -> bool:
         """Write a patch to the spec that was read.
@@ -498,12 +565,12 @@ class KubernetesTarget(KubernetesSavepoints):
         patch = patch_of(current.document, body)
         return FlinkResource(self._api.patch(self._manifest.kind, current.name, patch, dry_run=True))
 
-    def _create(self, body: Mapping[str, Any], request_id: str) -> None:
+    def _create(self, body: Mapping[str, Any]) -> None:
         try:
             self._api.create(body)
         except Conflict:
-            found = self._find(str(body["metadata"]["name"]))
-            if found is None or found.request != request_id:
+            found = self._find(_name(body))
+            if found is None or found.request != body["metadata"]["labels"][REQUEST]:
                 raise
 
     # ------------------------------------------------------------------------------------------------------- scripts
@@ -534,19 +601,31 @@ class KubernetesTarget(KubernetesSavepoints):
     def _text(self, job: JobSpec) -> str:
         return self._runner.script(job) if placeholders(job.script) else job.script
 
-    def _keep_script(self, job: JobSpec, name: str, request_id: str) -> list[str]:
-        """Keep the script's file where it is mounted; what names it for ``drop``."""
-        if not self._manifest.mounts:
-            return []
-        files, secret = self._manifest.files(self._text(job)), bool(placeholders(job.script))
-        return [self._api.keep(file_of(name, request_id), files, {DEPLOYMENT: name}, secret=secret)]
+    def _file(self, job: JobSpec, request_id: str) -> ScriptFile:
+        return file_of(self._manifest, job, self._text(job), request_id)
 
-    def _drop_older(self, base: FlinkResource | None, request_id: str) -> list[str]:
+    def _keep_script(self, file: ScriptFile, name: str, *, dry_run: bool = False) -> None:
+        """Keep the script's file of the deployment ``name``."""
+        self._api.keep(file.name, file.texts, {DEPLOYMENT: name}, secret=file.secret, dry_run=dry_run)
+
+    def _drop_unnamed(self, file: ScriptFile, name: str) -> None:
+        """Delete the file of a start that was refused, unless a resource names it: nothing else would know of it."""
+        if not self._manifest.mounts:
+            return
+        try:
+            told = self._find(name) or self._kept(name)
+        except ApiError as error:
+            _log.warning("%s of namespace %s may be left over: %s", file.kept, self._api.namespace, error)
+            return
+        if told is None or file.kept not in (told.note(FILES).get("names") or ()):
+            self._drop(file.kept)
+
+    def _drop_older(self, base: FlinkResource | None, request_id: str, file: ScriptFile) -> list[str]:
         """Delete the files of scripts before the former one; those that stay."""
         names: list[str] = list(base.note(FILES).get("names") or ()) if base is not None else []
         if base is not None and base.request == request_id:  # an earlier try did
             return names
-        return names[:1] + [each for each in names[1:] if not self._drop(each)]
+        return names[:1] + [each for each in names[1:] if each == file.kept or not self._drop(each)]
 
     def _drop(self, kept: str) -> bool:
         """Delete a file that nobody needs any more, where that can be done."""
