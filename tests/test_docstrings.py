@@ -103,7 +103,7 @@ def undocumented(function: Callable[..., Any]) -> list[str]:
         return ["docstring"]
     signature = inspect.signature(function)
     lacking = missing_arguments(signature, doc)
-    if signature.return_annotation not in (None, "None", "Self", "Never") and not (
+    if signature.return_annotation not in (None, "None", "Self", "Never", "NoReturn") and not (
         "Returns:" in doc or "Yields:" in doc
     ):
         lacking.append("Returns")

@@ -84,8 +84,21 @@ class AppliedWaiver:
     state: WaiverState
 
     def to_dict(self) -> dict[str, Any]:
+        """As JSON values; :meth:`from_dict` reads them back.
+
+        Returns:
+            The waiver's keys, and ``state``.
+        """
         return {**self.waiver.to_dict(), "state": self.state.value}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> AppliedWaiver:
+        """What :meth:`to_dict` wrote.
+
+        Args:
+            row: The keys.
+
+        Returns:
+            The waiver with its state.
+        """
         return cls(Waiver.from_dict(row), WaiverState(row["state"]))
