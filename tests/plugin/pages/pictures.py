@@ -1,17 +1,18 @@
 """Pictures of the pages for the docs: ``python -m tests.plugin.pages.pictures``.
 
-Needs playwright and a Chromium. They are to be made small afterwards (``pngquant --ext .png --force``).
+Needs a Chromium, and the right to make a folder in /srv. They are to be made small afterwards (``pngquant --ext .png --force``).
 """
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from pathlib import Path
 
 from tests.plugin.pages.airflow import REPOSITORY, serving
 from tests.plugin.pages.browser import Browser, browsing
 
 FOLDER = REPOSITORY / "docs" / "images"
+HOME = Path("/srv/flink")  # the pages show where ledgers lie
 
 
 def take(browser: Browser, folder: Path) -> None:
@@ -23,7 +24,6 @@ def take(browser: Browser, folder: Path) -> None:
         ("pages-change", browser.waiting("revenue"), 1280, 1280, "light"),
         ("pages-change-dark", run, 1280, 900, "dark"),
         ("pages-change-narrow", browser.waiting("revenue"), 400, 1100, "light"),
-        ("pages-dashboard", "", 1280, 560, "light"),
     ):
         with browser.signed_in(width=width, theme=theme) as page:
             page.set_viewport_size({"width": width, "height": height})
@@ -33,9 +33,9 @@ def take(browser: Browser, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    with (
-        tempfile.TemporaryDirectory(prefix="flinkcompat-pages-") as home,
-        serving(Path(home)) as server,
-        browsing(server) as chromium,
-    ):
-        take(chromium, FOLDER)
+    HOME.mkdir()
+    try:
+        with serving(HOME) as server, browsing(server) as chromium:
+            take(chromium, FOLDER)
+    finally:
+        shutil.rmtree(HOME)
