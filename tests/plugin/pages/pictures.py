@@ -1,6 +1,6 @@
 """Pictures of the pages for the docs: ``python -m tests.plugin.pages.pictures``.
 
-Needs a Chromium, and the right to make a folder in /srv. They are to be made small afterwards (``pngquant --ext .png --force``).
+Needs a Chromium, and the right to make a folder in /srv. Make them small afterwards: ``pngquant --ext .png --force``.
 """
 
 from __future__ import annotations
