@@ -436,7 +436,8 @@ class KubernetesTarget(KubernetesSavepoints):
             dropped = own in files and (bool(others) or str(own).startswith("secrets/"))
             files = [str(own)] if dropped else []
             if dropped:
-                annotations[FILES] = json.dumps({"names": others})
+                # Named still, behind that of the former start: where this run dies first, the next start deletes it.
+                annotations[FILES] = json.dumps({"names": [*others, own]})
         self._remove(current, following)
         for each in files:
             self._drop(each)
