@@ -93,6 +93,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(root, airflow)
 
 
+@pytest.mark.nightly
 def test_one_redeploy_at_a_time_and_approvers_of_its_own(site: Site) -> None:
     client = site.client
     first = site.first_run(ORDERS)

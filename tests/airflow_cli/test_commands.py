@@ -132,6 +132,7 @@ def test_a_connection_without_a_ledger_says_what_to_set(airflow: Airflow) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_of_airflow_itself(ledger: Ledger, tmp_path: Path) -> None:
     """In processes of its own, with a connection in Airflow's database."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("FLINKCOMPAT_", "AIRFLOW_"))}

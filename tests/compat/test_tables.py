@@ -91,7 +91,7 @@ STYLES = st.builds(
 )
 PLAIN = Style()
 THOUSANDS = settings(
-    max_examples=max(100, settings().max_examples),
+    max_examples=max(50, settings().max_examples),
     suppress_health_check=[HealthCheck.too_slow],
 )
 """Each property draws this many; HYPOTHESIS_PROFILE=thorough draws more."""

@@ -21,6 +21,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_real_run_leaves_events_that_other_dags_follow(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.operators.one_run", str(tmp_path)], cwd=REPOSITORY, text=True,

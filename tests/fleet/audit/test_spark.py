@@ -23,6 +23,7 @@ from tests.fleet.audit.pairs import pairs
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_same_rows_in_the_same_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In several batches, of which the last one is not full; nothing is made at the end that takes a minute."""
     from airflow_flinkcompat.backfill.spark import startup

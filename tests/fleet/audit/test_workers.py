@@ -43,6 +43,7 @@ def test_pairs_are_read_a_few_at_a_time() -> None:
     rows.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.nightly
 def test_a_process_that_ends_costs_one_row() -> None:
     asked = pairs(40)
     asked[5] = AuditPair(Deadly("deadly"), asked[5].old, asked[5].new)
