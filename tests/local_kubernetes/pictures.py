@@ -1,11 +1,12 @@
 """Pictures of the page's DAG on the local Kubernetes, for that page: ``python -m tests.local_kubernetes.pictures``.
 
-Needs what ``demo.pictures`` needs. They are to be made small afterwards (``pngquant --ext .png --force``).
+Needs what ``demo.pictures`` needs, and the right to make a folder in /srv. They are to be made small afterwards
+(``pngquant --ext .png --force``).
 """
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from importlib.resources import as_file
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from demo.pictures import Photographer, Picture
 from measure.flink_versions import home
 from tests.local_kubernetes.gated import KubernetesGate, gated_on_kubernetes
 
+_HOME = Path("/srv/flink")  # the log shows where savepoints lie
 _RUN = "dags/{dag}/runs/{run}"
 PICTURES = (
     Picture("resumed", "kubernetes-graph", _RUN, "resume", graph=True, height=560, width=1280),
@@ -49,12 +51,12 @@ def tell(gate: KubernetesGate) -> None:
 
 def main() -> None:
     """Take every picture."""
-    with (
-        tempfile.TemporaryDirectory(prefix="flinkcompat-pictures-") as work,
-        as_file(runner_jar()) as jar,
-        gated_on_kubernetes(Path(work), home("1.20"), jar) as gate,
-    ):
-        tell(gate)
+    _HOME.mkdir(parents=True)
+    try:
+        with as_file(runner_jar()) as jar, gated_on_kubernetes(_HOME, home("1.20"), jar) as gate:
+            tell(gate)
+    finally:
+        shutil.rmtree(_HOME)
 
 
 if __name__ == "__main__":
