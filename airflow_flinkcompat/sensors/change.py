@@ -13,7 +13,7 @@ from airflow.sdk import BaseSensorOperator
 
 from airflow_flinkcompat.tasks.base import ScriptOperator, readable_errors
 from airflow_flinkcompat.tasks.offers import Offer, offer_of
-from airflow_flinkcompat.tasks.texts import FileMissing
+from airflow_flinkcompat.tasks.texts import FileMissing, masked_words
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -152,7 +152,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         try:
             offer = self._judged()
         except _to_be_mended() as error:
-            offer = Offer(False, _masked_words(error), problem=True)
+            offer = Offer(False, masked_words(error), problem=True)
         if offer.reason != self._said:
             self._said = offer.reason
             if offer.problem:
@@ -195,9 +195,3 @@ def _to_be_mended() -> tuple[type[Exception], ...]:
     from jinja2 import TemplateError
 
     return AirflowException, AirflowRuntimeError, TemplateError, OSError
-
-
-def _masked_words(error: Exception) -> str:
-    from airflow_flinkcompat.secrets import mask_secrets
-
-    return mask_secrets(str(error)) or type(error).__name__

@@ -65,6 +65,13 @@ def masked(value: Any) -> Any:
     return value
 
 
+def masked_words(error: Exception) -> str:
+    """What an error says, secrets masked; its class where it says nothing."""
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    return mask_secrets(str(error)) or type(error).__name__
+
+
 def _masked_option(key: str, value: Any) -> Any:
     """An option's value, judged by its name as in a script."""
     if not isinstance(value, str):

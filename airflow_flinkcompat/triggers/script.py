@@ -19,6 +19,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from airflow_flinkcompat.tasks.base import ScriptOperator, readable_errors
 from airflow_flinkcompat.tasks.bundles import BUNDLES, Place
+from airflow_flinkcompat.tasks.texts import masked_words
 from airflow_flinkcompat.triggers.change import fingerprint, fingerprint_of
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class FlinkScriptTrigger(BaseEventTrigger):
                         yield TriggerEvent(self._payload(seen, reason))
                 said, problems = "", 0
             except Exception as error:  # a watcher that fails is gone: what somebody has to mend is waited out
-                words = await asyncio.to_thread(_masked_words, error)
+                words = await asyncio.to_thread(masked_words, error)
                 if words != said:
                     said = words
                     self.log.warning("The script of %s cannot be watched: %s", self._deployment, words)
@@ -190,9 +191,3 @@ def _place(given: Sequence[str]) -> Place:
 
 def _relative(path: str, roots: Sequence[str]) -> str:
     return next(path.removeprefix(root) for root in roots if path.startswith(root))
-
-
-def _masked_words(error: Exception) -> str:
-    from airflow_flinkcompat.secrets import mask_secrets
-
-    return mask_secrets(str(error)) or type(error).__name__

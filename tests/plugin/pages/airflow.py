@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,12 +15,12 @@ from typing import Any
 import httpx
 
 from airflow_flinkcompat.local_flink.processes import LOOPBACK, choose_ports, spawn, stop_all
+from tests.deploy.jobs import wait_for
 from tests.plugin.pages import database, world
 
 REPOSITORY = Path(__file__).parents[3]
 PASSWORDS = {"admin": "for-tests-alone", "viewer": "for-tests-too"}
 _READY_SECONDS = 240.0
-_POLL_SECONDS = 0.5
 
 
 @dataclass
@@ -97,13 +96,11 @@ def serving(home: Path, port: int | None = None) -> Iterator[ApiServer]:
 
 
 def _wait(url: str, alive: Callable[[], bool], output: Path) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
-    while True:
+    def healthy() -> bool:
         assert alive(), output.read_text(encoding="utf-8")[-3000:]
         try:
-            if httpx.get(f"{url}/api/v2/monitor/health", timeout=30).is_success:
-                return
+            return httpx.get(f"{url}/api/v2/monitor/health", timeout=30).is_success
         except httpx.TransportError:
-            pass
-        assert time.monotonic() < deadline, f"no API server after {_READY_SECONDS:.0f} s: see {output}"
-        time.sleep(_POLL_SECONDS)
+            return False
+
+    wait_for(healthy, f"the API server is healthy: see {output}", _READY_SECONDS)
