@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import logging
 import os
@@ -11,9 +12,11 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -21,6 +24,8 @@ from hypothesis import settings
 from tests.nightly import NIGHTLY
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_flinkcompat.local_flink import LocalFlink
 
 # Airflow writes into its home on import, so this stands before any test module is collected. A user's own home and
@@ -176,3 +181,23 @@ def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink
     jars = [fetch("flink-sql-connector-kafka")]
     with LocalFlink(tmp_path_factory.mktemp("flink"), slots=16, extra_jars=jars) as flink:
         yield flink
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session, as a backfill itself would start it; an archive of its classes is used, never made."""
+    from airflow_flinkcompat.backfill.spark import startup
+    from airflow_flinkcompat.backfill.spark.session import spark_session
+    from tests.backfill.packages import NEEDS
+    from tests.services.kafka import ivy_directory
+
+    ivy_directory().mkdir(parents=True, exist_ok=True)
+    with ExitStack() as ends:
+        # Ivy's cache is filled by one process at a time: two at once leave it half-filled to each other.
+        with (ivy_directory() / ".tests").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # A few rows a query: the second compiler would take more processor time than it saves.
+            # To write its classes at the end takes this JVM a minute, after the last test of its process.
+            with patch.object(startup, "_writable", return_value=False):
+                session = ends.enter_context(spark_session("local[2]", NEEDS, startup.Effort.LITTLE))
+        yield session

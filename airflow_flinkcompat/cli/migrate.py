@@ -6,8 +6,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,6 +24,10 @@ from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.migration import StateComputer
+    from airflow_flinkcompat.migration.workers import Workers
 
 _ACCEPTED = {
     Accept.DROPPED: "state that nothing takes is dropped",
@@ -44,6 +50,14 @@ _ACCEPTED = {
     help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
 )
 @click.option("--to", "to", metavar="URI", help="Folder to write the savepoint for NEW into; it must not exist.")
+@click.option(
+    "--history",
+    "history",
+    multiple=True,
+    metavar="TABLE[=URI]",
+    help="Compute on Spark what would begin empty, from the rows of this table that the job had read (default: where "
+    "they lie as it is declared).",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing.")
 @click.option(
     "--accept",
@@ -82,6 +96,7 @@ def migrate_command(
     job_id: str | None,
     template: str | None,
     to: str | None,
+    history: tuple[str, ...],
     dry_run: bool,
     accepted: tuple[str, ...],
     restarted: tuple[str, ...],
@@ -114,10 +129,14 @@ def migrate_command(
 
     With --spark ranges of key groups are tasks of Spark, each of which writes a state file of its own.
 
+    With --history what begins empty is computed from the rows below the positions of SAVEPOINT and written beside
+    what is kept, which is compared with what those rows say: where they differ nothing is written.
+
     Exit code 0: done, or with --dry-run migratable; 1: not migratable; 2: bad input.
     """
-    if master and not spark:
-        raise InputError("--master belongs to --spark: add it")
+    if master and not (spark or history):
+        raise InputError("--master belongs to --spark or --history: add one")
+    tables = dict(map(_history, history))
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
     if not dry_run:
@@ -143,6 +162,8 @@ def migrate_command(
         )
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
     (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
+    if tables:
+        made = _from_history(made, after, tables)
     _show(made, before, after, style)
     unseen = [
         each
@@ -163,7 +184,8 @@ def migrate_command(
         sys.exit(1)
     if savepoint and to and not dry_run:
         place = place_of(planner, gateway, jobmanager)
-        _write(savepoint, template or template_of(after, savepoint, place), to, made, spark, master)
+        with _workers(after, savepoint, made, tables, spark, master) as (workers, computer):
+            _write(savepoint, template or template_of(after, savepoint, place), to, made, workers, computer)
 
 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
@@ -222,18 +244,70 @@ def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
     click.echo("\n".join(told.lines()))
 
 
-def _write(
-    savepoint: str, template: str, to: str, migration: Migration, spark: bool | None, master: str | None
-) -> None:
+def _history(text: str) -> tuple[str, str]:
+    """``TABLE=URI`` → the table and the place of its rows, "" where the table says it."""
+    table, _, place = text.partition("=")
+    if not table:
+        raise InputError(f"--history {text}: write TABLE or TABLE=URI")
+    return table, place
+
+
+def _from_history(made: Migration, new: Side, tables: Mapping[str, str]) -> Migration:
     try:
-        from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
+        from airflow_flinkcompat.bootstrap import from_history
+    except ImportError as error:
+        raise bare_install("migrate --history", error, "spark") from None
+    found, reasons = from_history(made, new, tables)
+    for operator, reason in reasons.items():
+        click.echo(f"flinkcompat: {operator} is not computed from history: {mask_secrets(reason)}", err=True)
+    return found
+
+
+@contextmanager
+def _workers(
+    new: Side, savepoint: str, made: Migration, tables: Mapping[str, str], spark: bool | None, master: str | None
+) -> Iterator[tuple[Workers | None, StateComputer | None]]:
+    """Who rewrites, and who computes from history."""
+
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    try:
+        from airflow_flinkcompat.bootstrap.computable import places
+        from airflow_flinkcompat.bootstrap.computing import history_computer
+        from airflow_flinkcompat.migration import NotMigratable
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
         raise bare_install("migrate", error) from None
+    computed = any(line.from_history for line in made.operators)
     try:
-        with migration_workers(savepoint, spark, master, lambda line: click.echo(line, err=True)) as workers:
-            written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers)
+        if computed:
+            with history_computer(new, savepoint, made, places(tables), master, say) as computer:
+                yield computer.workers, computer
+        else:
+            with migration_workers(savepoint, spark, master, say) as workers:
+                yield workers, None
+    except NotMigratable as error:
+        click.echo(f"flinkcompat: {error}", err=True)
+        sys.exit(1)
+    except SavepointUnreadable as error:
+        raise InputError(str(error)) from None
+
+
+def _write(
+    savepoint: str,
+    template: str,
+    to: str,
+    migration: Migration,
+    workers: Workers | None,
+    history: StateComputer | None,
+) -> None:
+    from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
+    from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+
+    try:
+        written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers, history)
     except NotMigratable as error:
         click.echo(f"flinkcompat: {error}", err=True)
         sys.exit(1)
@@ -244,4 +318,5 @@ def _write(
     except Exception as error:  # a store raises whatever its own library does
         raise InputError(f"{to} cannot be written from here ({type(error).__name__}: {error})") from error
     entries = sum(count for each in written for count in each.entries.values())
-    click.echo(f"{entries} entries rewritten, read back and equal: {to}", err=True)
+    computed = " or computed" if history is not None else ""
+    click.echo(f"{entries} entries rewritten{computed}, read back and equal: {to}", err=True)

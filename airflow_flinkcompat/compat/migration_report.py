@@ -54,6 +54,7 @@ class MigratedOperator:
         keeps: The metrics that go on, in SQL's words.
         begins: Those that begin now.
         gone: Those that nothing keeps.
+        computed: Those that are computed from history.
     """
 
     operator: str
@@ -62,6 +63,7 @@ class MigratedOperator:
     keeps: tuple[str, ...] = ()
     begins: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, line: OperatorMigration) -> MigratedOperator:
@@ -73,7 +75,7 @@ class MigratedOperator:
         Returns:
             The same, for a reader, secrets masked.
         """
-        metrics = (tuple(map(mask_secrets, found)) for found in (_kept(line), line.begun, line.lost))
+        metrics = (tuple(map(mask_secrets, found)) for found in (_kept(line), line.begun, line.lost, line.computed))
         return cls(mask_secrets(_name(line)), line.keep, mask_secrets(line.reason), *metrics)
 
     @property
@@ -104,7 +106,9 @@ class MigrationReport:
     @property
     def headline(self) -> str:
         """How much is kept, in a sentence that begins with its word in capitals."""
-        kept_beside = any(each.keep in (StateAction.REWRITTEN, StateAction.MOVED) for each in self.operators)
+        kept_beside = any(
+            each.keep in (StateAction.REWRITTEN, StateAction.MOVED, StateAction.COMPUTED) for each in self.operators
+        )
         return _REFUSED if self.kept is MigrationExtent.NONE and kept_beside else _HEADLINES[self.kept]
 
     def lines(self) -> Iterator[str]:
@@ -115,7 +119,13 @@ class MigrationReport:
         """
         for each in self.operators:
             yield f"  {each.operator}: {each.state}"
-            for word, metrics in (("keeps", each.keeps), ("begins now", each.begins), ("gone", each.gone)):
+            told = (
+                ("keeps", each.keeps),
+                ("computed", each.computed),
+                ("begins now", each.begins),
+                ("gone", each.gone),
+            )
+            for word, metrics in told:
                 if metrics:
                     yield f"    {word:<10} {', '.join(metrics)}"
 
@@ -124,7 +134,7 @@ class MigrationReport:
 
         Returns:
             ``kept`` (``whole``, ``partial``, ``none``) and ``operators``, each with ``operator``, ``state``,
-            ``reason`` and the lists ``keeps``, ``begins`` and ``gone``.
+            ``reason`` and the lists ``keeps``, ``begins``, ``gone`` and, with history, ``computed``.
         """
         return {
             "kept": self.kept.value,
@@ -136,6 +146,7 @@ class MigrationReport:
                     "keeps": list(each.keeps),
                     "begins": list(each.begins),
                     "gone": list(each.gone),
+                    **({"computed": list(each.computed)} if each.computed else {}),
                 }
                 for each in self.operators
             ],
@@ -160,7 +171,7 @@ class MigrationReport:
                 row["operator"],
                 StateAction(row["state"]),
                 row["reason"],
-                *(tuple(row[part]) for part in ("keeps", "begins", "gone")),
+                *(tuple(row.get(part, ())) for part in ("keeps", "begins", "gone", "computed")),
             )
             for row in data["operators"]
         )
@@ -184,7 +195,7 @@ def _kept(line: OperatorMigration) -> tuple[str, ...]:
             for field, source in zip(state.new.row, state.fields, strict=True)
             if source is not None and not field.hidden
         )
-        return tuple(each for each in dict.fromkeys(found) if each and each not in line.begun)
+        return tuple(each for each in dict.fromkeys(found) if each and each not in (*line.begun, *line.computed))
     if (
         line.keep in (StateAction.CARRIED, StateAction.MOVED)
         and line.new is not None

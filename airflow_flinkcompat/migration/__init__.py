@@ -1,12 +1,16 @@
 """State migration: a savepoint of one job rewritten into one that another job reads."""
 
+from airflow_flinkcompat.migration.computed import ComputedOperator, HistoryDiffers, StateComputer
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed, verify
 from airflow_flinkcompat.migration.writing import WrittenState, migrate_savepoint, write_migrated
 
 __all__ = [
+    "ComputedOperator",
+    "HistoryDiffers",
     "MigrationVerificationFailed",
     "NotMigratable",
+    "StateComputer",
     "WrittenState",
     "migrate_savepoint",
     "verify",

@@ -17,13 +17,14 @@ from airflow_flinkcompat.savepoint.binary_row import (
     write_row,
     zero,
 )
+from airflow_flinkcompat.savepoint.field_values import decimal_field
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.state.layout import Begins, CallPart, StateField
 from airflow_flinkcompat.state.rewrites.fields import count_beside, sum_changes
 
 _Take = Callable[[Sequence[Field]], Field]
 _INTEGERS = {"TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "BIGINT": "<q"}
-_WORD, _DECIMAL_ROOM = 8, 16
+_WORD = 8
 
 
 class NotMigratable(Exception):
@@ -121,17 +122,3 @@ def _widened(old: str, new: str) -> Callable[[Field], Field] | None:
 def _root(type: str) -> str:
     match = re.match(r"\w+", type)
     return match[0].upper() if match else ""
-
-
-def decimal_field(unscaled: int) -> Field:
-    """A decimal of more than eighteen digits.
-
-    Args:
-        unscaled: Its digits as a whole number.
-
-    Returns:
-        The field of a row.
-    """
-    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-    behind = unscaled.to_bytes(length, "big", signed=True).ljust(_DECIMAL_ROOM, b"\0")
-    return Field(False, struct.pack("<II", length, 0), behind)

@@ -7,8 +7,9 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from airflow_flinkcompat.migration.fields import NotMigratable, decimal_field
+from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
+from airflow_flinkcompat.savepoint.field_values import decimal_field
 from airflow_flinkcompat.state.layout import Merges, StateField
 
 _Number = int | float

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from upath import UPath
 
+from airflow_flinkcompat.migration.computed import COMPUTED_BIT, Differences, EntryJoin
 from airflow_flinkcompat.migration.entries import (
     EntryRewrite,
     GroupChange,
@@ -24,7 +25,7 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.slices import StoredSlices
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named, write_int
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import (
@@ -49,10 +50,14 @@ _END = _NUMBER.pack(END_OF_GROUP)
 
 @dataclass(frozen=True)
 class WrittenPart:
-    """A file that was written: its key groups, and the number of entries by state."""
+    """A file that was written: its key groups, and the number of entries by state.
+
+    ``differences`` is what history says otherwise than the old savepoint; nothing must start from the file then.
+    """
 
     groups: KeyGroups
     entries: Mapping[str, int]
+    differences: Differences | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class OperatorRewriting:
     @property
     def in_place(self) -> bool:
         """Whether every entry stays in its key group, and alone."""
-        alone = key_change(self.made) is None and self._united() is None
+        alone = key_change(self.made) is None and self._united() is None and not self.made.from_history
         return alone and self.widths[0] == self.widths[1]
 
     def copied(self, groups: range) -> WrittenPart:
@@ -133,8 +138,7 @@ class OperatorRewriting:
                     for number, entry in self._moved(group, change, file.header, key):
                         content = held.setdefault(number, bytearray())
                         before = len(content)
-                        content += _NUMBER.pack(entry.state) + write_int(len(entry.key)) + entry.key
-                        content += write_int(len(entry.value)) + entry.value
+                        content += pack_entry(entry)
                         size += len(content) - before
                         if size > _HELD:
                             yield from ((each, bytes(some)) for each, some in held.items())
@@ -156,15 +160,21 @@ class OperatorRewriting:
             NotMigratable: Entries of one key cannot become one.
         """
         unite = self._united()
+        join = EntryJoin(self.made, self.header, prefix_length(self.widths[1])) if self.made.from_history else None
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for number, content in entries:
                 group = list(_scattered_entries(content))
-                group = sorted(unite(group) if unite is not None else group, key=lambda entry: entry.state)
+                if join is not None:
+                    group, computed = _by_origin(group)
+                group = unite(group) if unite is not None and group else group
+                if join is not None:
+                    group = join.entries(group, computed)
+                group.sort(key=lambda entry: entry.state)
                 for entry in group:
                     counts[entry.state] += 1
                 writer.group(number, [write_entries(group)])
-            return WrittenPart(writer.finish(), self._named(counts))
+            return WrittenPart(writer.finish(), self._named(counts), join.differences if join is not None else None)
 
     def _united(self) -> GroupChange | None:
         unite = merge_entries(self.made, self.header)
@@ -370,3 +380,28 @@ def _scattered_entries(content: bytes) -> Iterator[Entry]:
         after = end + 4 + _SIZE.unpack_from(content, end)[0]
         yield Entry(_NUMBER.unpack_from(content, at)[0], content[begin:end], content[end + 4 : after])
         at = after
+
+
+def pack_entry(entry: Entry) -> bytes:
+    """An entry on its way to its key group.
+
+    Args:
+        entry: Of a new state.
+
+    Returns:
+        Its number, key and value, with their lengths.
+    """
+    size = _SIZE.pack
+    return b"".join((_NUMBER.pack(entry.state), size(len(entry.key)), entry.key, size(len(entry.value)), entry.value))
+
+
+def _by_origin(entries: Iterable[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Those of the old savepoint, and those computed from history."""
+    stored: list[Entry] = []
+    computed: list[Entry] = []
+    for entry in entries:
+        if entry.state & COMPUTED_BIT:
+            computed.append(entry._replace(state=entry.state & ~COMPUTED_BIT))
+        else:
+            stored.append(entry)
+    return stored, computed

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.migration.entries import GroupChange, StoredKey
 from airflow_flinkcompat.migration.fields import NotMigratable
-from airflow_flinkcompat.migration.operator_state import elements
 from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.operator_lists import elements
 from airflow_flinkcompat.savepoint.store import read_handle
 from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.windows import SlicedWindow
@@ -56,7 +56,7 @@ class StoredSlices:
             raise NotMigratable("a timer of its windows fires at another time than when they end")
         if end - 1 <= self.watermark:
             raise NotMigratable("a window has ended that has not fired yet: take the savepoint once more")
-        return _timer(parts, self.windows.next_end(end))
+        return window_timer(parts, self.windows.next_end(end))
 
     def slice_of(self, parts: StoredKey) -> tuple[StoredKey, StoredKey] | None:
         """The slice that an entry comes to.
@@ -72,7 +72,7 @@ class StoredSlices:
         if place is None:
             return None
         end, fires = place
-        return replace(parts, rest=write_long(end) + parts.rest[_END:]), _timer(parts, fires)
+        return replace(parts, rest=write_long(end) + parts.rest[_END:]), window_timer(parts, fires)
 
     def merge_entries(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
         """What is written of all entries that come to one key group: of the timers those that a slice needs.
@@ -148,7 +148,16 @@ def _end(parts: StoredKey) -> int:
     return int.from_bytes(parts.rest[:_END], "big", signed=True)
 
 
-def _timer(parts: StoredKey, end: int) -> StoredKey:
+def window_timer(parts: StoredKey, end: int) -> StoredKey:
+    """The timer of a window.
+
+    Args:
+        parts: The key of an entry.
+        end: Of the window, in milliseconds.
+
+    Returns:
+        The key under which it is stored.
+    """
     return StoredKey(_moment(end), parts.row, write_long(end))
 
 

@@ -19,7 +19,6 @@ from airflow_flinkcompat.migration.entries import (
     value_merger,
 )
 from airflow_flinkcompat.migration.fields import begin, row_change
-from airflow_flinkcompat.migration.operator_state import BROADCAST, elements, header_of
 from airflow_flinkcompat.migration.slices import TIMERS, StoredSlices, slices
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, named, write_int
@@ -29,6 +28,7 @@ from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import KeyedState, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, SavepointMetadata
+from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, header_of
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import NamedState, Stored
@@ -82,17 +82,25 @@ def verify(
     wanted = {each.id: each for each in read_metadata(template).operators} if template else {}
     sums: dict[str, dict[str, str]] = {}
     for line in migration.of_savepoint({each.id for each in old.values() if each.has_state}):
-        if line.old is None or line.new is None or line.keep in (StateAction.IMPOSSIBLE, StateAction.BEGINS):
+        computed = line.keep is StateAction.COMPUTED
+        if line.new is None or line.keep in (StateAction.IMPOSSIBLE, StateAction.BEGINS):
             continue
-        before, after = old[line.old.id], new.get(line.new.id)
+        if line.old is None and not computed:
+            continue
+        before, after = old[line.old.id] if line.old is not None else None, new.get(line.new.id)
         if after is None:
             raise MigrationVerificationFailed(f"{line.new.name} is missing")
-        lists = _lists if before.parallelism <= after.parallelism else _elements
-        if lists(source, before) != lists(target, after):
+        lists = _lists if before is None or before.parallelism <= after.parallelism else _elements
+        if before is not None and lists(source, before) != lists(target, after):
             raise MigrationVerificationFailed(f"{line.new.name}: what it keeps beside its keys differs")
-        kept = line if line.keep is StateAction.REWRITTEN else None
+        kept = line if line.keep in (StateAction.REWRITTEN, StateAction.COMPUTED) else None
         if kept is not None and template and _headers(target, after) - _headers(template, wanted[line.new.id]):
             raise MigrationVerificationFailed(f"{line.new.name}: its files have another header than the template's")
+        if before is None or computed:
+            written_side = _Side(target, after.max_parallelism, kept, True, True)
+            totals = _totals(written_side, after, workers)
+            sums[line.new.id] = {name: f"{total.sum:032x}" for name, total in sorted(totals.items())}
+            continue
         in_groups = kept is not None or before.max_parallelism != after.max_parallelism
         sides = (
             _Side(source, before.max_parallelism, kept, False, in_groups, slices(line, before, source)),
@@ -295,7 +303,11 @@ def _kept_of(side: _Side, state: KeyedState) -> Iterator[tuple[str, ComparedPart
     for each in made:
         stored = each.new if side.new else each.old
         if stored is not None and stored.name == state.name:
-            yield each.new.name, _kept(each, side.new), _counted(each, side.new) if each.adds_counts else None
+            yield (
+                each.new.name,
+                _kept(each, side.new, side.line.from_history),
+                _counted(each, side.new) if each.adds_counts else None,
+            )
     if side.new and state.name not in {each.new.name for each in made}:
         yield state.name, _whole, None  # it should hold nothing
 
@@ -304,8 +316,11 @@ def _whole(value: bytes) -> bytes:
     return value
 
 
-def _kept(state: StateRewrite, new: bool) -> ComparedPart:
-    """What of a value goes on. What begins in it must stand there as it begins, and nothing beside the fields."""
+def _kept(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
+    """What of a value goes on. What begins in it must stand there as it begins, and nothing beside the fields.
+
+    ``from_history``: what does not go on was computed.
+    """
     stored, other = (state.new, state.old) if new else (state.old, state.new)
     assert stored is not None
     assert other is not None
@@ -314,16 +329,18 @@ def _kept(state: StateRewrite, new: bool) -> ComparedPart:
     if stored.time_to_live:
         begin_of_rows += _STAMP
         end_of_head += _STAMP if other.time_to_live else 0
-    rows = _kept_rows(state, stored, new)
+    rows = _kept_rows(state, stored, new, from_history)
     return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
 
 
-def _kept_rows(state: StateRewrite, stored: NamedState, new: bool) -> ComparedPart:
+def _kept_rows(state: StateRewrite, stored: NamedState, new: bool, from_history: bool) -> ComparedPart:
     """The kept fields of rows, as the new operator has them, in the order of the old ones."""
     assert state.old is not None
     if stored.value.form not in ROWS or row_change(state.old.row, state.new.row, state.fields) is None:
         return _whole
     taken, again = _kept_fields(state, stored, new)
+    if new and from_history:
+        return each_row(taken, stored)
     return _nothing_beside(stored, each_row(taken, stored), each_row(again, stored), new)
 
 

@@ -15,10 +15,11 @@ from io import BytesIO
 
 from upath import UPath
 
+from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
-from airflow_flinkcompat.migration.slices import slices, watermarks
+from airflow_flinkcompat.migration.slices import TIMERS, slices, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
@@ -58,7 +59,13 @@ class WrittenState:
 
 
 def migrate_savepoint(
-    source: str, template: str, target: str, migration: Migration, now: int, workers: Workers | None = None
+    source: str,
+    template: str,
+    target: str,
+    migration: Migration,
+    now: int,
+    workers: Workers | None = None,
+    history: StateComputer | None = None,
 ) -> tuple[WrittenState, ...]:
     """Writes the savepoint that the new job goes on from; it is one only when it was read back.
 
@@ -69,16 +76,18 @@ def migrate_savepoint(
         migration: What becomes of each state.
         now: Milliseconds since 1970, for values that are to carry when they were last used.
         workers: Who reads and writes keyed state; None: this process.
+        history: Who computes what the migration takes from history; None where it takes nothing.
 
     Returns:
         What was written of each operator that goes on.
 
     Raises:
         NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
+        HistoryDiffers: What history says of kept state is not what the savepoint holds.
         MigrationVerificationFailed: What was written is not what was read; it is no savepoint.
         SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
     """
-    run = _Writing(source, template, target, now, workers)
+    run = _Writing(source, template, target, now, workers, history)
     with run.target:
         metadata, written = run.write(migration)
         sums = verify(source, target, migration, parse_metadata(metadata.to_bytes()), run.workers, template)
@@ -116,7 +125,16 @@ _END_OF_TIME = (1 << 63) - 1
 
 
 class _Writing:
-    def __init__(self, source: str, template: str, target: str, now: int, workers: Workers | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        template: str,
+        target: str,
+        now: int,
+        workers: Workers | None = None,
+        history: StateComputer | None = None,
+    ) -> None:
+        self._history = history
         self._source, self._template, self._now = source, template, now
         self.target = TargetFolder(UPath(_plain(target)))
         self.workers = workers or LocalWorkers(self.target.disk)
@@ -139,10 +157,10 @@ class _Writing:
         operators = []
         for operator in (*self._new.operators, *self._beside(taken)):
             made = taken.get(operator.id)
-            if made is None or made.old is None:
+            if made is None:
                 operators.append(_empty(operator))
                 continue
-            state, counts = self._operator(operator, self._old[made.old.id], made)
+            state, counts = self._operator(operator, self._old[made.old.id] if made.old else _empty(operator), made)
             operators.append(state)
             written.append(WrittenState(made, counts))
         head = self._head
@@ -162,9 +180,12 @@ class _Writing:
         taken = {}
         lines = tuple(migration.of_savepoint({each.id for each in self._old.values() if each.has_state}))
         for line in lines:
-            if line.keep in (StateAction.BEGINS, StateAction.DROPPED) or line.old is None or line.new is None:
+            computed = line.keep is StateAction.COMPUTED
+            if line.keep in (StateAction.BEGINS, StateAction.DROPPED) or line.new is None:
                 continue
-            if line.old.id not in self._old:
+            if line.old is None and not computed:
+                continue
+            if line.old is not None and line.old.id not in self._old:
                 raise NotMigratable(f"the savepoint holds no {_name(line)}: it is not one of the old script")
             if line.new.id not in templates and not self._by_itself(line):
                 raise NotMigratable(f"the template holds no {_name(line)}: it is not one of the new script")
@@ -201,6 +222,8 @@ class _Writing:
         subtasks = self._lists(old, parallelism)
         state = replace(new, parallelism=parallelism, coordinator=self._carried(old.coordinator), subtasks=subtasks)
         keyed = tuple(each.keyed for each in old.subtasks or () if each.keyed is not None)
+        if made.keep is StateAction.COMPUTED:
+            return self._computed(state, new, old, made, parallelism)
         if not keyed:
             return state, {}
         if made.keep is not StateAction.REWRITTEN and new.max_parallelism == old.max_parallelism:
@@ -215,10 +238,28 @@ class _Writing:
         work = OperatorRewriting(
             self._source, keyed, _in_full(made), header, widths, self.target.path, self._now, made_of
         )
-        return self._rewritten(state, work, parallelism)
+        return self._rewritten(state, work, parallelism, self._watermark(old) if made.from_history else None)
+
+    def _computed(
+        self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
+    ) -> tuple[OperatorState, Mapping[str, int]]:
+        """All of its keyed state from history; what subtasks keep beside keys goes on."""
+        watermark, header = self._watermark(old), self._header(new, made)
+        if watermark is None and any(each.name == TIMERS for each in header.states):
+            raise NotMigratable(f"how far time has come for {_name(made)} the savepoint does not tell")
+        widths = old.max_parallelism, new.max_parallelism
+        work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
+        return self._rewritten(state, work, parallelism, watermark)
+
+    def _watermark(self, old: OperatorState) -> int | None:
+        """How far time has come for an operator of windows; None of another one."""
+        found = set(watermarks(old, self._source))
+        if len(found) > 1:
+            raise NotMigratable(f"the subtasks of {old.name or old.id} have come to several watermarks")
+        return found.pop() if found else None
 
     def _rewritten(
-        self, state: OperatorState, work: OperatorRewriting, parallelism: int
+        self, state: OperatorState, work: OperatorRewriting, parallelism: int, watermark: int | None
     ) -> tuple[OperatorState, Mapping[str, int]]:
         """Each file is a subtask of its own, whatever the job's parallelism was or will be: Flink hands them out."""
         size = sum(each.handle.size for each in work.stored if each.handle is not None)
@@ -226,12 +267,21 @@ class _Writing:
             raise NotMigratable(f"a subtask of {_name(work.made)} has finished")
         parts = min(max(parallelism, self.workers.parts(size, work.widths[1])), work.widths[1])
         ranges = group_ranges(work.widths[1], parts)
-        if work.in_place:
+        stored = read_parts(work.stored, self.workers)
+        if work.made.from_history:
+            if self._history is None:
+                raise NotMigratable(f"history is needed for {_name(work.made)}")
+            wanted = ComputedOperator(work.made, work.header, work.widths[1], watermark)
+            written = self._history.regrouped(wanted, work.scattered, stored, work.gathered, ranges)
+            differences = Differences()
+            for part in written:
+                differences += part.differences or Differences()
+            if differences:
+                raise differences.to_error(_name(work.made))
+        elif work.in_place:
             written = self.workers.each(work.copied, ranges)
         else:
-            written = self.workers.regrouped(
-                work.scattered, read_parts(work.stored, self.workers), work.gathered, ranges
-            )
+            written = self.workers.regrouped(work.scattered, stored, work.gathered, ranges)
         counts: Counter[str] = Counter()
         for part in written:
             counts.update(part.entries)

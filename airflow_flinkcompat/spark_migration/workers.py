@@ -16,6 +16,7 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import read_metadata
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
@@ -124,6 +125,7 @@ class SparkWorkers:
         parts: Sequence[T],
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
+        beside: RDD[tuple[int, bytes]] | None = None,
     ) -> list[R]:
         """Content scattered by the number of a key group, shuffled, and gathered in a task for each range.
 
@@ -132,6 +134,7 @@ class SparkWorkers:
             parts: All that is read.
             gather: What to do with a range of groups, given the number and all content of each that has any, in order.
             groups: The ranges, all groups together, in order.
+            beside: Content that comes from elsewhere, with the number of its group.
 
         Returns:
             What came of each range, in order.
@@ -141,10 +144,12 @@ class SparkWorkers:
             NotMigratable: As of the work.
             SavepointUnreadable: As of the work.
         """
-        if not parts:
+        if not parts and beside is None:
             return [gather(each, ()) for each in groups]
         files = {group: place for place, each in enumerate(groups) for group in each}
-        scattered = self._context.parallelize(parts, len(parts)).flatMap(partial(_scattered, scatter))
+        scattered = self._context.parallelize(parts, len(parts) or 1).flatMap(partial(_scattered, scatter))
+        if beside is not None:
+            scattered = scattered.union(beside)
         shuffled = scattered.partitionBy(len(groups), partial(_file_of, files))
         gathered = shuffled.mapPartitionsWithIndex(partial(_gathered, gather, tuple(groups)))
         return _results(gathered.collect())

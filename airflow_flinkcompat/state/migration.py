@@ -46,6 +46,7 @@ class StateAction(StrEnum):
     CARRIED = "carried as it is"
     MOVED = "carried to another identity"
     REWRITTEN = "rewritten field by field"
+    COMPUTED = "computed from history"
     BEGINS = "begins empty"
     DROPPED = "dropped"
     IMPOSSIBLE = "cannot be kept"
@@ -84,6 +85,7 @@ class OperatorMigration:
         states: Where its states come from, where the operator is rewritten.
         accepted: What had to be asked for so that it goes on.
         elsewhere: The fields of the old state that another new operator takes, where several go on from it.
+        from_history: Whether the fields that nothing of the old state goes on with are computed from history.
     """
 
     keep: StateAction
@@ -94,18 +96,24 @@ class OperatorMigration:
     states: tuple[StateRewrite, ...] = ()
     accepted: Accept | None = None
     elsewhere: Set[StateField] = frozenset()
+    from_history: bool = False
 
     @property
     def keeps(self) -> bool:
-        """Whether anything of the old state goes on."""
+        """Whether anything of the old state goes on, or history takes its place."""
         if self.keep is StateAction.REWRITTEN:
             return any(source is not None for state in self.states for source in state.fields)
-        return self.keep in (StateAction.CARRIED, StateAction.MOVED)
+        return self.keep in (StateAction.CARRIED, StateAction.MOVED, StateAction.COMPUTED)
 
     @property
     def begun(self) -> tuple[str, ...]:
         """The metrics that begin now, in SQL's words."""
-        return words(begun(self.states))
+        return () if self.from_history else words(begun(self.states))
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The metrics that are computed from history, in SQL's words."""
+        return words(begun(self.states)) if self.from_history else ()
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -269,6 +277,34 @@ def migration(
         OperatorMigration(StateAction.DROPPED, spec, None, "nothing of the new job means the same") for spec in left
     )
     return Migration((*begun, *dropped))
+
+
+def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> Migration:
+    """What another job could keep, where history is known too.
+
+    Args:
+        found: What it could keep without.
+        computable: Whether the state of an operator of the new job can be computed from history.
+
+    Returns:
+        The same lines. What begins now beside what goes on is computed where that is possible, and so is the whole
+        state of an operator that would begin empty, would mix what two conditions let through, or cannot be kept.
+    """
+    return Migration(tuple(_with_history(line, computable) for line in found.operators))
+
+
+def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], bool]) -> OperatorMigration:
+    new = line.new
+    if new is None or new.kind is not StateKind.OPERATOR or not isinstance(new.layout, StateLayout):
+        return line
+    rewritten = line.keep is StateAction.REWRITTEN
+    lacks = line.begun or line.accepted if rewritten else line.keep in (StateAction.BEGINS, StateAction.IMPOSSIBLE)
+    if not lacks or not computable(new):
+        return line
+    if rewritten and line.keeps and not (line.merges or line.accepted):
+        return replace(line, from_history=True)
+    states = tuple(StateRewrite(state, None, (None,) * len(state.row)) for state in new.layout.states)
+    return OperatorMigration(StateAction.COMPUTED, line.old, new, "", states=states, from_history=True)
 
 
 def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:

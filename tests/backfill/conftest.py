@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 import pytest
 
@@ -24,26 +21,6 @@ if TYPE_CHECKING:
     from tests.backfill.flink_batch import FlinkBatch
     from tests.services.kafka import Broker
     from tests.services.postgres import Postgres
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The one Spark session, as a backfill itself would start it; an archive of its classes is used, never made."""
-    from airflow_flinkcompat.backfill.spark import startup
-    from airflow_flinkcompat.backfill.spark.session import spark_session
-    from tests.backfill.packages import NEEDS
-    from tests.services.kafka import ivy_directory
-
-    ivy_directory().mkdir(parents=True, exist_ok=True)
-    with ExitStack() as ends:
-        # Ivy's cache is filled by one process at a time: two at once leave it half-filled to each other.
-        with (ivy_directory() / ".tests").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # A few rows a query: the second compiler would take more processor time than it saves.
-            # To write its classes at the end takes this JVM a minute, after the last test of its process.
-            with patch.object(startup, "_writable", return_value=False):
-                session = ends.enter_context(spark_session("local[2]", NEEDS, startup.Effort.LITTLE))
-        yield session
 
 
 @pytest.fixture

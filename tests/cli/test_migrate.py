@@ -123,7 +123,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--job-id", "j"), "name --jobmanager too, which knows by what savepoint the job ended"),
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
-        (("--dry-run", "--master", "local[2]"), "--master belongs to --spark: add it"),
+        (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
         (("--savepoint", "s", "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
         (("--savepoint", "s3a://b/s", "--to", "s3://b/s/t/"), "--to s3://b/s/t/ lies within --savepoint s3a://b/s"),
         (("--savepoint", "memory://b/s", "--to", "memory://b/s2"), "memory://b/s/_metadata cannot be read from here"),

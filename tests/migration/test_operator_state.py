@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint, verify
-from airflow_flinkcompat.migration.operator_state import BROADCAST, elements, merge_operator_state
+from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState
+from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from tests.migration.cases import FOLDER, NOW, change
 from tests.migration.generated import entries_of

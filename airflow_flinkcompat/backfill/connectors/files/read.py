@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
+from airflow_flinkcompat.backfill.connectors.files.read_files import rows_read
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats import text_reader
@@ -89,7 +90,8 @@ class FileReader:
         return f"{row[0]} files {row[1] or 0:x}"
 
     def rows(self) -> DataFrame:
-        return self._rows(ordered=False)
+        read = self._source.read
+        return self._rows(ordered=False) if read is None else rows_read(self._rows(ordered=True), read, self._source)
 
     def ordered_rows(self) -> DataFrame:
         """Files arrive in the order of their modification, those of one millisecond by path; rows as they stand."""

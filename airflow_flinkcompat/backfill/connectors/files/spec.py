@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from airflow_flinkcompat.backfill.connectors.registry import Connector
 from airflow_flinkcompat.backfill.errors import FLINK_BATCH, BackfillError, Untranslatable
@@ -18,6 +18,9 @@ from airflow_flinkcompat.backfill.uris import normalised
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, Column
 from airflow_flinkcompat.secrets import mask_secrets
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
 # Flink writes a DATE as its number of days, which it then does not read; times and decimals do no better.
 _TYPES = (*CHARACTERS, *INTEGERS, "BOOLEAN")
@@ -126,7 +129,10 @@ def file_format(table: Table, name: str | None = None) -> Format | ColumnarForma
 
 @dataclass(frozen=True)
 class FileSource:
-    """A table read from the files of a folder. ``columns`` are its physical columns in order."""
+    """A table read from the files of a folder. ``columns`` are its physical columns in order.
+
+    ``read``: only what a job had read of them.
+    """
 
     table: str
     place: str
@@ -134,6 +140,7 @@ class FileSource:
     columns: tuple[Column, ...]
     partitioning: Partitioning = PLAIN
     span: TimeSpan | None = None
+    read: FilesRead | None = None
     needs: ClassVar[Needs] = Needs()
     ordered: ClassVar[bool] = True
 

@@ -67,8 +67,9 @@ def offsets(session: SparkSession, topics: Topics, position: Position) -> dict[P
         if position.mode == "specific":
             return _specific(topics, known, position)
         spec = _jvm(session).org.apache.kafka.clients.admin.OffsetSpec
-        if position.mode == "earliest":
-            return _listed(session, admin, topics, known, spec.earliest())
+        if position.mode in ("earliest", "read"):
+            first = _listed(session, admin, topics, known, spec.earliest())
+            return first if position.mode == "earliest" else _read_to(topics, first, dict(position.offsets))
         ends = _listed(session, admin, topics, known, spec.latest())
         if position.mode == "latest":
             return ends
@@ -194,6 +195,16 @@ def _listed(
     )
     found = admin.listOffsets(wanted, options)
     return {partition: int(found.partitionResult(key).get().offset()) for partition, key in keys.items()}
+
+
+def _read_to(topics: Topics, first: dict[Partition, int], read: dict[int, int]) -> dict[Partition, int]:
+    for (_, number), offset in first.items():
+        if offset > 0 and read.get(number, -1) >= 0:
+            raise BackfillError(
+                f"{topics.place}: partition {number} begins at offset {offset} by now, and what stood before it was "
+                "read too; name the archive that holds it"
+            )
+    return {partition: max(read.get(partition[1], 0), offset) for partition, offset in first.items()}
 
 
 def _specific(topics: Topics, known: tuple[Partition, ...], position: Position) -> dict[Partition, int]:

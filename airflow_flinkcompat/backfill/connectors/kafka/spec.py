@@ -48,7 +48,11 @@ _METADATA = {
 
 @dataclass(frozen=True)
 class Position:
-    """A place in every partition: ``mode`` is earliest, latest, timestamp (``millis``) or specific (``offsets``)."""
+    """A place in every partition: ``mode`` is earliest, latest, timestamp (``millis``) or specific (``offsets``).
+
+    ``read`` is how far a job has read: by ``offsets`` too, and nothing of a partition that is not among them or stands
+    below 0.
+    """
 
     mode: str
     millis: int = 0

@@ -1,0 +1,80 @@
+"""Of the rows of a folder those that a job had read of its files when it took a savepoint."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import reduce
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.savepoint.source_positions import FileSplit, FilesRead
+
+_NUMBER = "flinkcompat_number"
+_LOCAL = re.compile("^file:/+")
+
+
+def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame:
+    """The rows that had been read.
+
+    Args:
+        rows: All rows of the folder, each with its file in ``stream`` and its order there in ``part`` and ``place``.
+        read: Which files had been read, and how far.
+        source: Whose rows they are.
+
+    Returns:
+        Some of the rows, without these columns.
+
+    Raises:
+        BackfillError: A file is gone, or how far it had been read cannot be told by rows.
+    """
+    # Spark writes a file's name with and without an empty place.
+    files = {normal(file): _LOCAL.sub("file:/", file) for file in rows.inputFiles()}
+    stream = F.regexp_replace("stream", _LOCAL.pattern, "file:/")
+    waiting, begun = _whole(read.waiting, source), _whole(read.begun, source)
+    # A source that looks once for files keeps those alone that it has not read to their end.
+    seen = {normal(path) for path in read.seen} if read.seen is not None else files.keys()
+    if gone := sorted(seen - files.keys()):
+        raise BackfillError(
+            f"table {source.table}: the job had read {gone[0]}"
+            + (f" and {len(gone) - 1} files more" if len(gone) > 1 else "")
+            + f", which {source.place} does not hold any more"
+        )
+    done = [files[path] for path in seen - waiting.keys() - begun.keys()]
+    parts = [rows.where(stream.isin(done))]
+    for path, split in begun.items():
+        if path not in files:
+            raise BackfillError(f"table {source.table}: the job was reading {path}, which is gone")
+        order = Window.orderBy("part", "place")
+        numbered = rows.where(stream == files[path]).withColumn(_NUMBER, F.row_number().over(order))
+        parts.append(numbered.where(F.col(_NUMBER) <= split.records_read).drop(_NUMBER))
+    return reduce(DataFrame.union, parts).drop("part", "place", "stream")
+
+
+def normal(path: str) -> str:
+    """A file as both Flink and Spark name it, whatever each writes of the same URI.
+
+    Args:
+        path: Path or URI.
+
+    Returns:
+        The URI without an empty place, nothing in it escaped.
+    """
+    return _LOCAL.sub("file:/", unquote(path))
+
+
+def _whole(splits: tuple[FileSplit, ...], source: FileSource) -> dict[str, FileSplit]:
+    """Whole files by their names. Raises BackfillError for parts of one, of which rows do not say where they begin."""
+    found = defaultdict(list)
+    for split in splits:
+        found[normal(split.path)].append(split)
+        if split.offset or split.length < split.file_size or split.position is not None:
+            raise BackfillError(
+                f"table {source.table}: the job was reading {split.path} in parts, and which rows had been read is not "
+                "told by their number. Take the savepoint once more when no file is being read"
+            )
+    return {path: splits[0] for path, splits in found.items()}

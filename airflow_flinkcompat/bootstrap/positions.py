@@ -1,0 +1,61 @@
+"""The rows of a table below the positions of a savepoint: exactly those that the job had read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.errors import Untranslatable
+from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.source_positions import file_positions, kafka_positions
+
+
+@dataclass(frozen=True)
+class RowsRead(TableLocations):
+    """Places of tables of which only what a job had read is read.
+
+    Attributes:
+        savepoint: Path or URI of the job's savepoint.
+        readers: By the name of a table what the savepoint holds of its source.
+    """
+
+    savepoint: str = ""
+    readers: Mapping[str, OperatorState] = field(default_factory=dict)
+
+    def source(self, table: Table) -> BackfillSource:
+        """Where a table is read from, and how far.
+
+        Args:
+            table: One that the job reads.
+
+        Returns:
+            The source.
+
+        Raises:
+            BackfillError: Where it lies is not known, or how far the job had read it.
+        """
+        found = super().source(table)
+        operator = self.readers.get(table.path[2])
+        if operator is None:
+            raise Untranslatable(f"the savepoint tells no positions of table {table.name}", table.span)
+        connector = table.option("connector")
+        if isinstance(found, KafkaSource) and connector == "kafka":
+            return _of_topic(found, operator, self.savepoint)
+        if isinstance(found, FileSource) and connector == "filesystem":
+            return replace(found, read=file_positions(operator, self.savepoint))
+        raise Untranslatable(
+            f"which rows of {found.place} the job had read from table {table.name} its positions do not say",
+            table.span,
+        )
+
+
+def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> KafkaSource:
+    if len(source.topics.names) > 1:
+        raise Untranslatable(f"table {source.table}: several topics are not read by positions yet")
+    offsets = tuple((each.partition, each.offset) for each in kafka_positions(operator, savepoint))
+    return replace(source, end=Position("read", offsets=offsets))

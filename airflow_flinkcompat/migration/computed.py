@@ -1,0 +1,233 @@
+"""Entries computed from history beside stored ones: what begins now is taken from history, the rest is compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from airflow_flinkcompat.migration.entries import StoredKey, key_fields, value_merger
+from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.workers import Scattered
+from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
+from airflow_flinkcompat.savepoint.field_values import field_reader
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.metadata import KeyGroups
+from airflow_flinkcompat.state.layout import NamedState
+from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
+
+_SHOWN = 5
+"""Of how many keys a message shows what differs."""
+_ROUNDING = 1e-9
+"""How far apart two sums of DOUBLE may be that were added up in another order, relative to the greater one."""
+COMPUTED_BIT = 0x8000
+"""Marks the number of the state of a computed entry, as long as it is not written."""
+R = TypeVar("R")
+
+
+class HistoryDiffers(NotMigratable):
+    """History does not say what the savepoint holds: rows are missing in it, or there more than once."""
+
+
+class StateComputer(Protocol):
+    """Computes the state of operators from history and brings its entries together with stored ones."""
+
+    def regrouped(
+        self,
+        wanted: ComputedOperator,
+        scatter: Callable[[tuple[KeyGroups, range]], Scattered],
+        parts: Sequence[tuple[KeyGroups, range]],
+        gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
+        groups: Sequence[range],
+    ) -> list[R]:
+        """As :meth:`~airflow_flinkcompat.migration.workers.Workers.regrouped`, with the computed entries beside.
+
+        Args:
+            wanted: The operator.
+            scatter: What of a part comes to which group.
+            parts: All that is read of the old savepoint.
+            gather: What to do with a range of groups.
+            groups: The ranges, all groups together, in order.
+
+        Returns:
+            What came of each range, in order.
+
+        Raises:
+            NotMigratable: The state cannot be computed.
+        """
+
+
+@dataclass(frozen=True)
+class ComputedOperator:
+    """An operator of which state is computed.
+
+    Attributes:
+        made: What becomes of it.
+        header: Of its new files.
+        max_parallelism: The number of its key groups.
+        watermark: How far time has come in the savepoint; None of one that stores no watermark.
+    """
+
+    made: OperatorMigration
+    header: KeyedHeader
+    max_parallelism: int
+    watermark: int | None
+
+
+@dataclass
+class Differences:
+    """What history says otherwise than the savepoint: of how many keys, and of some of them what.
+
+    Attributes:
+        unknown: Keys and windows that the savepoint holds and history does not.
+        added: Those that history has and the savepoint does not.
+        other: Those of which a value is another one.
+        shown: Some of them, in words.
+    """
+
+    unknown: int = 0
+    added: int = 0
+    other: int = 0
+    shown: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.unknown or self.added or self.other)
+
+    def __iadd__(self, more: Differences) -> Differences:
+        self.unknown += more.unknown
+        self.added += more.added
+        self.other += more.other
+        self.shown = [*self.shown, *more.shown][:_SHOWN]
+        return self
+
+    def to_error(self, operator: str) -> HistoryDiffers:
+        """What differs, as an error.
+
+        Args:
+            operator: Of which it is, in words.
+
+        Returns:
+            The error.
+        """
+        counted = (
+            (self.unknown, "of which history has no row"),
+            (self.added, "which the savepoint does not hold"),
+            (self.other, "of which it says another value"),
+        )
+        told = ", ".join(f"{count} {words}" for count, words in counted if count)
+        return HistoryDiffers(
+            f"{operator}: history is not what the job has read: keys or windows: {told}. "
+            f"{'; '.join(self.shown)}. Rows are missing in it, or are there more than once, or are not those below the "
+            "positions of the savepoint; name the whole history, or the right one"
+        )
+
+
+class EntryJoin:
+    """Brings stored and computed entries of one operator together.
+
+    Args:
+        made: What becomes of the operator.
+        header: Of its new files.
+        prefix: How many bytes of a stored key say its key group.
+    """
+
+    def __init__(self, made: OperatorMigration, header: KeyedHeader, prefix: int) -> None:
+        named = {state.new.name: state for state in made.states}
+        states = [named.get(state.name) for state in header.states]
+        self._prefix, self._key = prefix, key_fields(made.new)
+        self._stored = made.keep is StateAction.REWRITTEN
+        self._timers = [state.kind is KeyedStateKind.TIMERS for state in header.states]
+        self._rows = [_RowJoin(state.new, state.fields) if state is not None else None for state in states]
+        self._mergers = [value_merger(state.new) if state is not None else None for state in states]
+        self.differences = Differences()
+
+    def entries(self, stored: Iterable[Entry], computed: Iterable[Entry]) -> list[Entry]:
+        """What is written of one key group.
+
+        Args:
+            stored: What came of the old savepoint, as the new operator stores it.
+            computed: What history says.
+
+        Returns:
+            The entries, each key once.
+        """
+        found: dict[tuple[int, bytes], bytes] = {}
+        for state, key, value in computed:  # of several slices that are stored as one each has a part
+            former = found.get((state, key))
+            merge = self._mergers[state]
+            found[state, key] = value if former is None or merge is None else merge(former, value)
+        if not self._stored:
+            return [Entry(state, key, value) for (state, key), value in found.items()]
+        return list(self._joined(stored, found))
+
+    def _joined(self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]) -> Iterator[Entry]:
+        for entry in stored:
+            state, key, value = entry
+            other = computed.pop((state, key), None)
+            row = self._rows[state]
+            if self._timers[state] or row is None:
+                yield entry
+            elif other is None:
+                self._differs("unknown", state, key, "is not in history")
+                yield entry
+            else:
+                value, told = row(value, other)
+                if told:
+                    self._differs("other", state, key, told)
+                yield Entry(state, key, value)
+        for state, key in computed:
+            if not self._timers[state]:
+                self._differs("added", state, key, "is in history alone")
+
+    def _differs(self, kind: str, state: int, key: bytes, told: str) -> None:
+        setattr(self.differences, kind, getattr(self.differences, kind) + 1)
+        if len(self.differences.shown) < _SHOWN:
+            self.differences.shown.append(f"{self._named(key)} {told}")
+
+    def _named(self, key: bytes) -> str:
+        """A key for a reader, with the end of its window."""
+        parts = StoredKey.read(key[self._prefix :], timer=False)
+        values = read_row(parts.row, [field_form(each.type) for each in self._key])
+        words = [
+            f"{each.words}={field_reader(each.type)(value)!r}" for each, value in zip(self._key, values, strict=True)
+        ]
+        window = (
+            [f"window or slice to {int.from_bytes(parts.rest[:8], 'big', signed=True)} ms"]
+            if len(parts.rest) >= 8
+            else []
+        )
+        return ", ".join([*words, *window]) or "the only key"
+
+
+class _RowJoin:
+    """Two rows of accumulators as one: fields that go on from the first, which the second is compared with."""
+
+    def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
+        self._fields = state.value.fields
+        self._forms = [field_form(each.type) for each in self._fields]
+        self._kept = [place is not None for place in places]
+        self._readers = [field_reader(each.type) for each in self._fields]
+
+    def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:
+        """The value to write, and what of it differs, in words."""
+        one, other = (read_row(value[4:], self._forms) for value in (stored, computed))
+        told = [
+            self._shown(place, one[place], other[place])
+            for place, kept in enumerate(self._kept)
+            if kept and one[place] != other[place] and not self._rounded(place, one[place], other[place])
+        ]
+        row = write_row(
+            [left if kept else right for kept, left, right in zip(self._kept, one, other, strict=True)], stored[4]
+        )
+        return len(row).to_bytes(4, "big") + row, ", ".join(told)
+
+    def _shown(self, place: int, one: Field, other: Field) -> str:
+        stored, computed = (self._readers[place](each) for each in (one, other))
+        return f"{self._fields[place].words} is {stored!r} and by history {computed!r}"
+
+    def _rounded(self, place: int, one: Field, other: Field) -> bool:
+        """Whether both are one sum of numbers that were added up in another order."""
+        left, right = (self._readers[place](each) for each in (one, other))
+        return isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=_ROUNDING)

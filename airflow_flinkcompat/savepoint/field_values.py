@@ -1,0 +1,147 @@
+"""Values as fields of a stored row, and back: in which bytes Flink keeps a number, a text or a time."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary_row import (
+    DECIMAL_ROOM,
+    NULL,
+    TIMESTAMP_ROOM,
+    Field,
+    FieldForm,
+    field_form,
+)
+
+PlainValue = bool | int | float | Decimal | str | bytes | None
+"""A value outside of Flink: dates are days, times of day milliseconds, timestamps microseconds since 1970."""
+_WORD = 8
+_INLINE, _LONGEST_INLINE = 0x80, 7
+_LOW = 0xFFFFFFFF
+_DIGITS = 80
+_NUMBERS = {
+    "BOOLEAN": "<?", "TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "INTEGER": "<i", "BIGINT": "<q", "FLOAT": "<f",
+    "DOUBLE": "<d", "DATE": "<i", "TIME": "<i",
+}  # fmt: skip
+_BYTES = frozenset({"BINARY", "VARBINARY", "BYTES"})
+_TYPE = re.compile(r"(?P<root>\w+)(?:\((?P<precision>\d+)(?:, (?P<scale>\d+))?\))?")
+_ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
+
+
+def field_writer(type: str) -> Callable[[PlainValue], Field]:
+    """How values of a type are stored.
+
+    Args:
+        type: In Flink's words, such as ``DECIMAL(10, 2) NOT NULL``.
+
+    Returns:
+        A function from a value to its field.
+
+    Raises:
+        SavepointUnreadable: How values of that type are stored is not known here.
+    """
+    root, form, scale = _parts(type)
+    missing = Field(True, bytes(_WORD), bytes(_ROOM[form])) if form in _ROOM else NULL
+
+    def stored(value: PlainValue) -> Field:
+        match value:
+            case None:
+                return missing
+            case str() | bytes():
+                return _text(value.encode("utf-8") if isinstance(value, str) else value)
+            case Decimal():
+                return _decimal(value, scale, form)
+            case int() if root.startswith("TIMESTAMP"):
+                millis, micros = divmod(value, 1000)
+                if form is FieldForm.WORD:
+                    return Field(False, struct.pack("<q", millis))
+                return Field(False, struct.pack("<II", micros * 1000, 0), struct.pack("<q", millis))
+        return Field(False, struct.pack(_NUMBERS[root], value).ljust(_WORD, b"\0"))
+
+    return stored
+
+
+def field_reader(type: str) -> Callable[[Field], PlainValue]:
+    """What :func:`field_writer` wrote.
+
+    Args:
+        type: In Flink's words.
+
+    Returns:
+        A function from a field to its value.
+
+    Raises:
+        SavepointUnreadable: How values of that type are stored is not known here.
+    """
+    root, form, scale = _parts(type)
+
+    def value(field: Field) -> PlainValue:
+        if field.null:
+            return None
+        if form is FieldForm.TEXT:
+            content = field.word[: field.word[-1] & ~_INLINE] if field.behind is None else field.behind[: _low(field)]
+            return content if root in _BYTES else content.decode("utf-8")
+        if root == "DECIMAL":
+            behind = field.behind or b""
+            unscaled = (
+                struct.unpack("<q", field.word)[0]
+                if form is FieldForm.WORD
+                else int.from_bytes(behind[: _low(field)], "big", signed=True)
+            )
+            with localcontext(prec=_DIGITS):
+                return Decimal(unscaled).scaleb(-scale)
+        if root.startswith("TIMESTAMP"):
+            if form is FieldForm.WORD:
+                return int(struct.unpack("<q", field.word)[0]) * 1000
+            return int(struct.unpack("<q", field.behind or b"")[0]) * 1000 + _low(field) // 1000
+        number: bool | int | float = struct.unpack_from(_NUMBERS[root], field.word)[0]
+        return number
+
+    return value
+
+
+def decimal_field(unscaled: int) -> Field:
+    """A decimal of more than eighteen digits.
+
+    Args:
+        unscaled: Its digits as a whole number.
+
+    Returns:
+        The field of a row.
+    """
+    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    behind = unscaled.to_bytes(length, "big", signed=True).ljust(DECIMAL_ROOM, b"\0")
+    return Field(False, struct.pack("<II", length, 0), behind)
+
+
+def _parts(type: str) -> tuple[str, FieldForm, int]:
+    """The root of a type, where its values stand, and of a decimal the digits behind the point."""
+    match, form = _TYPE.match(type), field_form(type)
+    root = match["root"].upper() if match else ""
+    if match is None or form is FieldForm.BEHIND or (form is FieldForm.WORD and root not in _STORED):
+        raise SavepointUnreadable(f"how a {type} is stored is not known here")
+    return root, form, int(match["scale"] or 0)
+
+
+_STORED = {*_NUMBERS, "DECIMAL", "TIMESTAMP", "TIMESTAMP_LTZ"}
+
+
+def _text(content: bytes) -> Field:
+    if len(content) <= _LONGEST_INLINE:
+        return Field(False, content.ljust(_LONGEST_INLINE, b"\0") + bytes([_INLINE | len(content)]))
+    padding = bytes(-len(content) % _WORD)
+    return Field(False, struct.pack("<II", len(content), 0), content + padding)
+
+
+def _decimal(value: Decimal, scale: int, form: FieldForm) -> Field:
+    with localcontext(prec=_DIGITS):
+        unscaled = int(value.scaleb(scale))
+    return Field(False, struct.pack("<q", unscaled)) if form is FieldForm.WORD else decimal_field(unscaled)
+
+
+def _low(field: Field) -> int:
+    return int.from_bytes(field.word, "little") & _LOW

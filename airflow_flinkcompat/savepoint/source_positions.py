@@ -1,0 +1,196 @@
+"""How far the sources of a savepoint have read: the offsets of Kafka's partitions, the files of a folder.
+
+Read in Flink 1.20 and 2.3 and the Kafka connectors 3.4 and 4.0, and held against savepoints of both lines
+(``tests/fixtures/savepoints``): ``SourceOperator`` keeps splits in a list of operator state, ``SourceCoordinator`` what
+the enumerator knows.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable
+from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.operator_lists import elements
+from airflow_flinkcompat.savepoint.store import read_handle
+
+SPLITS = "SourceReaderState"
+"""The list in which the readers of a source keep their splits."""
+_MAGIC = 0xDEADBEEF
+_COORDINATOR_VERSIONS = (0, 1)
+
+
+@dataclass(frozen=True)
+class PartitionRead:
+    """How far one partition of a topic has been read.
+
+    Attributes:
+        topic: Its topic.
+        partition: Its number.
+        offset: The offset of the first record that has not been read; negative where none has been.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class FileSplit:
+    """A part of a file that has not been read to its end.
+
+    Attributes:
+        path: The URI of the file as Flink names it.
+        offset: Where the part begins, in bytes.
+        length: How long it is, in bytes.
+        file_size: Of the whole file, in bytes.
+        records_read: How many rows of it have been read, from ``position`` on.
+        position: From where on they are counted, in bytes; None: from the beginning of the part.
+    """
+
+    path: str
+    offset: int
+    length: int
+    file_size: int
+    records_read: int = 0
+    position: int | None = None
+
+
+@dataclass(frozen=True)
+class FilesRead:
+    """Which files of a folder have been read.
+
+    Attributes:
+        seen: The files that a source which looks for new ones has found; None of one that looks once.
+        waiting: The parts that no reader has begun to read.
+        begun: The parts that readers are reading.
+    """
+
+    seen: frozenset[str] | None
+    waiting: tuple[FileSplit, ...]
+    begun: tuple[FileSplit, ...]
+
+
+def kafka_positions(operator: OperatorState, path: str) -> tuple[PartitionRead, ...]:
+    """How far a Kafka source has read its partitions.
+
+    Args:
+        operator: What a savepoint holds of the source.
+        path: Path or URI of the savepoint.
+
+    Returns:
+        Each partition that a reader has got, by topic and number.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    """
+    found = []
+    for version, split in _splits(operator, path):
+        if version not in (0, 1):
+            raise SavepointUnreadable(f"splits of Kafka of version {version} are not known here")
+        reader = DataReader(split)
+        found.append(PartitionRead(reader.text(), reader.int32(), reader.int64()))
+    return tuple(sorted(found, key=lambda each: (each.topic, each.partition)))
+
+
+def file_positions(operator: OperatorState, path: str) -> FilesRead:
+    """Which files a source of files has read.
+
+    Args:
+        operator: What a savepoint holds of the source.
+        path: Path or URI of the savepoint.
+
+    Returns:
+        What its enumerator and its readers know.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    """
+    if operator.coordinator is None:
+        raise SavepointUnreadable(f"{operator.name or operator.id} keeps nothing of which files it has found")
+    waiting, seen = _enumerated(DataReader(read_handle(operator.coordinator, path)))
+    begun = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
+    return FilesRead(seen or None, waiting, begun)
+
+
+def _splits(operator: OperatorState, path: str) -> Iterator[tuple[int, bytes]]:
+    """The version and the content of each split."""
+    for each in operator.lists:
+        for state, held in elements(each, read_handle(each.handle, path)):
+            for element in held if state.name == SPLITS else ():
+                reader = DataReader(element)
+                reader.count()
+                version = reader.int32()
+                yield version, reader.take(reader.count())
+
+
+def _enumerated(reader: DataReader) -> tuple[tuple[FileSplit, ...], frozenset[str]]:
+    """The splits that no reader has got, and the files that were found; lengths are little endian."""
+    version = reader.int32()
+    if version not in _COORDINATOR_VERSIONS:
+        raise SavepointUnreadable(f"a coordinator of version {version} is not known here")
+    own = reader.int32()
+    reader = DataReader(reader.take(reader.count()))
+    magic, splits_version, splits, paths = struct.unpack("<Iiii", reader.take(16))
+    if magic != _MAGIC or own != 1:
+        raise SavepointUnreadable("what the source of files has found is of a form that is not known here")
+
+    def parts(count: int) -> Iterator[bytes]:
+        for _ in range(count):
+            yield reader.take(struct.unpack("<i", reader.take(4))[0])
+
+    waiting = tuple(_file_split(DataReader(each), splits_version) for each in parts(splits))
+    return waiting, frozenset(each.decode("utf-8") for each in parts(paths))
+
+
+def _file_split(reader: DataReader, version: int) -> FileSplit:
+    if version != 1:
+        raise SavepointUnreadable(f"splits of files of version {version} are not known here")
+    reader.text()  # its id
+    path = _path(reader)
+    offset, length, _, size = (reader.int64() for _ in range(4))
+    for _ in range(reader.count()):
+        reader.text()  # a host
+    if not reader.flag():
+        return FileSplit(path, offset, length, size)
+    position, records = reader.int64(), reader.int64()
+    return FileSplit(path, offset, length, size, records, position if position > 0 else None)
+
+
+def _path(reader: DataReader) -> str:
+    """A URI, stored by its parts."""
+    if not reader.flag():
+        raise SavepointUnreadable("a part of a file does not name its file")
+    scheme, user, host = (_text(reader) for _ in range(3))
+    port = reader.int32()
+    path, query, fragment = (_text(reader) for _ in range(3))
+    place = "".join((f"{user}@" if user else "", host or "", f":{port}" if port >= 0 else ""))
+    return "".join(
+        (
+            f"{scheme}:" if scheme else "",
+            f"//{place}" if place else "",
+            path or "",
+            f"?{query}" if query else "",
+            f"#{fragment}" if fragment else "",
+        )
+    )
+
+
+def _text(reader: DataReader) -> str | None:
+    """A text as Flink stores one: its length and one more, then each character, seven bits a byte."""
+    if not reader.flag():
+        return None
+    length = _seven_bits(reader)
+    return None if length == 0 else "".join(chr(_seven_bits(reader)) for _ in range(length - 1))
+
+
+def _seven_bits(reader: DataReader) -> int:
+    number = shift = 0
+    while True:
+        byte = reader.uint8()
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number
+        shift += 7

@@ -1,0 +1,88 @@
+"""A real Flink goes on from state that was computed from history, as though the new job had always run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_flinkcompat.bootstrap import from_history, history_computer
+from airflow_flinkcompat.compat import Side as JobSide
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.migration import migrate_savepoint
+from airflow_flinkcompat.state.migration import Migration, StateAction
+from measure.pair_runner import CLUSTER, PairRunner
+from measure.pairs import Side
+from tests import sections
+from tests.migration.cases import migration_of
+from tests.migration.test_on_flink import NOW, shown
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+FILE = Path(__file__).with_name("cases.sql")
+DAILY = frozenset(
+    {"metrics are added to a tumbling window", "a tumbling window hops now", "an aggregation has a key more"}
+)
+"""Beside what is kept, in place of it, and by key: each takes about six seconds."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change: ``computed`` are the metrics that history says, or ``all``."""
+
+    title: str
+    old: Side
+    new: Side
+    computed: str
+
+
+def load_cases() -> Iterator[Case]:
+    _, given, cases = sections.read(FILE.read_text("utf-8"), FILE.name)
+    for head, old, new in cases:
+        found = sections.headers(head, {"computed"}, FILE.name)
+        computed = "".join(text for _, text in found["computed"])
+        yield Case(head.title, Side(given + old.text), Side(given + new.text), computed)
+
+
+CASES = [
+    case if case.title in DAILY else pytest.param(case, marks=pytest.mark.nightly, id=case.title)
+    for case in load_cases()
+]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairRunner]:
+    folder = tmp_path_factory.mktemp("bootstrap")
+    with (
+        LocalFlink(folder / "flink", slots=4, config=CLUSTER) as flink,
+        closing(PairRunner(flink, folder / "data")) as made,
+    ):
+        (folder / "data").mkdir()
+        yield made
+
+
+def told(change: Migration) -> str:
+    """What is computed, as a case says it."""
+    (line,) = (each for each in change.operators if each.from_history)
+    return "all" if line.keep is StateAction.COMPUTED else ", ".join(line.computed)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunner, spark: SparkSession) -> None:
+    old, new = bench.complete(case.old), bench.complete(case.new)
+    savepoint = bench.savepoint(old)
+    side = JobSide(new.script.replace("file://DATA", savepoint.folder.as_uri()), dict(new.settings), engine="flink")
+    change, reasons = from_history(migration_of(bench.compiled(old), bench.compiled(new)), side, {"orders": ""})
+    assert not reasons
+    assert told(change) == case.computed
+    target = f"{savepoint.folder}/migrated"
+    with history_computer(side, savepoint.path, change, {}) as computer:
+        migrate_savepoint(savepoint.path, bench.template(new), target, change, NOW, computer.workers, computer)
+    restored = bench.restored(new, replace(savepoint, path=f"file:{target}"))
+    _, expected = bench.from_scratch(new)
+    every = range(len(expected[0].split(", ")))
+    assert shown(restored, every) == shown(expected, every)
+    assert shown(restored, every)
