@@ -17,7 +17,7 @@ from airflow_flinkcompat.operators import __all__ as operators
 
 ROOT = Path(__file__).resolve().parents[1]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 
 def build(folder: Path, site: Path) -> subprocess.CompletedProcess[str]:

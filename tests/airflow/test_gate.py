@@ -30,6 +30,7 @@ def script(gate: Gate, *, size: int = 1, minutes: int = 0) -> str:
     return text.replace("INTERVAL '1' MINUTE", f"INTERVAL '{size}' MINUTE")
 
 
+@pytest.mark.nightly
 def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> None:
     client = gate.client
 

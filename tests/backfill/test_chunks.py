@@ -220,6 +220,7 @@ def test_chunks_add_up_to_the_whole_range(spark: SparkSession, bids: Path, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_after_a_failed_one_takes_up_its_chunks(spark: SparkSession, bids: Path, tmp_path: Path) -> None:
     assert spark.getActiveSession() is spark
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -357,6 +357,7 @@ def _into(name: str, columns: str, query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", mostly_nightly(list(ALIGNED)))
+@pytest.mark.nightly
 def test_aligned_windows(both: Both, tmp_path: Path, name: str) -> None:
     """Rows, sums, sums of sums and windows over windows, across 1970."""
     (tmp_path / "in").mkdir()

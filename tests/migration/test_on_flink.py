@@ -25,16 +25,10 @@ NOW = 1_800_000_000_000
 DAILY = frozenset(
     {
         "a metric is added to a tumbling window",
-        "a distinct count is added to hopping windows",
         "hopping windows become tumbling ones",
-        "a key leaves hopping windows and a metric moves",
         "a metric is added to sessions",
         "a key leaves an aggregation over results that change",
-        "values live for a while from now on",
-        "another number of key groups",
         "a column leaves the highest two of a key",
-        "a column comes to a deduplication",
-        "a sum comes to the frame of a minute and another goes",
         "columns come to both sides of a join",
         "a column comes to both sides of a temporal join",
     }

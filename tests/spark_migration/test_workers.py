@@ -37,7 +37,7 @@ def written(source: Path, name: str, target: Path, workers: Workers) -> Counter[
     return entries_of(target)
 
 
-@pytest.mark.parametrize("name", mostly_nightly(CASES, 2))
+@pytest.mark.parametrize("name", mostly_nightly(CASES))
 def test_spark_writes_the_same_savepoint(name: str, spark: SparkWorkers, tmp_path: Path) -> None:
     source = generate(FOLDER / name / "old", 300, tmp_path / "old")
     alone = written(source, name, tmp_path / "alone", LocalWorkers())

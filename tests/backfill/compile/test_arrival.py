@@ -253,6 +253,7 @@ SUMMED = f"SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY ts {ROWS}) FROM t"
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_rows_that_could_stand_in_another_order(run: Run, tmp_path: Path) -> None:
     place = tmp_path / "in"
     place.mkdir()

@@ -52,6 +52,7 @@ def history(folder: Path) -> str:
         1,
     ),
 )
+@pytest.mark.nightly
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, window: str, groups: str) -> None:
     """Keys are aggregated as they are, also where the set leaves them out, and a NULL key is no key left out."""
     values = "SUM(v), COUNT(*), MAX(j), COUNT(DISTINCT k), GROUPING(k), GROUPING(j), GROUPING_ID(k, j)"

@@ -16,6 +16,7 @@ from airflow_flinkcompat.backfill.formats.text import CsvFormat
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
 from airflow_flinkcompat.plan.types import Column, DataType
 from tests.backfill.duckdb.both_ways import BOUNDS, COLUMNS, FILTER, QUERY, WINDOWS, both_ways, decided, files, job
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +67,7 @@ def history(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "bounds"), [("TUMBLE", BOUNDS[0]), ("HOP", BOUNDS[1])])
+@pytest.mark.parametrize(("kind", "bounds"), mostly_nightly([("TUMBLE", BOUNDS[0]), ("HOP", BOUNDS[1])]))
 def test_the_rows_are_those_of_sparks_own_operators(
     spark: SparkSession, history: Path, kind: str, bounds: tuple[str | None, str | None]
 ) -> None:

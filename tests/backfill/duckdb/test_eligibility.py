@@ -16,6 +16,7 @@ from airflow_flinkcompat.backfill.duckdb.data_files import NotEligible
 from airflow_flinkcompat.backfill.spark_sql.windows import EPOCH
 from airflow_flinkcompat.model import JobSpec
 from tests.backfill.duckdb.both_ways import BOUNDS, FILTER, QUERY, WINDOWS, both_ways, decided, job
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +60,9 @@ def history(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "bounds"), [("TUMBLE", BOUNDS[1]), ("HOP", BOUNDS[0]), ("CUMULATE", BOUNDS[1])])
+@pytest.mark.parametrize(
+    ("kind", "bounds"), mostly_nightly([("HOP", BOUNDS[0]), ("TUMBLE", BOUNDS[1]), ("CUMULATE", BOUNDS[1])])
+)
 def test_the_rows_are_those_of_sparks_own_operators(
     spark: SparkSession, history: Path, kind: str, bounds: tuple[str | None, str | None]
 ) -> None:

@@ -161,6 +161,7 @@ def parted(name: str, place: Path, format: str, **options: str) -> str:
 
 
 @pytest.mark.parametrize("format", mostly_nightly(["csv", "json", "parquet", "orc"], 1))
+@pytest.mark.nightly
 def test_partitions_lie_where_flink_puts_them(flink: FlinkBatch, run: Run, tmp_path: Path, format: str) -> None:
     (tmp_path / "in").mkdir()
     # Flink writes partitions of NULL, and then reads none of that table.

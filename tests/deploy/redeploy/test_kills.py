@@ -47,6 +47,7 @@ def _case(
     return FlinkCase(root, scenario, name, points, hit, flink=flink, place=place, location=location)
 
 
+@pytest.mark.nightly
 def test_a_killed_run_is_taken_up_by_its_retry(local_flink: LocalFlink, tmp_path: Path) -> None:
     """Exactly one job runs, with the rows of an undisturbed run; the ledger is whole; one savepoint was taken."""
     numbers = count()

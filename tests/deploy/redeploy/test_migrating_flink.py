@@ -106,6 +106,7 @@ def test_metrics_change_places_and_the_open_window_keeps_both(
     assert after_minute_1(files) == [MINUTE_0, MINUTE_1_NEW]
 
 
+@pytest.mark.nightly
 def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
@@ -157,6 +158,7 @@ def test_other_windows_are_refused_and_the_job_goes_on(
     assert ledger.head() == entry
 
 
+@pytest.mark.nightly
 def test_a_source_begins_anew_elsewhere_and_the_open_window_keeps_its_sum(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:

@@ -105,6 +105,7 @@ def test_resume_keeps_state_and_stateless_does_not(
     wait_for(lambda: 'ann,7,"2026-01-01 00:01:00"' in files.rows(), "minute 1 is written again")
 
 
+@pytest.mark.nightly
 def test_checkpoint_can_be_asked_for(target: SqlGatewayTarget, run: Deploy, files: Files) -> None:
     # No file is committed before the next checkpoint, an hour away: nothing to wait for but the deployment itself.
     first = run(Side(files.script(), settings={**SETTINGS, "execution.checkpointing.interval": "1 h"}))
@@ -194,6 +195,7 @@ def test_state_that_was_dropped_without_a_word_is_rolled_back(
     wait_for(lambda: files.rows() == [MINUTE_1, MINUTE_0], "minute 1 holds rows from before the failed change")
 
 
+@pytest.mark.nightly
 def test_old_savepoints_go_and_a_retained_checkpoint_is_a_start(
     run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:
@@ -226,6 +228,7 @@ def test_sql_that_cannot_run_stops_nothing(run: Deploy, files: Files, ledger: Le
     assert target.running(ledger.deployment) == (first.job_id,)
 
 
+@pytest.mark.nightly
 def test_job_that_is_not_the_ledgers_is_refused(
     run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:
@@ -284,6 +287,7 @@ def test_interrupted_run_is_taken_up(
         assert left_running == (taken_up.job_id,), "the started job is verified, not started twice"
 
 
+@pytest.mark.nightly
 def test_reset_in_the_script_does_not_take_the_savepoint_away(
     run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget
 ) -> None:

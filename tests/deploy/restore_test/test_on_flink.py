@@ -165,6 +165,7 @@ def test_the_finding_is_what_was_measured(
     assert (of_rehearsals(jobs, pair.id), savepoints(local_flink)) == ([], before)
 
 
+@pytest.mark.nightly
 def test_a_killed_rehearsal_leaves_nothing(
     local_flink: LocalFlink, gateway: SqlGateway, jobs: JobManager, files: Files, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ class TestSqlGatewayTarget(TargetContract):
             target.close()
 
 
+@pytest.mark.nightly
 class TestJobManagerTarget(TargetContract):
     """A JobManager that runs scripts by itself."""
 

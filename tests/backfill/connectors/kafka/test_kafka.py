@@ -197,6 +197,7 @@ def test_an_upsert_writes_the_bytes_flink_writes(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_an_upsert_replaces_its_range_and_only_that(
     run: Run, spark: SparkSession, broker: Broker, history: Path
 ) -> None:
