@@ -27,17 +27,17 @@ with DAG(
     description="When triggered: a redeploy whose backfill hands over to the live job",
     tags=["flink", "example"],
     doc_md=__doc__,
-    params={"boundary": Param(type="string", format="date-time", description="Where the live job's windows begin.")},
+    # Airflow takes what its annotation does not name.
+    params={  # pyright: ignore[reportArgumentType]
+        "boundary": Param(type="string", format="date-time", description="Where the live job's windows begin.")
+    },
 ):
     gated_redeploy(
         Deployment(
             name=os.environ.get("FLINKCOMPAT_DEPLOYMENT", "payments"),
             script=os.environ.get("FLINKCOMPAT_SCRIPT", "scripts/payments.sql"),
             # Where history lies, from when on: {"tables": …, "from_": …}
-            backfill={
-                "boundary": "{{ params.boundary }}",
-                **json.loads(os.environ.get("FLINKCOMPAT_HISTORY", "{}")),
-            },
+            backfill=json.loads(os.environ.get("FLINKCOMPAT_HISTORY", "{}")) | {"boundary": "{{ params.boundary }}"},
         ),
         watch=False,
     )

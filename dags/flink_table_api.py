@@ -91,7 +91,7 @@ with DAG(
             variables={"WINDOW_MINUTES": MINUTES, "WAREHOUSE_PASSWORD": PASSWORD},
             check={"engine": "flink"},
             # Up to the restart, whose task returns its time as it ends.
-            backfill={"to": "{{ ti.xcom_pull('restart') }}", **json.loads(os.environ.get("FLINKCOMPAT_HISTORY", "{}"))},
+            backfill=json.loads(os.environ.get("FLINKCOMPAT_HISTORY", "{}")) | {"to": "{{ ti.xcom_pull('restart') }}"},
         ),
         deploy=start,
     )
