@@ -372,7 +372,14 @@ class Reports:
 
     @classmethod
     def of(cls, reports: Iterable[Report]) -> Reports:
-        """The reports in their order; of two that are as bad the first one stays first."""
+        """The reports in their order.
+
+        Args:
+            reports: A report per engine.
+
+        Returns:
+            The reports, worst first; of two that are as bad the first one stays first.
+        """
         return cls(tuple(sorted(reports, key=lambda report: -report.outcome.rank)))
 
     @property

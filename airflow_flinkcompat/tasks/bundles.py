@@ -57,7 +57,7 @@ class Bundles:
             return Path(inside)
         with self._lock:
             bundle = self._bundle(name)
-        return _root(bundle) / inside
+        return repository_of(bundle) / inside
 
     def commit(self, place: Place) -> str | None:
         """The version that :meth:`path` gave a path of; None for a bundle without versions."""
@@ -86,11 +86,17 @@ BUNDLES = Bundles()
 """Those of this process: 200 watchers of one repository fetch it once."""
 
 
-def _root(bundle: Any) -> Path:
-    """The folder that :func:`place_of` counts from: the repository's, also of a bundle that is a folder of it."""
-    name, inside = place_of(bundle.path)
-    above = Path(inside).parts if name else ()
-    root: Path = bundle.path
-    for _ in above:
+def repository_of(bundle: Any) -> Path:
+    """The folder that :func:`place_of` counts from.
+
+    Args:
+        bundle: A bundle, of the newest version or of a pinned one.
+
+    Returns:
+        The repository's, also of a bundle that is a folder of it; of a bundle that lies elsewhere its own.
+    """
+    root = Path(bundle.path)
+    name, inside = place_of(root)
+    for _ in Path(inside).parts if name else ():
         root = root.parent
     return root

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from airflow_flinkcompat.tasks.bundles import repository_of
+
 # Where a repository lies on a slow disk; without an answer the version is of no known commit.
 _TIMEOUT_SECONDS = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -46,7 +48,7 @@ def git_origin(files: Iterable[str], bundle: Any = None) -> GitOrigin:
     version = getattr(bundle, "version", None)
     if not isinstance(version, str) or not _COMMIT.fullmatch(version):
         return GitOrigin()
-    root = Path(bundle.path).resolve()
+    root = repository_of(bundle).resolve()
     return GitOrigin(version) if all(place.is_relative_to(root) for place in places) else GitOrigin()
 
 

@@ -92,6 +92,18 @@ def test_the_catalog_lies_beside_the_file(run: Run) -> None:
     assert "ddl/tables.sql: cannot be read: No such file" in missing.err
 
 
+def test_a_command_about_open_source_flink_refuses_a_script_of_another_engine(run: Run) -> None:
+    save(old=V1, new=V1, clicks=PARTIAL)
+    project()
+    for command in (("rehearse", "old.sql", "clicks.sql", "--job-id", "j"), ("migrate", "old.sql", "clicks.sql")):
+        result = run(*command, *(("--dry-run",) if command[0] == "migrate" else ()))
+        assert (result.code, result.out) == (2, "")
+        assert f"{command[0]} is for open-source Flink, and the project file says engine vvr" in result.err
+        assert "By flinkcompat.toml" not in result.err
+    known = run("rehearse", "old.sql", "new.sql", "--job-id", "j")
+    assert "flinkcompat: By flinkcompat.toml, deployment orders: engine flink; version 2.3; settings" in known.err
+
+
 def test_settings_are_laid_over_key_by_key(run: Run) -> None:
     """A time to live on the old side alone is a change: the file gives it to both sides, --old-set to one."""
     save(old=V1, new=V1)

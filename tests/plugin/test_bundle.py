@@ -35,12 +35,29 @@ def test_the_bundle_is_the_one_that_was_built_from_these_sources(built: Any) -> 
     assert built["bundle"] == sha256(STATIC / "main.umd.js"), REMEDY
 
 
+OF_FASTAPI = {"HTTPValidationError", "ValidationError"}
+"""What FastAPI answers to a request that it refuses; the pages read nothing of it."""
+
+
+def described(value: Any) -> Any:
+    """What the types of the pages are made of, without what releases of Pydantic and FastAPI may word otherwise."""
+    if isinstance(value, list):
+        return [described(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    # A title is made of a field's name; a field that is called so is an object here.
+    kept = {key: each for key, each in value.items() if not (key == "title" and isinstance(each, str))}
+    return {key: described(each) for key, each in kept.items() if key not in OF_FASTAPI | {"422", "openapi"}}
+
+
 @pytest.mark.slow
 def test_the_sources_are_typed_by_the_api_as_it_is() -> None:
+    """``make frontend`` writes the whole; another release of what describes the API is no reason to build anew."""
     from airflow_flinkcompat.plugin.app import create_app
 
-    told = json.dumps(create_app().openapi(), indent=1, sort_keys=True) + "\n"
-    assert (FRONTEND / "openapi.json").read_text(encoding="utf-8") == told, REMEDY
+    told = described(json.loads(json.dumps(create_app().openapi())))
+    assert described(json.loads((FRONTEND / "openapi.json").read_text(encoding="utf-8"))) == told, REMEDY
+    assert told["components"]["schemas"]["ChangePage"]["properties"]["next_steps"]
 
 
 def test_every_version_is_pinned(built: Any) -> None:
