@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,11 +36,13 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         rehearse: Whether the rewritten savepoint is rehearsed before the start.
         spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
         spark_master: Master of that Spark; None: all cores of this worker. (templated)
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
+            says it lies: what would begin empty is computed of them, on Spark. (templated)
         check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
             ``source_offsets`` and ``plan_only``, which a migration does not take.
     """
 
-    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master")
+    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master", "history")
     ui_color = "#e0f2f1"
     start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.MIGRATED,)
 
@@ -51,6 +53,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         rehearse: bool = True,
         spark: bool | None = None,
         spark_master: str | None = None,
+        history: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         for name in ("start_mode", "hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to"):
@@ -58,15 +61,19 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
                 raise ValueError(f"{name} cannot be chosen: a migrated job goes on from where the former one stopped")
         if spark_master and spark is False:
             raise ValueError("spark_master is given and spark is False: leave one of them out")
+        if history is not None and not isinstance(history, Mapping):
+            raise ValueError("history is a mapping from the name of a table to the place of its rows, '' for its own")
         super().__init__(start_mode=StartMode.MIGRATED.value, **kwargs)
         self.plan_dir = plan_dir
         self.rehearse = rehearse
         self.spark = spark
         self.spark_master = spark_master
+        self.history = dict(history or {})
 
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
+        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.spark_migration import migration_workers
@@ -88,6 +95,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             rehearsed=self.rehearse,
             accepted=tuple(map(Accept, summary.accepted)),
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
+            history=KnownHistory(self.history, self.spark_master or None) if self.history else None,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_flinkcompat.bootstrap import from_history, history_computer
+from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
@@ -74,12 +74,16 @@ def told(change: Migration) -> str:
 def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunner, spark: SparkSession) -> None:
     old, new = bench.complete(case.old), bench.complete(case.new)
     savepoint = bench.savepoint(old)
-    side = JobSide(new.script.replace("file://DATA", savepoint.folder.as_uri()), dict(new.settings), engine="flink")
-    change, reasons = from_history(migration_of(bench.compiled(old), bench.compiled(new)), side, {"orders": ""})
+    before, side = (
+        JobSide(each.script.replace("file://DATA", savepoint.folder.as_uri()), dict(each.settings), engine="flink")
+        for each in (old, new)
+    )
+    history = KnownHistory({"orders": ""})
+    change, reasons = history.extend(migration_of(bench.compiled(old), bench.compiled(new)), side)
     assert not reasons
     assert told(change) == case.computed
     target = f"{savepoint.folder}/migrated"
-    with history_computer(side, savepoint.path, change, {}) as computer:
+    with history.computing(before, side, savepoint.path, change, print) as computer:
         migrate_savepoint(savepoint.path, bench.template(new), target, change, NOW, computer.workers, computer)
     restored = bench.restored(new, replace(savepoint, path=f"file:{target}"))
     _, expected = bench.from_scratch(new)
