@@ -67,6 +67,21 @@ class KnownHistory:
 
         return with_history(found, computable), reasons
 
+    def applied(self, found: Migration, new: Side) -> Migration:
+        """What another job could keep, as :meth:`extend` says it.
+
+        Args:
+            found: What it could keep without.
+            new: The new script.
+
+        Returns:
+            What becomes of each state.
+
+        Raises:
+            InputError: The script declares no table of such a name.
+        """
+        return self.extend(found, new)[0]
+
     @contextmanager
     def computing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]

@@ -19,6 +19,7 @@ from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
     UnmappedMixin,
+    known_tables,
     readable_errors,
     record_failure,
     run_name,
@@ -81,6 +82,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             condition, with what is stored of rows by the former one; ``source-moved``, for a source that may read
             another place now (topic, path, …) to begin anew by its own options. It keeps only a part then, so that a
             person is asked. It belongs to a branch ``migrate``.
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
+            says it lies. What a migration would begin empty counts as kept where it is computed of them, which the task
+            of the branch ``migrate`` does. (templated)
         deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
             retried as ``retries`` says.
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
@@ -92,6 +96,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     role = TaskRole.CHECK
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged", "team",
+        "history",
     )  # fmt: skip
     operator_extra_links = (FlinkJobLink(),)
     inherits_from_skipmixin = True
@@ -108,6 +113,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         explain_plan: bool = False,
         plan_dir: str | None = None,
         accept: Sequence[AcceptName] = (),
+        history: Mapping[str, str] | None = None,
         deferrable: bool = True,
         gateway_timeout: float = 86_400,
         settle_seconds: float = 10,
@@ -126,6 +132,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             raise ValueError(f"accept: {unknown[0]!r} is not one of {', '.join(ACCEPTED)}")
         if accept and not branches.get("migrate"):
             raise ValueError("accept is said to a migration: give branches a 'migrate', or leave accept out")
+        if history and not branches.get("migrate"):
+            raise ValueError("history is for a migration: give branches a 'migrate', or leave history out")
+        self.history = known_tables(history)
         self.branches = {key: task_ids(value) for key, value in branches.items()}
         self.engine = engine
         self.engine_version = engine_version
@@ -276,6 +285,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return engine, stated or version
 
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
+        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.compat import check, render_markdown
         from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
@@ -285,7 +295,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head).on(new.engine)
         plans = self._plans(old, new) if self.explain_plan else None
-        report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))
+        known_history = KnownHistory(self.history).applied if self.history else None
+        report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)), history=known_history)
         report = self._with_waivers(report, ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
@@ -307,6 +318,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             findings_total=len(report.findings),
             migration=kept_by_migration(report),
             accepted=self.accept,
+            history=self.history,
             from_zero=[masked_text(name) for name in from_zero],
             policy=policy,
             waivers=[each.to_dict() for each in waivers_held([report])],

@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.model import StartMode
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
-from airflow_flinkcompat.tasks.base import side_of
+from airflow_flinkcompat.tasks.base import known_tables, side_of
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
@@ -37,7 +37,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
         spark_master: Master of that Spark; None: all cores of this worker. (templated)
         history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
-            says it lies: what would begin empty is computed of them, on Spark. (templated)
+            says it lies: what would begin empty is computed of them, on Spark. None: those that the check was told.
+            (templated)
         check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
             ``source_offsets`` and ``plan_only``, which a migration does not take.
     """
@@ -61,14 +62,12 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
                 raise ValueError(f"{name} cannot be chosen: a migrated job goes on from where the former one stopped")
         if spark_master and spark is False:
             raise ValueError("spark_master is given and spark is False: leave one of them out")
-        if history is not None and not isinstance(history, Mapping):
-            raise ValueError("history is a mapping from the name of a table to the place of its rows, '' for its own")
         super().__init__(start_mode=StartMode.MIGRATED.value, **kwargs)
         self.plan_dir = plan_dir
         self.rehearse = rehearse
         self.spark = spark
         self.spark_master = spark_master
-        self.history = dict(history or {})
+        self.history = known_tables(history)
 
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
@@ -79,6 +78,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         from airflow_flinkcompat.spark_migration import migration_workers
         from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 
+        tables = self.history or summary.history
         head = ledger.head()
         if head is None or summary.migration is None:
             raise AirflowFailException(
@@ -95,7 +95,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             rehearsed=self.rehearse,
             accepted=tuple(map(Accept, summary.accepted)),
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
-            history=KnownHistory(self.history, self.spark_master or None) if self.history else None,
+            history=KnownHistory(tables, self.spark_master or None) if tables else None,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )

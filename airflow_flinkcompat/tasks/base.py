@@ -347,3 +347,21 @@ def side_of(entry: StepEntry) -> Side:
 def task_ids(value: str | Sequence[str] | None) -> list[str]:
     """One task id or several, as a list."""
     return [value] if isinstance(value, str) else list(value or ())
+
+
+def known_tables(history: object) -> dict[str, str]:
+    """Tables of which history is known.
+
+    Args:
+        history: By the name of each the place of its rows, "" for where the script says it lies; None: of none.
+
+    Returns:
+        The same.
+
+    Raises:
+        ValueError: It is no such mapping.
+    """
+    given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
+    if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
+        raise ValueError(f"history: {history!r} is no mapping from the name of a table to the place of its rows")
+    return {str(table): str(place) for table, place in given.items()}
