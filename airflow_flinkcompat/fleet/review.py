@@ -194,9 +194,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
         judged = apply_waivers(_worst_first(added), waivers, identity, request.today, named)
         review = replace(review, status=Status.ADDED, reports=judged.reports, notes=judged.notes)
         return replace(review, known=known, action=action)
-    old = baseline.side if baseline.entry else _of_version(baseline.side, request.given)
-    reports = (check(old.on(engine), new),) if engine else check_engines(old, new).each
-    judged = apply_waivers(reports, waivers, identity, request.today, named)
+    judged = apply_waivers(_compared(baseline, new, request.given, engine), waivers, identity, request.today, named)
     reports, review = judged.reports, replace(review, notes=judged.notes)
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
@@ -208,11 +206,17 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     return replace(review, reports=reports, known=known, branch=branches, action=_action(reports, branches, deployment))
 
 
-def _of_version(side: Side, given: JobOptions) -> Side:
-    """The former side: a version that was named on the command line is that of both."""
-    if given.engine_version is None:
-        return side
-    return replace(side, engine=given.engine or side.engine, engine_version=given.engine_version)
+def _compared(baseline: Baseline, new: Side, given: JobOptions, engine: str | None) -> tuple[Report, ...]:
+    """The verdicts, worst first. What is said of the former side's engine holds: another one is a change."""
+    old = baseline.side
+    assert old is not None
+    if baseline.engine is None:
+        if engine is None:
+            return check_engines(old, new).each
+        old = old.on(engine)
+    if not baseline.entry and old.engine_version is None and old.engine == given.engine:
+        old = replace(old, engine_version=given.engine_version)  # the file of then leaves it to the command line
+    return _worst_first(check(old, new.on(each)) for each in ([engine] if engine else ENGINES))
 
 
 def _with_lint(report: Report, side: Side) -> Report:

@@ -283,7 +283,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
-        old = side_of(head).on(new.engine)
+        old = side_of(head)
         plans = self._plans(old, new) if self.explain_plan else None
         report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))
         report = self._with_waivers(report, ChangeIdentity.of(head.job, new))
@@ -298,7 +298,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             new_sha256=new.sha256,
             engine=new.engine,
             engine_version=new.engine_version,
-            # As the ledger has it: the report may have read the old side under another engine.
             old_sha256=head.sha256,
             old_entry=head.number,
             outcome=str(report.outcome),

@@ -107,6 +107,31 @@ class TestAgainstGit:
         assert "INCOMPATIBLE on open-source Flink" in run("diff", "--against", "git:HEAD").out
         assert run("diff", "--against", "git:HEAD", "--engine", "vvr").code == 0
 
+    @pytest.mark.parametrize(
+        ("then", "now", "options", "outcome"),
+        [
+            ('engine = "flink"\n', 'engine = "vvr"\n', (), "unknown"),
+            ('engine = "flink"\n', 'engine = "flink"\n', ("--engine", "vvr"), "unknown"),
+            ('engine = "vvr"\nengine_version = "8.0.11"\n', 'engine = "flink"\n', (), "unknown"),
+            ('engine = "flink"\n', 'engine = "auto"\n', (), "unknown"),
+            ('engine = "flink"\nengine_version = "1.20"\n', 'engine = "flink"\nengine_version = "1.20"\n',
+             ("--engine", "flink", "--engine-version", "2.3"), "compatible"),
+            ("", 'engine = "vvr"\n', (), "unchanged"),
+            ('engine = "flink"\n', 'engine = "flink"\n', ("--engine-version", "1.20"), "unchanged"),
+        ],
+    )  # fmt: skip
+    def test_another_engine_than_the_one_named_then_is_a_change(
+        self, project: Path, run: Run, then: str, now: str, options: tuple[str, ...], outcome: str
+    ) -> None:
+        Path("flinkcompat.toml").write_text(then + ORDERS, encoding="utf-8")
+        commit("as it is deployed")
+        Path("flinkcompat.toml").write_text(now + ORDERS, encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "json", *options)
+        assert (result.code, results(result)) == (int(outcome == "unknown"), {"orders": outcome})
+        if outcome == "unknown":
+            assert "engine-version-changed" in result.out
+            assert "engine or its version differs" in run("diff", "--against", "git:HEAD", *options).out
+
     def test_a_program_is_read_with_the_files_beside_it(self, project: Path, run: Run) -> None:
         Path("jobs/job.py").write_text(
             PROGRAM.replace("import os", "import os\nfrom names import SINK"), encoding="utf-8"
@@ -178,6 +203,12 @@ class TestAgainstTheLedger:
         data = json.loads(run("diff", "--against", f"ledger:{tmp_path / 'ledger'}", "--format", "json").out)
         report = data["deployments"][0]["report"]
         assert (report["engine"], report["engine_version"], report["outcome"]) == ("flink", "2.3", "incompatible")
+
+    def test_another_engine_than_the_one_that_runs_is_a_change(self, project: Path, run: Run, tmp_path: Path) -> None:
+        Path("flinkcompat.toml").write_text(f'engine = "vvr"\n{ORDERS}', encoding="utf-8")
+        deploy(tmp_path / "ledger", "orders")
+        result = run("diff", "--against", f"ledger:{tmp_path / 'ledger'}", "--format", "json")
+        assert (result.code, results(result)) == (1, {"orders": "unknown"})
 
     def test_added_and_deleted(self, project: Path, run: Run, tmp_path: Path) -> None:
         """Deleted is what the file named where the branch began; a ledger may hold the jobs of others, too."""
