@@ -101,7 +101,7 @@ def _said(
         place = Span(review.script, fault.line, fault.column, fault.line, 0)
         message = fault.message.removeprefix(f"{place}: ")
         yield Severity.ERROR, rule, title, message, place, message, None
-    gate = FAIL_ON[fail_on]
+    gate = Outcome.INCOMPATIBLE if review.status is Status.DELETED else FAIL_ON[fail_on]
     for finding in review.findings:
         if finding.outcome is not Outcome.COMPATIBLE:
             fails = gate is not None and finding.outcome.rank >= gate.rank

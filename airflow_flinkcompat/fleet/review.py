@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.reports.sections import engine_label
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
-from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, OutOfReachError
+from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, waivers_of
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome
@@ -247,7 +247,9 @@ def _worst_first(reports: Iterable[Report]) -> tuple[Report, ...]:
     return tuple(sorted(reports, key=lambda report: -report.outcome.rank))
 
 
-def _removed(request: Request, name: str, baseline: Baseline, file: str) -> DeploymentReview:
+def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:
+    if not isinstance(baseline, Baseline):
+        return _unreadable(name, file, str(baseline).split("\n  "))
     assert baseline.side is not None
     engine = request.given.engine or baseline.engine
     message = f"the file does not name {name} any more, and its job keeps running"
