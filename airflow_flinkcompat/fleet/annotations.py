@@ -69,7 +69,7 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
     found = []
     for review in fleet.deployments:
         for severity, rule, title, message, span, clause, finding in _said(review, fleet.fail_on):
-            identity = "\0".join((review.name, rule, " ".join(clause.lower().split())))
+            identity = "\0".join((fleet.project, review.name, rule, " ".join(clause.lower().split())))
             seen[identity] += 1
             digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
             waiver = None if finding is None else finding.waiver

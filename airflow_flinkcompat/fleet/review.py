@@ -89,7 +89,9 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
         raise InputError(f"{project.path}: there is no deployment {unknown[0]!r}; known are {', '.join(known)}")
     reviews = [_reviewed(request, each, baselines) for each in project.deployments if request.wants(each.name)]
     reviews += [
-        DeploymentReview(name, Status.UNREADABLE, file, faults=tuple(map(InputFault, lines)), action=_NOT_DEPLOYED)
+        DeploymentReview(
+            name, Status.UNREADABLE, file, faults=_faults_of_file(project, lines, file), action=_NOT_DEPLOYED
+        )
         for name, lines in project.broken.items()
         if request.wants(name)
     ]
@@ -267,6 +269,12 @@ def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -
 def _unreadable(name: str, script: str, messages: Iterable[str], baseline: str = "") -> DeploymentReview:
     faults = tuple(_fault(mask_secrets(each), script) for each in dict.fromkeys(messages))
     return DeploymentReview(name, Status.UNREADABLE, script, baseline, faults=faults, action=_NOT_DEPLOYED)
+
+
+def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tuple[InputFault, ...]:
+    """What is wrong with the project file, which is called by its path in the repository: the same in every clone."""
+    own = f"{project.path}: "
+    return tuple(InputFault(f"{file}: {line.removeprefix(own)}" if line.startswith(own) else line) for line in lines)
 
 
 def _unlintable(script: str, messages: Iterable[str]) -> DeploymentReview:

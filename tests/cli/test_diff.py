@@ -179,6 +179,36 @@ class TestAgainstGit:
 MINIMUM = V1.replace("SUM", "MIN")
 
 
+class TestPlaces:
+    def test_a_folder_whose_name_is_not_utf_8(self, project: Path, run: Run) -> None:
+        folder = Path(os.fsdecode(os.fsencode(project) + b"/\xff"))
+        shutil.copytree(project, folder, ignore=lambda *_: [folder.name])
+        os.chdir(folder)
+        change("orders", MINIMUM)
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "unchanged"})
+
+    @pytest.mark.parametrize("place", ["jobs/clicks.sql", "jobs/clicks.sql.waivers.toml"])
+    def test_what_is_no_regular_file_is_bad_input(self, project: Path, run: Run, place: str) -> None:
+        Path(place).unlink(missing_ok=True)
+        Path(place).symlink_to("/dev/zero")
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
+        assert f"{place}: cannot be read: it is no regular file" in result.out
+
+    def test_a_byte_order_mark_has_a_remedy(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(f"\ufeff{HEAD}{ORDERS}", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 2
+        assert "flinkcompat.toml: begins with a byte order mark, which TOML has not; save it as UTF-8" in result.err
+
+    def test_faults_are_the_same_in_every_clone(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + "ownr = 'me'\n", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert "flinkcompat.toml: deployment 'clicks': ownr" in result.out
+        assert str(project) not in result.out
+
+
 class TestWhatOfARevisionIsRead:
     """A deployment that the revision names is compared with what was there, or it is bad input: never "added"."""
 
