@@ -114,6 +114,8 @@ class DeploymentReview:
             return OUT_OF_REACH
         if self.faults:
             return BAD_INPUT
+        if self.status is Status.DELETED:  # its job keeps running, whichever outcome fails
+            return FAILED
         gate, outcome = FAIL_ON[fail_on], self.gate_outcome
         fails = gate is not None and outcome is not None and outcome.rank >= gate.rank
         return FAILED if fails else PASSED

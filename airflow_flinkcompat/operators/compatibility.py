@@ -293,7 +293,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
-        old = side_of(head).on(new.engine)
+        old = side_of(head)
         plans = self._plans(old, new) if self.explain_plan else None
         known_history = KnownHistory(self.history).applied if self.history else None
         report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)), history=known_history)
@@ -309,7 +309,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             new_sha256=new.sha256,
             engine=new.engine,
             engine_version=new.engine_version,
-            # As the ledger has it: the report may have read the old side under another engine.
             old_sha256=head.sha256,
             old_entry=head.number,
             outcome=str(report.outcome),
