@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 # What a connection says in place of the command's own options.
-_OF_CONNECTION = ("root", "gateway", "jobmanager", "target")
+_OF_CONNECTION = ("root", "config", "gateway", "jobmanager", "target")
 
 
 def run_command(name: str, args: Namespace) -> NoReturn:
@@ -37,6 +37,8 @@ def run_command(name: str, args: Namespace) -> NoReturn:
             given = [
                 "--ledger",
                 hook.ledger_uri(args.ledger),
+                "--config",  # no project file lies where Airflow runs, or another one
+                os.devnull,
                 *_options(command, args),
                 "--",
                 *_positional(command, args),

@@ -20,6 +20,7 @@ from airflow_flinkcompat.cli.diff import against_option, named_extras, require_p
 from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for
 from airflow_flinkcompat.cli.scripts import path_of, read_pair
 from airflow_flinkcompat.compat import Finding, Report, Reports
+from airflow_flinkcompat.compat.one_sided import NO_SCRIPT
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.waivers import (
     ChangeIdentity,
@@ -86,6 +87,8 @@ def accept_command(
 ) -> None:
     """Waive the finding RULE on the change of deployment NAME, or on that from script OLD to NEW.
 
+    /dev/null as OLD, or a new deployment, waives what NEW shows by itself, for lint too.
+
     It is written into a file beside the script, SCRIPT.waivers.toml, which is committed with the change. The verdict
     stays what it is, and every report says who waived what; the gate lets it pass until that day. It is bound to what
     is deployed and to all that the finding says: another change is not waived, and once this one is deployed it is
@@ -143,7 +146,8 @@ def accept_command(
         said = f"{finding.rule} ({finding.subject}), {waiver.outcome} on {report_engine}"
         click.echo(f"{place}: waived until {day}: {said}")
     place.write_text(text, encoding="utf-8")
-    click.echo("Commit it with the change. The report still shows it, and it is over once the change is deployed.")
+    until_then = "script is another one" if change.identity.deployed == NO_SCRIPT else "change is deployed"
+    click.echo(f"Commit it with the change. The report still shows it, and it is over once the {until_then}.")
 
 
 def _unknown_rule(rule: str) -> str:

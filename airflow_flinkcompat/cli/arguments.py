@@ -15,7 +15,7 @@ from airflow_flinkcompat.model import (
     InputError,
     Outcome,
 )
-from airflow_flinkcompat.project import FAIL_ON
+from airflow_flinkcompat.project import FAIL_ON, FILE_NAME
 from airflow_flinkcompat.secrets import mask_secrets
 
 ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
@@ -44,7 +44,7 @@ def require_engine(engine: str | None, **options: str | None) -> None:
     if engine is None and given:
         raise InputError(
             f"{' and '.join(given)}: a version of which engine? Add --engine {' or --engine '.join(ENGINES)}, "
-            f"or set {ENGINE_VARIABLE}"
+            f"set {ENGINE_VARIABLE}, or write engine = … into {FILE_NAME}"
         )
 
 

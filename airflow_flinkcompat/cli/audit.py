@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -19,13 +19,21 @@ from airflow_flinkcompat.cli.arguments import (
     parse_settings,
     require_engine,
 )
-from airflow_flinkcompat.cli.project import catalog_text, config_option, judging, laid_over, project_for
+from airflow_flinkcompat.cli.project import (
+    LEDGER_VARIABLE,
+    config_option,
+    judging,
+    laid_over,
+    ledger_roots,
+    project_for,
+    with_catalogs,
+)
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import ScriptError, read_script
+from airflow_flinkcompat.sql import read_script
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
@@ -33,7 +41,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSummary
 
 FORMAT_NAMES = ("text", "markdown", "json", "html")
-_LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _OUT_OF_REACH = 3
 
 
@@ -64,7 +71,7 @@ class _Asked:
     metavar="[URI]",
     is_flag=False,
     flag_value="",
-    help=f"Take what is deployed, by this ledger; without URI by {_LEDGER_VARIABLE} or the project file.",
+    help=f"Take what is deployed, by this ledger; without URI by {LEDGER_VARIABLE} or the project file.",
 )
 @engine_option
 @click.option("--engine-version", help="The version that would run the jobs, for instance 2.3.")
@@ -149,7 +156,7 @@ def audit_command(
     if engine is not None:
         for option, version in (("--engine-version", engine_version), ("--old-engine-version", old_engine_version)):
             JobSpec("", engine=engine, engine_version=version, source=option)
-    project = _with_catalogs(project_for(config, paths[0] if paths else Path()))
+    project = with_catalogs(project_for(config, paths[0] if paths else Path()))
     asked = _Asked(
         paths,
         revisions,
@@ -191,26 +198,6 @@ def _extras() -> Iterator[None]:
         yield
     except ImportError as error:
         raise bare_install("audit", error) from None
-
-
-def _with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
-    """The project with every catalog as DDL, so that its file is read once and not for each of its scripts."""
-    if project is None:
-        return None
-    folder, texts = project.folder, dict[str, str]()
-
-    def read(options: JobOptions) -> JobOptions:
-        path = options.catalog_path
-        if path is None:
-            return options
-        try:
-            texts[path] = texts.get(path) or catalog_text(options, folder)
-        except ScriptError:  # is said of each script that has it
-            return options
-        return replace(options, catalog=texts[path])
-
-    deployments = tuple(replace(each, options=read(each.options)) for each in project.deployments)
-    return replace(project, common=read(project.common), deployments=deployments)
 
 
 def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:
@@ -284,14 +271,13 @@ def _jobs(asked: _Asked) -> Jobs:
 
 def _roots(asked: _Asked) -> tuple[str, ...]:
     """Where the ledgers lie, as it was named. Raises InputError."""
-    named = asked.ledger or os.environ.get(_LEDGER_VARIABLE)
+    named = asked.ledger or os.environ.get(LEDGER_VARIABLE)
     if named:
         return (named,)
-    of_project = asked.project.deployments if asked.project else ()
-    roots = tuple(dict.fromkeys(each.ledger for each in of_project if each.ledger))
+    roots = ledger_roots(asked.project)
     if not roots:
         raise InputError(
-            f"--ledger: where is it? Name its URI, set {_LEDGER_VARIABLE}, or write ledger = … into a {FILE_NAME}"
+            f"--ledger: where is it? Name its URI, set {LEDGER_VARIABLE}, or write ledger = … into a {FILE_NAME}"
         )
     return roots
 

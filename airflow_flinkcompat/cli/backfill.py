@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 
 from airflow_flinkcompat.cli.arguments import master_option, parse_settings, parse_variables
+from airflow_flinkcompat.cli.project import config_option, deployment_option, judging, project_for
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
-from airflow_flinkcompat.model import InputError, JobSpec, language_of
+from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
+from airflow_flinkcompat.project import DEFAULT_GATE, JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script, read_text
 
@@ -53,6 +55,8 @@ from airflow_flinkcompat.sql import read_script, read_text
 @click.option("--allow-incomplete", is_flag=True, help="Run before the source, now quiet, has passed the boundary.")
 @click.option("--hand-over", metavar="FILE", help="With --boundary: write what the deployment has to know.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read, computed and written; start nothing.")
+@config_option
+@deployment_option
 @click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
 def backfill_command(
     script: str,
@@ -73,6 +77,8 @@ def backfill_command(
     allow_incomplete: bool,
     hand_over: str | None,
     dry_run: bool,
+    config: str | None,
+    deployment: str | None,
     style: str,
 ) -> None:
     """Recompute SCRIPT over history with Spark: exactly the windows that lie wholly inside [from, to).
@@ -81,6 +87,9 @@ def backfill_command(
     never run. Progress goes to standard error, the reconciliation to standard output. With --boundary the windows of a
     live job begin where these end, and the record of --hand-over (written before anything runs, with --dry-run as well)
     tells where its sources have to start.
+
+    Settings, functions, catalog and variables that are not said here are taken of the project file flinkcompat.toml,
+    found upwards from SCRIPT, those of the deployment whose script it is before the common ones.
     """
     if not dry_run:
         try:
@@ -103,16 +112,28 @@ def backfill_command(
     from airflow_flinkcompat.backfill import plan as plan_backfill
 
     try:
-        text, given = read_text(script, program=True), parse_variables(variables, (script,))
+        text = read_text(script, program=True)
+        given = JobOptions(
+            parse_settings(settings),
+            catalog=read_script(catalog).text if catalog else "",
+            variables=parse_variables(variables, (script,)),
+        )
+        place = Path(script)
+        by = judging(project_for(config, place), place, deployment, given, DEFAULT_GATE)
+        by.tell()
+        options = by.options
         request = BackfillRequest(
             JobSpec(
                 text,
                 source=script,
                 language=language_of(script),
-                variables=given,
-                files=local_texts(script, text, given),
-                settings=parse_settings(settings),
-                catalog=read_script(catalog).text if catalog else "",
+                variables=options.variables,
+                files=local_texts(script, text, options.variables),
+                settings=options.settings,
+                functions=options.functions,
+                catalog=options.catalog,
+                engine=options.engine or next(iter(ENGINES)),
+                engine_version=options.engine_version,
             ),
             from_=parse_time(from_) if from_ else None,
             to=parse_time(to) if to else None,

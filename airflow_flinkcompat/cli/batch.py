@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import IO, Any
 
 import click
@@ -16,10 +19,14 @@ from airflow_flinkcompat.cli.arguments import (
     parse_function,
     require_engine,
 )
+from airflow_flinkcompat.cli.check import with_waivers
+from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for, with_catalogs
+from airflow_flinkcompat.cli.scripts import waivers_beside
 from airflow_flinkcompat.compat import Report, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
-from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome
-from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON
+from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, Waiver
+from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project.waivers import read_waivers
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -30,9 +37,13 @@ from airflow_flinkcompat.secrets import mask_secrets
 @click.option(
     "--fail-on",
     type=click.Choice(tuple(FAIL_ON)),
-    help=f"Exit with 1 for this and worse (default: never, and {DEFAULT_GATE} where no engine is named).",
+    help="Exit with 1 for this and worse (default: that of the project file, else never, and "
+    f"{DEFAULT_GATE} where no engine is named).",
 )
-def batch_command(pairs: str, engine: str | None, engine_version: str | None, fail_on: str | None) -> None:
+@config_option
+def batch_command(
+    pairs: str, engine: str | None, engine_version: str | None, fail_on: str | None, config: str | None
+) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
     A line may name its "engine". Where neither it nor the command does, both are judged: the answer's outcome and
@@ -40,17 +51,28 @@ def batch_command(pairs: str, engine: str | None, engine_version: str | None, fa
     for errors of syntax in a script too, answers {"id","line","error"} and the rest go on. Literal secrets of the new
     script keep no verdict back: they are named in "warnings".
 
+    A line may name its "deployment", one of the project file: it is judged by what the file says of that, and by the
+    waivers beside its script. Any other line goes by what the file says for all, and may hold "waivers", the text of
+    such a file (flinkcompat accept). A finding that is waived stays in the answer, whose "gate_outcome" is what the
+    gate goes by.
+
     The exit code is that of the worst answer: 1 where one fails the gate of --fail-on, 2 where one is an error and
     there is a gate.
     """
-    require_engine(engine, engine_version=engine_version)
+    project = project_for(config, Path())
+    given = JobOptions(engine=engine, engine_version=engine_version)
+    common = judging(project, None, None, given, fail_on)
+    require_engine(common.options.engine, engine_version=engine_version)
+    common.tell()
+    fail_on = fail_on or (project.fail_on if project else None)
+    engine, project = common.options.engine, with_catalogs(project)
     try:
         stream: IO[bytes] = sys.stdin.buffer if pairs == "-" else open(pairs, "rb")  # noqa: SIM115, PTH123
     except OSError as error:
         raise InputError(f"{pairs}: cannot be read: {error.strerror}") from error
     with stream:
         code = 0
-        for answer in batch(stream, engine, engine_version):
+        for answer in batch(stream, given, project):
             click.echo(json.dumps(answer, ensure_ascii=False))
             sys.stdout.flush()
             code = max(code, _exit_code(answer, fail_on, engine))
@@ -62,10 +84,10 @@ def _exit_code(answer: Mapping[str, Any], fail_on: str | None, engine: str | Non
     if "error" in answer:
         return 2 if (fail_on or (DEFAULT_GATE if engine is None else "never")) != "never" else 0
     gate = fail_on or (DEFAULT_GATE if "engines" in answer else "never")
-    return int(fails_gate(Outcome(answer["outcome"]), gate))
+    return int(fails_gate(Outcome(answer.get("gate_outcome", answer["outcome"])), gate))
 
 
-def batch(lines: Iterable[bytes], engine: str | None, engine_version: str | None) -> Iterator[dict[str, Any]]:
+def batch(lines: Iterable[bytes], given: JobOptions, project: ProjectFile | None) -> Iterator[dict[str, Any]]:
     """One answer for every line that is not blank, as it comes."""
     for number, raw in enumerate(lines, start=1):
         if not raw.strip():
@@ -78,47 +100,75 @@ def batch(lines: Iterable[bytes], engine: str | None, engine_version: str | None
             _require_unicode("id", pair.get("id"))
             identity = pair.get("id")
             _require_unicode("the line", pair)
-            report, secrets = _checked(pair, engine, engine_version)
+            answer = _answered(pair, given, project)
         except (ValueError, RecursionError) as error:
             message = "the pair is nested too deeply" if isinstance(error, RecursionError) else str(error)
             yield {"id": identity, "line": number, "error": mask_secrets(message)}
         else:
-            yield {"id": identity, **_answer(report), **({"warnings": secrets} if secrets else {})}
+            yield {"id": identity, **answer}
 
 
-def _answer(report: Report | Reports) -> dict[str, Any]:
+def _told(report: Report | Reports, waived: bool) -> dict[str, Any]:
     """Outcome and findings; of the worse verdict where both engines were asked, with those of each."""
+    gate = {"gate_outcome": report.gate_outcome.value} if waived else {}
     if isinstance(report, Reports):
-        return {**_answer(report.each[0]), "engines": {each.engine: _answer(each) for each in report.each}}
-    return {"outcome": report.outcome.value, "findings": report.to_dict()["findings"]}
+        engines = {each.engine: _told(each, waived) for each in report.each}
+        return {**_told(report.each[0], waived), **gate, "engines": engines}
+    return {"outcome": report.outcome.value, **gate, "findings": report.to_dict()["findings"]}
 
 
-def _checked(pair: Mapping[str, Any], engine: str | None, version: str | None) -> tuple[Report | Reports, list[str]]:
-    """The report on one line of a batch, and the literal secrets that keep its new side from being deployed.
+def _answered(pair: Mapping[str, Any], given: JobOptions, project: ProjectFile | None) -> dict[str, Any]:
+    """The answer to one line: its verdict, the literal secrets of its new side, and what is over of its waivers.
 
     Raises ValueError naming what is wrong with the line, errors of syntax included.
     """
-    own = pair.get("engine", engine)
-    if "engine" not in pair and engine is None:
-        own = None
-    elif not isinstance(own, str) or own not in ENGINES:
-        raise InputError(f"engine {own!r} is not one of {', '.join(ENGINES)}")
-    functions = _functions(pair.get("functions"))
+    named = pair.get("engine", given.engine)
+    if named is not None or "engine" in pair:
+        if not isinstance(named, str) or named not in ENGINES:
+            raise InputError(f"engine {named!r} is not one of {', '.join(ENGINES)}")
+        usual = given.engine or (project.common.engine if project else None)
+        given = JobOptions(engine=named, engine_version=given.engine_version if named == usual else None)
+    deployment = _text(pair, "deployment", "the name of one of the project file")
+    if deployment is not None and project is None:
+        raise InputError(f'"deployment" names one of a {FILE_NAME}, and there is none: add --config FILE')
+    given = replace(given, functions=_functions(pair.get("functions")))
+    options = judging(project, None, deployment, given, None).options
+    waivers = _waivers(pair, project, deployment)
 
     def side(name: str) -> Side:
-        script = pair.get(name)
-        if not isinstance(script, str):
+        script = _text(pair, name, "the text of a script")
+        if script is None:
             raise InputError(f'"{name}" must be the text of a script')
-        settings = _settings(f"settings_{name}", pair.get(f"settings_{name}"))
-        named = own or next(iter(ENGINES))
-        return Side(script, settings, functions, "", named, version if own == engine else None, name)
+        settings = {**options.settings, **_settings(f"settings_{name}", pair.get(f"settings_{name}"))}
+        engine = options.engine or next(iter(ENGINES))
+        return Side(script, settings, options.functions, options.catalog, engine, options.engine_version, name)
 
     old, new = side("old"), side("new")
     found = obstacles(new)
     if malformed := [str(each) for each in (*found, *obstacles(old)) if each.kind is ObstacleKind.SYNTAX]:
         raise InputError("; ".join(malformed))
-    secrets = [mask_secrets(str(each)) for each in found]
-    return check_engines(old, new) if own is None else check(old, new), secrets
+    report = check_engines(old, new) if options.engine is None else check(old, new)
+    judged, notes = with_waivers(report, waivers, (old, new), (deployment or "", deployment or "OLD NEW"))
+    warnings = [mask_secrets(str(each)) for each in (*found, *notes)]
+    return {**_told(judged, bool(waivers)), **({"warnings": warnings} if warnings else {})}
+
+
+def _waivers(pair: Mapping[str, Any], project: ProjectFile | None, deployment: str | None) -> tuple[Waiver, ...]:
+    """The waivers that a line holds, or those beside the script of its deployment."""
+    text = _text(pair, "waivers", "the text of a file of waivers")
+    if text is not None:
+        return read_waivers(text, "waivers")
+    if project is None or deployment is None:
+        return ()
+    return waivers_beside(os.path.relpath(project.folder / named_deployment(project, deployment).script))
+
+
+def _text(pair: Mapping[str, Any], key: str, what: str) -> str | None:
+    """A text of the line; None where it holds none. Raises :class:`InputError`."""
+    value = pair.get(key)
+    if key in pair and not isinstance(value, str):
+        raise InputError(f'"{key}" must be {what}')
+    return value
 
 
 def _functions(declared: Any) -> tuple[FunctionDeclaration, ...]:

@@ -19,7 +19,7 @@ from airflow_flinkcompat.cli.arguments import (
     parse_variables,
     require_engine,
 )
-from airflow_flinkcompat.cli.project import config_option, judging, project_for
+from airflow_flinkcompat.cli.project import config_option, deployment_option, judging, project_for
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair, waivers_beside
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.compat import (
@@ -40,7 +40,7 @@ from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
-from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, language_of
+from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, JobOptions
 from airflow_flinkcompat.sql import read_script
@@ -79,7 +79,7 @@ from airflow_flinkcompat.sql import read_script
 @click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one.")
 @click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
 @config_option
-@click.option("--deployment", metavar="NAME", help="Judge as this deployment of the project file (default: by script).")
+@deployment_option
 def check_command(
     old: str,
     new: str,
@@ -159,7 +159,9 @@ def check_command(
     if explain_plan and before is not None and after is not None:
         plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
     report = judged((before, after), (deployed.source, proposed.source), engine, plans)
-    report = _with_waivers(report, (old, new), (before, after), by.deployment)
+    called = (by.deployment, by.deployment or shlex.join((old, new)))
+    report, notes = with_waivers(report, waivers_beside(new), (before, after), called)
+    report = _with_warnings(report, notes)
     # JSON holds no advice, so nothing has to be known for it.
     known = ReportContext() if style == "json" else replace(_circumstances(report, after), project=by.words)
     click.echo(render(report, style, known), nl=False)
@@ -203,17 +205,33 @@ def judged(
     return check(before, after, with_other_engine=True, plans=plans)
 
 
-def _with_waivers(
-    report: Report | Reports, named: tuple[str, str], sides: tuple[Side | None, Side | None], deployment: str
-) -> Report | Reports:
-    """The report with the waivers beside the proposed script; what is over of them is a warning."""
-    waivers = waivers_beside(named[1])
+def with_waivers(
+    report: Report | Reports,
+    waivers: tuple[Waiver, ...],
+    sides: tuple[Side | None, Side | None],
+    named: tuple[str, str],
+) -> tuple[Report | Reports, tuple[str, ...]]:
+    """A verdict with the waivers of the proposed script.
+
+    Args:
+        report: The verdict of the engine that was named, or of both.
+        waivers: What stands beside the proposed script.
+        sides: Both sides of the change.
+        named: The deployment, "" where none is known, and what ``flinkcompat accept`` knows the change by.
+
+    Returns:
+        The verdict with them, and a line for each that is over.
+    """
     each = report.each if isinstance(report, Reports) else (report,)
-    names = (deployment, deployment or shlex.join(named))
-    judged = apply_waivers(each, waivers, ChangeIdentity.of(*sides), utc_day(), names)
-    first, *others = judged.reports
-    first = replace(first, warnings=(*first.warnings, *judged.notes))
-    return Reports((first, *others)) if isinstance(report, Reports) else first
+    judged = apply_waivers(each, waivers, ChangeIdentity.of(*sides), utc_day(), named)
+    return Reports(judged.reports) if isinstance(report, Reports) else judged.reports[0], judged.notes
+
+
+def _with_warnings(report: Report | Reports, notes: tuple[str, ...]) -> Report | Reports:
+    if isinstance(report, Report):
+        return replace(report, warnings=(*report.warnings, *notes))
+    first, *others = report.each
+    return Reports((replace(first, warnings=(*first.warnings, *notes)), *others))
 
 
 def _one_sided(
@@ -227,7 +245,7 @@ def _one_sided(
         assert old is not None
         return removed_report(old.on(name), new_source)
 
-    return on(engine) if engine else Reports(tuple(on(name) for name in reversed(tuple(ENGINES))))
+    return on(engine) if engine else Reports.of(map(on, reversed(tuple(ENGINES))))
 
 
 def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool) -> None:

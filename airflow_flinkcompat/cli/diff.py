@@ -18,7 +18,6 @@ from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.sql import ScriptError, read_script
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.fleet.values import FleetDiff
 
 FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab")
@@ -116,7 +115,7 @@ def lint_command(
     read and tables that neither the script nor a catalog declares (exit code 1, unless --fail-on says otherwise).
     """
     with named_extras("lint"):
-        from airflow_flinkcompat.fleet.review import lint_scripts
+        from airflow_flinkcompat.fleet.review import LoneScript, lint_scripts, lone_script
         from airflow_flinkcompat.fleet.sides import name_from
 
     targets = _targets(outputs)
@@ -134,24 +133,15 @@ def lint_command(
     if not files and project is not None:
         scripts = [project.folder / each.script for each in project.deployments]
     root = root_of(project.folder if project else Path())
-    gate, sides = fail_on or DEFAULT_GATE, []
+    gate, read = fail_on or DEFAULT_GATE, list[LoneScript]()
     for script in dict.fromkeys(scripts):
         by = judging(project, script, None, given, fail_on)
         require_engine(by.options.engine, engine_version=by.options.engine_version)
-        gate = by.fail_on
-        sides.append((name_from(script, root), _side(script, by.options, root), by.options.engine is not None))
+        gate, name = by.fail_on, name_from(script, root)
+        missing = LoneScript(name, ScriptError(f"{name}: cannot be read: there is no such file"))
+        read.append(lone_script(script, by.options, Path(), root, deployment=by.deployment) or missing)
     file = name_from(project.path, root) if project else ""
-    _answer(lint_scripts(sides, gate, file), style, targets)
-
-
-def _side(script: Path, options: JobOptions, root: Path) -> Side | InputError | ScriptError:
-    from airflow_flinkcompat.fleet.sides import name_from, side_of_script
-
-    try:
-        side = side_of_script(script, options, Path(), root)
-    except (ScriptError, InputError) as error:
-        return error
-    return side or ScriptError(f"{name_from(script, root)}: cannot be read: there is no such file")
+    _answer(lint_scripts(read, gate, file), style, targets)
 
 
 def _diff(

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, parse_function, parse_settings, parse_variables
+from airflow_flinkcompat.cli.project import (
+    LEDGER_VARIABLE,
+    config_option,
+    judging,
+    ledger_roots,
+    named_deployment,
+    project_for,
+)
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import InputError, language_of
+from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script, read_text
 
@@ -45,11 +56,11 @@ def _place(command: Callable[..., None]) -> Callable[..., None]:
             "--ledger",
             "root",
             metavar="URI",
-            envvar="FLINKCOMPAT_LEDGER",
+            envvar=LEDGER_VARIABLE,
             show_envvar=True,
-            required=True,
-            help="Folder or object-store address of the ledgers.",
+            help="Folder or object-store address of the ledgers (default: that of the project file).",
         ),
+        config_option,
     ):
         command = decorate(command)
     return command
@@ -63,7 +74,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 @ledger_command.command("list")
 @_place
 @click.option("--no-index", is_flag=True, help="Read every ledger itself, whatever the index says.")
-def list_command(root: str, style: str, no_index: bool) -> None:
+def list_command(root: str | None, config: str | None, style: str, no_index: bool) -> None:
     """Every deployment that has a ledger: what is deployed, since when and by whom, and unfinished redeploys.
 
     The index beside the ledgers tells most of it; --no-index also finds damaged ledgers, and what a release without an
@@ -73,6 +84,7 @@ def list_command(root: str, style: str, no_index: bool) -> None:
         from airflow_flinkcompat.deploy.ledger.fleet import deployment_rows
         from airflow_flinkcompat.deploy.ledger.shown import listed
 
+        root = _root(root, config)
         rows = deployment_rows(root, by_index=not no_index)
     _require_any(root, rows)
     if style == "json":
@@ -91,7 +103,7 @@ def list_command(root: str, style: str, no_index: bool) -> None:
 
 @ledger_command.command("index")
 @_place
-def index_command(root: str, style: str) -> None:
+def index_command(root: str | None, config: str | None, style: str) -> None:
     """Make the index, which `ledger list` reads, anew from the ledgers.
 
     For ledgers of a release that kept none, and after ledgers were restored from a backup or moved. A ledger that
@@ -100,6 +112,7 @@ def index_command(root: str, style: str) -> None:
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.fleet import rebuild_index
 
+        root = _root(root, config)
         rows = rebuild_index(root)
     _require_any(root, rows)
     errors = {name: mask_secrets(str(row)) for name, row in rows.items() if isinstance(row, Exception)}
@@ -115,13 +128,13 @@ def index_command(root: str, style: str) -> None:
 @ledger_command.command("show")
 @_common
 @click.option("--entry", "number", type=click.IntRange(1), metavar="N", help="This entry instead of the head.")
-def show_command(deployment: str, root: str, style: str, number: int | None) -> None:
+def show_command(deployment: str, root: str | None, config: str | None, style: str, number: int | None) -> None:
     """What is deployed as DEPLOYMENT, and a redeploy that has not come to its end."""
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.shown import masked_entry
         from airflow_flinkcompat.deploy.ledger.steps import Progress
 
-        ledger, entries = _opened(root, deployment)
+        ledger, entries = _opened(_root(root, config, deployment), deployment)
         progress = Progress.of(entries)
         shown = progress.head if number is None else _entry(ledger, entries, number)
         unfinished = progress.unfinished if number is None else None
@@ -140,12 +153,12 @@ def show_command(deployment: str, root: str, style: str, number: int | None) -> 
 
 @ledger_command.command("history")
 @_common
-def history_command(deployment: str, root: str, style: str) -> None:
+def history_command(deployment: str, root: str | None, config: str | None, style: str) -> None:
     """Every entry of the ledger of DEPLOYMENT, oldest first, a line each."""
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.shown import masked_entry
 
-        _, entries = _opened(root, deployment)
+        _, entries = _opened(_root(root, config, deployment), deployment)
     if style == "json":
         _print_json({"deployment": deployment, "entries": [masked_entry(entry) for entry in entries]})
         return
@@ -161,7 +174,9 @@ def history_command(deployment: str, root: str, style: str) -> None:
 @_common
 @click.argument("old", type=click.IntRange(1), required=False, metavar="[A]")
 @click.argument("new", type=click.IntRange(1), required=False, metavar="[B]")
-def diff_command(deployment: str, root: str, style: str, old: int | None, new: int | None) -> None:
+def diff_command(
+    deployment: str, root: str | None, config: str | None, style: str, old: int | None, new: int | None
+) -> None:
     """What differs between entries A and B of DEPLOYMENT: script, files, settings, functions, catalog.
 
     Without B: between A and what is deployed. Without both: between what was deployed before, and what is now.
@@ -169,7 +184,7 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
     with _readable_errors():
         from airflow_flinkcompat.deploy.ledger.entries import StepEntry
 
-        ledger, entries = _opened(root, deployment)
+        ledger, entries = _opened(_root(root, config, deployment), deployment)
         heads = [entry for entry in entries if entry.is_head]
         if len(heads) < (2 if old is None else 1) and new is None:
             raise InputError(
@@ -195,7 +210,11 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
 @click.option(
     "--job-id", required=True, metavar="ID", help="The job, as its target names it (Flink: 32 hexadecimal digits)."
 )
-@click.option("--script", required=True, metavar="FILE", help="The script, or the program (.py, .table), that it runs.")
+@click.option(
+    "--script",
+    metavar="FILE",
+    help="The script, or the program (.py, .table), that it runs (default: that of the project file).",
+)
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
 )
@@ -213,10 +232,11 @@ def diff_command(deployment: str, root: str, style: str, old: int | None, new: i
 def adopt_command(
     connect: Callable[[], OpenTarget] | None,
     deployment: str,
-    root: str,
+    root: str | None,
+    config: str | None,
     style: str,
     job_id: str,
-    script: str,
+    script: str | None,
     variables: tuple[str, ...],
     settings: tuple[str, ...],
     functions: tuple[str, ...],
@@ -230,7 +250,8 @@ def adopt_command(
     """Take over a job that already runs as DEPLOYMENT: record the script that you say it runs.
 
     The job is not touched. Its name and its tables are held against the script, as far as the target shows them: a
-    JobManager alone is enough, whatever started the job.
+    JobManager alone is enough, whatever started the job. What is not said here is taken of the project file
+    flinkcompat.toml of this folder or of one above it, as far as it has such a deployment.
     """
     with _readable_errors():
         from airflow_flinkcompat.deploy import JobRef, Ledger
@@ -238,21 +259,33 @@ def adopt_command(
         from airflow_flinkcompat.deploy.ledger.store import this_process
         from airflow_flinkcompat.deploy.redeploy.adopt import adopt
 
-        text, given = read_text(script, program=True), parse_variables(variables, (script,))
-        side = Side(
-            text,
+        project = project_for(config, Path())
+        script = script or _script_of(project, deployment)
+        given = JobOptions(
             parse_settings(settings),
             tuple(parse_function(text) for text in functions),
             read_script(catalog).text if catalog else "",
-            "flink",
-            engine_version,
+            parse_variables(variables, (script,)),
+            engine_version=engine_version,
+        )
+        known = deployment if project and deployment in project.names else None
+        by = judging(project, Path(script), known, given, DEFAULT_GATE)
+        by.tell()
+        options, text = by.options, read_text(script, program=True)
+        side = Side(
+            text,
+            options.settings,
+            options.functions,
+            options.catalog,
+            options.engine or "flink",
+            options.engine_version,
             script,
             language_of(script),
-            given,
-            local_texts(script, text, given),
+            options.variables,
+            local_texts(script, text, options.variables),
         )
         side.require_query()
-        ledger = Ledger(root, deployment)
+        ledger = Ledger(_root(root, config, deployment), deployment)
         # A caller that knows the target by other means than these options gives what opens it.
         with (connect or location(target, gateway, jobmanager).open)() as opened:
             done = adopt(opened, ledger, side, JobRef(job_id), owner=this_process(), former_ended=former_ended)
@@ -281,6 +314,37 @@ def _readable_errors() -> Iterator[None]:
         raise bare_install("ledger", error) from None
     except DeployError as error:
         raise InputError(str(error)) from None
+
+
+def _root(root: str | None, config: str | None, deployment: str | None = None) -> str:
+    """Where the ledgers lie: as the option or the environment says, else as the project file does.
+
+    Raises InputError: nobody says it, or the project file names several and it is not known which one is meant.
+    """
+    if root:
+        return root
+    project = project_for(config, Path())
+    found = ledger_roots(project)
+    if project is not None and deployment is not None:
+        own = named_deployment(project, deployment).ledger if deployment in project.names else project.ledger
+        found = (own,) if own else ()
+    if not found:
+        raise InputError(
+            f"where is the ledger? Name its URI with --ledger, set {LEDGER_VARIABLE}, or write ledger = … into a "
+            f"{FILE_NAME}"
+        )
+    if len(found) > 1:
+        raise InputError(f"{project.path if project else ''}: names several ledgers ({', '.join(found)}): add --ledger")
+    return found[0]
+
+
+def _script_of(project: ProjectFile | None, deployment: str) -> str:
+    """The script of a deployment by the project file. Raises InputError."""
+    if project is None or deployment not in project.names:
+        raise InputError(
+            f"which script does the job run? Add --script FILE, or name {deployment} and its script in a {FILE_NAME}"
+        )
+    return os.path.relpath(project.folder / named_deployment(project, deployment).script)
 
 
 def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]]:

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_function, parse_settings
-from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
+from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
+from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, planning, target_option
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import Plans, SourceOverrides, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
@@ -93,6 +95,8 @@ _ACCEPTED = {
     "--spark/--no-spark", "spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
 )
 @master_option
+@config_option
+@deployment_option
 @click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
 def migrate_command(
     old: str,
@@ -119,6 +123,8 @@ def migrate_command(
     plan_dir: str | None,
     spark: bool | None,
     master: str | None,
+    config: str | None,
+    deployment: str | None,
     style: str,
 ) -> None:
     """Rewrite a savepoint of script OLD into one that script NEW goes on from, on open-source Flink.
@@ -132,6 +138,8 @@ def migrate_command(
 
     The written savepoint is read back and compared before the command ends; SAVEPOINT is only read, and TO is a
     savepoint or none, whenever the command is killed.
+
+    What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW, as check does.
 
     With --spark ranges of key groups are tasks of Spark, each of which writes a state file of its own.
 
@@ -151,16 +159,22 @@ def migrate_command(
     elif not dry_run:
         _require_places(savepoint, to)
     _require_sql(old, new)
-    shared = parse_settings(settings)
-    declared = tuple(parse_function(text) for text in functions)
-    ddl = read_script(catalog).text if catalog else ""
+    given = JobOptions(
+        parse_settings(settings),
+        tuple(parse_function(text) for text in functions),
+        read_script(catalog).text if catalog else "",
+        engine_version=engine_version,
+    )
+    require_one_stdin(old, new)
+    script = path_of(new) or path_of(old)
+    by = judging_flink("migrate", project_for(config, script), script, deployment, given).options
 
     def side(script: NamedScript, own: Mapping[str, str], version: str | None) -> Side:
-        return Side(require_text(script), {**shared, **own}, declared, ddl, "flink", version, script.source)
+        text, shared = require_text(script), {**by.settings, **own}
+        return Side(text, shared, by.functions, by.catalog, "flink", version, script.source)
 
-    require_one_stdin(old, new)
-    before = side(read_named(old), parse_settings(old_settings), old_engine_version or engine_version)
-    after = side(read_named(new), {}, engine_version)
+    before = side(read_named(old), parse_settings(old_settings), old_engine_version or by.engine_version)
+    after = side(read_named(new), {}, by.engine_version)
     planner = planning(target)
     plans = compiled_plans("migrate", before, after, planner, gateway, jobmanager, plan_dir)
     _require_one_job(plans)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import (
     DEFAULT_GATE,
     FILE_NAME,
@@ -19,12 +20,16 @@ from airflow_flinkcompat.project import (
     load_project,
     unknown_key,
 )
-from airflow_flinkcompat.sql import read_script
+from airflow_flinkcompat.sql import ScriptError, read_script
 
+LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 config_option = click.option(
     "--config",
     metavar="FILE",
     help=f"The project file (default: {FILE_NAME} of this folder or of one above it; {os.devnull}: none).",
+)
+deployment_option = click.option(
+    "--deployment", metavar="NAME", help="Judge as this deployment of the project file (default: by script)."
 )
 
 
@@ -84,6 +89,11 @@ class Judging:
     words: str = ""
     deployment: str = ""
 
+    def tell(self) -> None:
+        """Say on standard error what was taken of the file, where no report says it."""
+        if self.words:
+            click.echo(f"flinkcompat: {self.words}", err=True)
+
 
 def judging(
     project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions, fail_on: str | None
@@ -122,6 +132,64 @@ def judging(
     return Judging(options, gate, words, judged_as.name if judged_as else "")
 
 
+def judging_flink(
+    command: str, project: ProjectFile | None, place: Path | None, deployment: str | None, given: JobOptions
+) -> Judging:
+    """How a script is judged by a command that is about open-source Flink alone, and has no gate.
+
+    Args:
+        command: The command.
+        project: The project file; None: there is none.
+        place: The script's file; None: it has none.
+        deployment: The deployment that was named; None: the one whose script it is.
+        given: What the options of the command say; its catalog is DDL.
+
+    Returns:
+        The options, by the engine ``flink``; what was taken of the file is told on standard error.
+
+    Raises:
+        InputError: As :func:`judging`; or the file names another engine.
+        ScriptError: The catalog cannot be read.
+    """
+    by = judging(project, place, deployment, given, DEFAULT_GATE)
+    engine = by.options.engine or "flink"
+    if not ENGINE_FACTS[engine].compiles_plans:
+        raise InputError(
+            f"{command} is for open-source Flink, and the project file says engine {engine} of this script; where "
+            f"that is wrong, mend it there, or go without the file: --config {os.devnull}"
+        )
+    by.tell()
+    return replace(by, options=replace(by.options, engine=engine))
+
+
+def ledger_roots(project: ProjectFile | None) -> tuple[str, ...]:
+    """Where the ledgers of the project's deployments lie, each place once."""
+    if project is None:
+        return ()
+    places = [each.ledger for each in project.deployments] or [project.ledger]
+    return tuple(dict.fromkeys(each for each in places if each))
+
+
+def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
+    """The project with every catalog as DDL, so that its file is read once and not for each of its scripts."""
+    if project is None:
+        return None
+    folder, texts = project.folder, dict[str, str]()
+
+    def read(options: JobOptions) -> JobOptions:
+        path = options.catalog_path
+        if path is None:
+            return options
+        try:
+            texts[path] = texts.get(path) or catalog_text(options, folder)
+        except ScriptError:  # is said of each script that has it
+            return options
+        return replace(options, catalog=texts[path])
+
+    deployments = tuple(replace(each, options=read(each.options)) for each in project.deployments)
+    return replace(project, common=read(project.common), deployments=deployments)
+
+
 def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) -> ProjectDeployment | None:
     """The deployment that a script is judged as, the named one or the one whose script it is; None: it has none."""
     if name is not None:
@@ -133,7 +201,7 @@ def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) 
             f"{script}: is the script of several deployments of {project.path}, which are judged by other options "
             f"({names}): name one with --deployment"
         )
-    if not found and project.broken:  # the script may be that of one of these
+    if script is not None and not found and project.broken:  # the script may be that of one of these
         raise InputError("\n  ".join(line for lines in project.broken.values() for line in lines))
     return found[0] if found else None
 

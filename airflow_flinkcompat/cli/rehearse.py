@@ -11,10 +11,12 @@ from contextlib import contextmanager
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, parse_settings
-from airflow_flinkcompat.cli.scripts import NamedScript, read_named, require_one_stdin, require_text
+from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
+from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -32,6 +34,8 @@ from airflow_flinkcompat.secrets import mask_secrets
     "--settle", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Seconds each job is watched."
 )
 @click.option("--timeout", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds to come up.")
+@config_option
+@deployment_option
 @click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
 def rehearse_command(
     old: str,
@@ -45,13 +49,16 @@ def rehearse_command(
     savepoint_directory: str | None,
     settle: float,
     timeout: float,
+    config: str | None,
+    deployment: str | None,
     style: str,
 ) -> None:
     """Restore script NEW from a savepoint of the running job, whose script is OLD, beside it and with stand-in sinks.
 
     Either may be a file, - for standard input, or REV:path for a file of a Git revision. The job goes on and is asked
     for a savepoint, nothing else; OLD is restored first, as a control. Exit code 0: restored (which is no proof of
-    right rows), 1: refused or could not tell, 2: bad input. Progress goes to standard error.
+    right rows), 1: refused or could not tell, 2: bad input. Progress goes to standard error. Settings, functions and
+    catalog that are not said here are taken of the project file flinkcompat.toml, found upwards from NEW.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError
@@ -59,12 +66,15 @@ def rehearse_command(
         from airflow_flinkcompat.model import RehearsalFinding
     except ImportError as error:
         raise bare_install("rehearse", error) from None
-    shared = parse_settings(settings)
+    require_one_stdin(old, new)
+    place = path_of(new) or path_of(old)
+    given = JobOptions(parse_settings(settings))
+    by = judging_flink("rehearse", project_for(config, place), place, deployment, given).options
 
     def side(script: NamedScript, own: Mapping[str, str]) -> Side:
-        return Side(require_text(script), {**shared, **own}, engine="flink", source=script.source)
+        text, shared = require_text(script), {**by.settings, **own}
+        return Side(text, shared, by.functions, by.catalog, "flink", by.engine_version, script.source)
 
-    require_one_stdin(old, new)
     sides = side(read_named(old), parse_settings(old_settings)), side(read_named(new), {})
     options = RehearsalOptions(savepoint_directory, Timeouts(settle=settle, start=timeout))
     try:

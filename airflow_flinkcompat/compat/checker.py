@@ -199,7 +199,7 @@ def check_engines(old: Side, new: Side) -> Reports:
     found = [check(old.on(engine), new.on(engine)) for engine in reversed(tuple(ENGINES))]
     others = dict(zip((report.engine for report in found), reversed(found), strict=True))
     named = (replace(report, other=(others[report.engine].engine, others[report.engine].outcome)) for report in found)
-    return Reports(tuple(sorted(named, key=lambda report: -report.outcome.rank)))
+    return Reports.of(named)
 
 
 def _other(change: Change) -> Outcome:

@@ -6,7 +6,9 @@ Nothing is compared, so no rule looks for these; they have their pages in the ca
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
+from airflow_flinkcompat.compat.lint import lint
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
@@ -21,7 +23,7 @@ ADDED = Rule(
     scope=RuleScope.SCRIPT,
     verdicts={engine: inferred(Outcome.COMPATIBLE, "there is no state yet") for engine in ENGINES},
     rationale="Nothing is deployed, so there is no state that the script could lose, and nothing to compare it with. "
-    "It has to be readable, nothing else is checked.",
+    "It is read by itself, as flinkcompat lint does.",
     example=Example("", windowed("customer, SUM(amount)")),
     find=lambda change: (),
 )
@@ -48,20 +50,21 @@ def added_report(new: Side, old_source: str) -> Report:
         old_source: What was named as the side that is deployed.
 
     Returns:
-        A report with the finding ``deployment-added`` alone.
+        A report with the finding ``deployment-added``, and with what the script shows by itself.
 
     Raises:
         ScriptError: The script holds no statement.
         InputError: The script holds no query.
     """
     try:
-        new.require_query()
+        shown = tuple(each for each in lint(new) if each.outcome is not Outcome.COMPATIBLE)
     except RecursionError:
         raise InputError(f"{new.source}: an expression or query is nested too deeply to be read") from None
-    message = "there is nothing to compare with: only that the script can be read was checked"
-    return _report(
-        ADDED, message, new, (NO_SCRIPT, old_source), (new.sha256, new.source), startup_positions(new.program)
-    )
+    message = "there is nothing to compare with: the script is read by itself"
+    sides = (NO_SCRIPT, old_source), (new.sha256, new.source)
+    report = _report(ADDED, message, new, *sides, startup_positions(new.program))
+    outcome = Outcome.worst((report.outcome, *(each.outcome for each in shown)))
+    return replace(report, outcome=outcome, findings=(*report.findings, *shown))
 
 
 def removed_report(old: Side, new_source: str) -> Report:

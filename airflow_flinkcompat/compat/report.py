@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -369,6 +369,11 @@ class Reports:
     """
 
     each: tuple[Report, ...]
+
+    @classmethod
+    def of(cls, reports: Iterable[Report]) -> Reports:
+        """The reports in their order; of two that are as bad the first one stays first."""
+        return cls(tuple(sorted(reports, key=lambda report: -report.outcome.rank)))
 
     @property
     def outcome(self) -> Outcome:

@@ -25,7 +25,12 @@ _NO_RESTORE = {*REFUSALS, *(rule.code for rule in one_sided.RULES)}
 
 @dataclass(frozen=True)
 class ChangeIdentity:
-    """Both sides of a change by their digests, whatever engine they are judged for; "" where a side is not there."""
+    """Both sides of a change by their digests, whatever engine they are judged for.
+
+    Attributes:
+        deployed: What is deployed; "" where that was not asked, because nothing was compared.
+        proposed: What is proposed.
+    """
 
     deployed: str
     proposed: str
@@ -33,7 +38,12 @@ class ChangeIdentity:
     @classmethod
     def of(cls, old: JobSpec | None, new: JobSpec | None) -> ChangeIdentity:
         """The identity of the change from ``old`` to ``new``."""
-        return cls(*("" if side is None else _digest(side.part_digests()) for side in (old, new)))
+        return cls(*map(_side_digest, (old, new)))
+
+    @classmethod
+    def of_script(cls, side: JobSpec) -> ChangeIdentity:
+        """The identity of a script that is read by itself."""
+        return cls("", _side_digest(side))
 
 
 def finding_digest(finding: Finding, engine: str, change: ChangeIdentity) -> str:
@@ -118,7 +128,7 @@ def apply_waivers(
     used: set[int] = set()
     found = tuple(_applied(report, own, change, today, used) for report in reports)
     engines = {report.engine for report in reports}
-    over = (each for each in own if id(each) not in used and each.engine in engines)
+    over = (each for each in own if id(each) not in used and each.engine in engines and _is_of_kind(each, change))
     return WaivedReports(found, tuple(dict.fromkeys(_note(each, found, change, named[1]) for each in over)))
 
 
@@ -130,7 +140,8 @@ def _applied(report: Report, waivers: Sequence[Waiver], change: ChangeIdentity, 
         given = [
             each
             for each in waivers
-            if (each.engine, each.deployed_sha256, each.finding_sha256) == (report.engine, change.deployed, digest)
+            if (each.engine, each.finding_sha256) == (report.engine, digest)
+            and change.deployed in ("", each.deployed_sha256)
         ]
         used.update(map(id, given))
         states = [AppliedWaiver(each, _state(each, finding, today)) for each in given]
@@ -159,6 +170,17 @@ def _state(waiver: Waiver, finding: Finding, today: date) -> WaiverState:
     return WaiverState.HOLDS
 
 
+def _is_of_kind(waiver: Waiver, change: ChangeIdentity) -> bool:
+    """Whether it is told here that a waiver is over.
+
+    One that was given where nothing is deployed is about the script by itself, and holds there whatever is deployed
+    since; what is read by itself cannot tell whether one of a change is over.
+    """
+    if waiver.deployed_sha256 == one_sided.NO_SCRIPT:
+        return change.deployed in ("", one_sided.NO_SCRIPT)
+    return bool(change.deployed)
+
+
 def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, name: str) -> str:
     """What to say of a waiver that was given for no finding that is there."""
     said = f"the waiver of {waiver.rule} ({waiver.subject}) by {waiver.by}"
@@ -169,7 +191,10 @@ def _note(waiver: Waiver, reports: Iterable[Report], change: ChangeIdentity, nam
         for finding in report.findings
     )
     if again:
-        return f"{said} does not hold: it was given for another change, or another verdict on it; {remedy}"
+        what = "change" if change.deployed else "script"
+        return f"{said} does not hold: it was given for another {what}, or another verdict on it; {remedy}"
+    if not change.deployed:
+        return f"{said} has ended: nothing of what it was given for is found in the script any more; {remedy}"
     if waiver.deployed_sha256 != change.deployed:
         return f"{said} has ended: another version is deployed now than the one that it was given for; {remedy}"
     return f"{said} has ended: nothing of what it was given for is left in the change; {remedy}"
@@ -221,6 +246,10 @@ def waivers_held(reports: Iterable[Report]) -> Iterator[Waiver]:
 def utc_day() -> date:
     """Today, the same day everywhere."""
     return datetime.now(UTC).date()
+
+
+def _side_digest(side: JobSpec | None) -> str:
+    return one_sided.NO_SCRIPT if side is None else _digest(side.part_digests())
 
 
 def _digest(value: object) -> str:

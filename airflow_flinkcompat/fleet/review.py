@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
 from airflow_flinkcompat.backfill import why_refused
-from airflow_flinkcompat.compat import Report, ReportContext, Side, check, check_engines
+from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
 from airflow_flinkcompat.compat.deployable import obstacles
 from airflow_flinkcompat.compat.lint import lint
@@ -19,9 +21,9 @@ from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, ut
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
 from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError
-from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, waivers_of
+from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script, waivers_of
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
-from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome
+from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, Waiver
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
@@ -102,14 +104,62 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
 
 
-def lint_scripts(
-    scripts: Iterable[tuple[str, Side | InputError | ScriptError, bool]], fail_on: str, project: str
-) -> FleetDiff:
+@dataclass(frozen=True)
+class LoneScript:
+    """A script that is read by itself.
+
+    Attributes:
+        name: What it is called.
+        side: The script, or why it cannot be read.
+        engine_named: Whether the side's engine was named; where it was not, each engine is asked.
+        waivers: What stands beside the script.
+        deployment: The deployment whose script it is; "" where it is of none.
+    """
+
+    name: str
+    side: Side | InputError | ScriptError
+    engine_named: bool = False
+    waivers: tuple[Waiver, ...] = ()
+    deployment: str = ""
+
+
+def lone_script(
+    path: Path,
+    options: JobOptions,
+    folder: Path,
+    root: Path,
+    *,
+    deployment: str = "",
+    unsaved: Mapping[Path, str] | None = None,
+) -> LoneScript | None:
+    """A script with its options and its waivers.
+
+    Args:
+        path: The script.
+        options: How it is judged.
+        folder: Where the path of a catalog starts.
+        root: The root of the repository.
+        deployment: The deployment whose script it is; "" where it is of none.
+        unsaved: What an editor holds of files, by their resolved paths.
+
+    Returns:
+        The script, or in its place why it or its waivers cannot be read; None where there is no such file.
+    """
+    name = name_from(path, root)
+    try:
+        side = side_of_script(path, options, folder, root, unsaved=unsaved)
+        if side is None:
+            return None
+        return LoneScript(name, side, options.engine is not None, waivers_of(path, root), deployment)
+    except (ScriptError, InputError) as error:
+        return LoneScript(name, error)
+
+
+def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> FleetDiff:
     """Every script by itself.
 
     Args:
-        scripts: The scripts by name, or why one cannot be read, and whether the side's engine was named: where it was
-            not, each engine is asked.
+        scripts: The scripts.
         fail_on: The gate.
         project: The project file, as it is shown; "" where there is none.
 
@@ -117,7 +167,8 @@ def lint_scripts(
         A review for each script.
     """
     reviews, notes = [], []
-    for name, side, engine_named in scripts:
+    for script in scripts:
+        name, side = script.name, script.side
         if not isinstance(side, Side):
             reviews.append(_unlintable(name, [str(side)]))
             continue
@@ -125,11 +176,14 @@ def lint_scripts(
             reviews.append(_unlintable(name, faults))
             continue
         try:
-            reports = [_linted(side.on(each)) for each in ([side.engine] if engine_named else ENGINES)]
+            reports = Reports.of(_linted(side.on(each)) for each in ([side.engine] if script.engine_named else ENGINES))
         except (ScriptError, InputError) as error:
             reviews.append(_unlintable(name, [str(error)]))
             continue
-        reviews.append(DeploymentReview(name, Status.LINTED, name, reports=_worst_first(reports)))
+        named = (script.deployment, shlex.join((os.devnull, name)))
+        judged = apply_waivers(reports.each, script.waivers, ChangeIdentity.of_script(side), utc_day(), named)
+        reviews.append(DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes))
+        notes += [f"{name}: {note}" for note in judged.notes]
         if why := _refused_by_deploy(side):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
     return FleetDiff("lint", project, "", fail_on, tuple(reviews), tuple(notes))
@@ -191,9 +245,9 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     )
     refused = _refused_by_deploy(new)
     if baseline.side is None:
-        added = [_with_lint(added_report(new.on(each), baseline.words), new.on(each)) for each in engines]
+        added = Reports.of(added_report(new.on(each), baseline.words) for each in engines)
         action = f"refuses it: {refused}" if refused else "starts it for the first time"
-        judged = apply_waivers(_worst_first(added), waivers, identity, request.today, named)
+        judged = apply_waivers(added.each, waivers, identity, request.today, named)
         review = replace(review, status=Status.ADDED, reports=judged.reports, notes=judged.notes)
         return replace(review, known=known, action=action)
     judged = apply_waivers(_compared(baseline, new, request.given, engine), waivers, identity, request.today, named)
@@ -218,17 +272,7 @@ def _compared(baseline: Baseline, new: Side, given: JobOptions, engine: str | No
         old = old.on(engine)
     if not baseline.entry and old.engine_version is None and old.engine == given.engine:
         old = replace(old, engine_version=given.engine_version)  # the file of then leaves it to the command line
-    return _worst_first(check(old, new.on(each)) for each in ([engine] if engine else ENGINES))
-
-
-def _with_lint(report: Report, side: Side) -> Report:
-    """The report on a script that is new, with what it shows by itself."""
-    findings = tuple(each for each in lint(side) if each.outcome is not Outcome.COMPATIBLE)
-    return replace(
-        report,
-        outcome=Outcome.worst((report.outcome, *(each.outcome for each in findings))),
-        findings=(*report.findings, *findings),
-    )
+    return Reports.of(check(old, new.on(each)) for each in ([engine] if engine else ENGINES)).each
 
 
 def _linted(side: Side) -> Report:
@@ -243,10 +287,6 @@ def _linted(side: Side) -> Report:
         "",
         side.source,
     )
-
-
-def _worst_first(reports: Iterable[Report]) -> tuple[Report, ...]:
-    return tuple(sorted(reports, key=lambda report: -report.outcome.rank))
 
 
 def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:

@@ -14,8 +14,16 @@ from typing import Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError, baselines_for
-from airflow_flinkcompat.fleet.review import Request, diff_fleet, judged_options, lint_scripts, obstacles_of
-from airflow_flinkcompat.fleet.sides import name_from, side_of_script
+from airflow_flinkcompat.fleet.review import (
+    LoneScript,
+    Request,
+    diff_fleet,
+    judged_options,
+    lint_scripts,
+    lone_script,
+    obstacles_of,
+)
+from airflow_flinkcompat.fleet.sides import name_from
 from airflow_flinkcompat.fleet.values import FleetDiff, Status
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project import (
@@ -145,7 +153,7 @@ class Projects:
     def _unusable(self, path: Path, file: Path, error: InputError | ScriptError) -> DocumentVerdict | None:
         if path.suffix != _SQL:  # nobody says that it is a Flink program
             return None
-        return DocumentVerdict(file, lint_scripts([(path.name, error, False)], DEFAULT_GATE, file.name))
+        return DocumentVerdict(file, lint_scripts([LoneScript(path.name, error)], DEFAULT_GATE, file.name))
 
 
 class _OpenProject:
@@ -216,14 +224,10 @@ class _OpenProject:
 
     def _linted(self, path: Path, options: JobOptions, unsaved: Mapping[Path, str]) -> DocumentVerdict:
         options = judged_options(self._given, options)
-        side: Side | InputError | ScriptError | None
-        try:
-            side = side_of_script(path, options, self._project.folder, self._root, unsaved=unsaved)
-        except (InputError, ScriptError) as error:
-            side = error
-        name, file = name_from(path, self._root), name_from(self._file, self._root)
-        scripts = [] if side is None or _declares_alone(side) else [(name, side, options.engine is not None)]
-        return DocumentVerdict(self._file, lint_scripts(scripts, self._gate, file))
+        named = next((each.name for each in self._project.deployments_of(path)), "")
+        script = lone_script(path, options, self._project.folder, self._root, deployment=named, unsaved=unsaved)
+        scripts = [] if script is None or _declares_alone(script.side) else [script]
+        return DocumentVerdict(self._file, lint_scripts(scripts, self._gate, name_from(self._file, self._root)))
 
 
 def _declares_alone(side: Side | InputError | ScriptError) -> bool:

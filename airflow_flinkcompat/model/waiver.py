@@ -22,7 +22,8 @@ class Waiver:
         reason: Why it may stand.
         by: Who says so.
         until: The last day on which it holds.
-        deployed_sha256: The digest of what was deployed then, without its engine.
+        deployed_sha256: The digest of what was deployed then, without its engine; that of nothing where the script was
+            read by itself.
         finding_sha256: The digest of the finding and of what changed.
         deployment: The deployment; "" where two scripts were compared.
         even_silently_wrong: Whether it was said on purpose although the restore may give wrong rows without an error.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from airflow_flinkcompat.fleet.formats import FORMATS
-from tests.cli.command import COMPATIBLE, INCOMPATIBLE, PARTIAL, QUERY, V1, VALIDATOR, Result, Run, report_of
+from tests.cli.command import COMPATIBLE, INCOMPATIBLE, PARTIAL, QUERY, TABLES, V1, VALIDATOR, Result, Run, report_of
 from tests.cli.project import ORDERS, change, commit
 from tests.cli.test_diff import deploy
 from tests.fleet.formats.github_sarif import GITHUB_SARIF
@@ -188,6 +190,85 @@ def test_without_its_flag_a_silently_wrong_restore_is_not_waived_by_hand(project
     result = run("diff", *AGAINST)
     assert result.code == 1
     assert "does not count: it lacks even_silently_wrong = true. IF IT" in " ".join(result.out.split())
+
+
+UNDECLARED = TABLES.partition(";\n")[2] + QUERY
+"""Its source is declared nowhere, which lint tells and a comparison too."""
+OF_SOURCE = ("undeclared-table", *SAID)
+
+
+def linted(run: Run, *arguments: str) -> dict[str, Any]:
+    """What lint says, in JSON, of ``new.sql``; each format tells as much of its waivers."""
+    result = run("lint", "new.sql", "--engine", "flink", "--format", "json", *arguments)
+    (script,) = json.loads(result.out)["deployments"]
+    assert script["exit_code"] == result.code
+    return {**script, "notes": json.loads(result.out)["notes"]}
+
+
+class TestLint:
+    @pytest.fixture(autouse=True)
+    def scripts(self, run: Run) -> None:
+        Path("old.sql").write_text(UNDECLARED.replace("SUM(amount)", "MAX(amount)"), encoding="utf-8")
+        Path("new.sql").write_text(UNDECLARED, encoding="utf-8")
+
+    def test_what_a_script_shows_by_itself_is_waived_by_itself(self, run: Run) -> None:
+        assert linted(run)["exit_code"] == 1
+        assert run("check", "/dev/null", "new.sql").code == 1
+        said = accept(run, "/dev/null", "new.sql", *OF_SOURCE)
+        assert said.out.splitlines()[-1].endswith("it is over once the script is another one.")
+        found = linted(run)
+        assert (found["result"], found["gate_outcome"], found["exit_code"]) == ("unknown", "compatible", 0)
+        (annotation,) = found["annotations"]
+        assert (annotation["severity"], annotation["waiver"]["by"]) == ("note", "ann")
+        shown = run("lint", "new.sql")
+        assert shown.code == 0, "of each engine"
+        assert "new.sql:2:1: note: undeclared-table: " in shown.out
+        assert "(waived by ann until 2999-12-31: counted by hand)" in shown.out
+        assert run("check", "/dev/null", "new.sql").code == 0
+        changed = run("check", "old.sql", "new.sql", "--engine", "flink")
+        assert changed.code == 1, "a change is not waived with it"
+        assert "has ended" not in changed.out
+
+    def test_a_waiver_of_the_change_holds_for_the_script_as_well(self, run: Run) -> None:
+        accept(run, "old.sql", "new.sql", *OF_SOURCE, "--engine", "flink")
+        assert linted(run)["exit_code"] == 0
+        Path("new.sql").write_text(UNDECLARED + "-- more\n", encoding="utf-8")
+        found = linted(run)
+        assert (found["exit_code"], found["notes"]) == (1, []), "whether it is over for the change, lint cannot tell"
+
+    def test_it_ends_with_the_script_and_with_its_day(self, run: Run) -> None:
+        accept(run, "/dev/null", "new.sql", *OF_SOURCE, "--engine", "flink")
+        place = Path("new.sql.waivers.toml")
+        place.write_text(place.read_text("utf-8").replace("2999-12-31", "2026-01-31"), encoding="utf-8")
+        found = linted(run)
+        assert (found["exit_code"], found["annotations"][0]["waiver"]["state"]) == (1, "expired")
+        Path("new.sql").write_text(UNDECLARED + "-- more\n", encoding="utf-8")
+        (note,) = linted(run)["notes"]
+        assert "by ann does not hold: it was given for another script" in note
+        Path("new.sql").write_text(V1, encoding="utf-8")
+        (note,) = linted(run)["notes"]
+        assert "has ended: nothing of what it was given for is found in the script any more; remove it with" in note
+        remedy = note.partition("flinkcompat accept ")[2]
+        assert run("accept", *shlex.split(remedy)).code == 0
+        assert not place.exists()
+
+    def test_waivers_that_cannot_be_read_are_bad_input(self, run: Run) -> None:
+        Path("new.sql.waivers.toml").write_text("[[waiver]]\n", encoding="utf-8")
+        found = linted(run)
+        assert (found["exit_code"], found["status"]) == (2, "not readable")
+        assert "new.sql.waivers.toml: waiver 1: rule: is missing" in found["faults"][0]["message"]
+
+
+def test_what_a_new_deployment_shows_is_waived(project: Path, run: Run) -> None:
+    change("fresh", UNDECLARED)
+    with Path("flinkcompat.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[deployments.fresh]\nscript = "jobs/fresh.sql"\n')
+    assert run("plan", "fresh", *AGAINST).code == 1
+    accept(run, "fresh", *OF_SOURCE, *AGAINST)
+    result = run("plan", "fresh", *AGAINST)
+    assert result.code == 0
+    assert "fresh       added (waived)" in result.out
+    assert run("lint", "jobs/fresh.sql").code == 0
 
 
 def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.cli import audit, project
+from airflow_flinkcompat.cli import project
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.fleet.audit import judging
 from airflow_flinkcompat.model import JobSpec
-from tests.cli.command import BROKEN, INCOMPATIBLE, QUERY, SECRETIVE, TABLES, V1, Result, Run, save
+from tests.cli.command import BROKEN, INCOMPATIBLE, PROGRAM, QUERY, SECRETIVE, TABLES, V1, Result, Run, save
+from tests.cli.project import commit
 from tests.fleet.repository import git
 
 UPGRADE = ("--engine", "flink", "--old-engine-version", "1.20", "--engine-version", "2.3")
@@ -92,15 +93,27 @@ class TestFiles:
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         read: list[str] = []
-        text_of = project.catalog_text
-        monkeypatch.setattr(audit, "catalog_text", lambda *of: read.append(of[0].catalog) or text_of(*of))
+        script_of = project.read_script
+        monkeypatch.setattr(project, "read_script", lambda path: read.append(path.name) or script_of(path))
         save(a=QUERY, b=QUERY, c=QUERY, tables=TABLES)
         Path("flinkcompat.toml").write_text(
             'catalog = "tables.sql"\n[deployments.c]\nscript = "c.sql"\ncatalog = "gone.sql"\n', encoding="utf-8"
         )
         found = results(run("audit", "a.sql", "b.sql", "c.sql", *UPGRADE, "--format", "json"))
         assert found == {"a.sql": "compatible", "b.sql": "compatible", "c.sql": "unreadable"}
-        assert read == ["gone.sql", "tables.sql"]
+        assert read.count("tables.sql") == 1
+
+    def test_programs_of_a_folder_are_counted_and_judged_where_they_are_named(self, run: Run) -> None:
+        Path("jobs").mkdir()
+        for name, text in (("job.py", PROGRAM), ("plain.py", "print()"), ("orders.sql", V1)):
+            Path(f"jobs/{name}").write_text(text, encoding="utf-8")
+        note = "programs of PyFlink in folders, which are judged where they are named: 1"
+        found = run("audit", "jobs", *UPGRADE, "--format", "json")
+        assert results(found) == {"jobs/orders.sql": "compatible"}
+        assert note in document(found)["notes"]
+        found = run("audit", "jobs", "jobs/job.py", *UPGRADE, "--format", "json")
+        assert set(results(found)) == {"jobs/job.py", "jobs/orders.sql"}
+        assert note not in document(found)["notes"]
 
     def test_both_engines_where_none_is_named(self, run: Run) -> None:
         save(orders=V1, changed=TABLES.split(";")[0].replace("'orders'", "'other'"))
@@ -147,9 +160,18 @@ class TestGit:
         assert by_path["jobs/orders.sql"] == "incompatible"
         assert by_path["jobs/broken.sql"] == "unreadable"
         assert by_path["jobs/clicks.sql"] == "compatible"
-        commit = git(many, "rev-parse", "HEAD~1")[:10]
-        assert f"jobs/orders.sql@{commit}" in {each["name"] for each in found["rows"]}
+        changed = git(many, "rev-parse", "HEAD~1")[:10]
+        assert f"jobs/orders.sql@{changed}" in {each["name"] for each in found["rows"]}
         assert "scripts moved and not changed: 1" in found["notes"]
+
+    def test_changes_of_programs_are_counted(self, repository: Path, run: Run) -> None:
+        program = Path("jobs/job.py")
+        program.write_text(f"# changed\n{program.read_text('utf-8')}", encoding="utf-8")
+        Path("jobs/other.py").write_text("print()", encoding="utf-8")
+        commit("of a program and a script")
+        found = document(run("audit", "--git", "HEAD", "--format", "json"))
+        assert [each["name"].partition("@")[0] for each in found["rows"]] == ["jobs/orders.sql"]
+        assert "changes of programs of PyFlink, which no history is judged of: 1" in found["notes"]
 
     def test_a_range_and_a_folder(self, many: Path, run: Run) -> None:
         assert len(document(run("audit", "--git", "HEAD~1..HEAD", "--format", "json"))["rows"]) == 1

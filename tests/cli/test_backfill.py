@@ -54,6 +54,25 @@ def test_a_dry_run_of_a_backfill_needs_no_spark_and_writes_the_hand_over(
     assert run("backfill", "ok.sql", *given).err.startswith("flinkcompat: backfill needs Spark")
 
 
+def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:
+    tables, _, query = WINDOWED.rpartition("INSERT")
+    save(ok=f"INSERT{query}", tables=tables)
+    assert "ok.sql" in run("backfill", "ok.sql", "--dry-run").err, "its tables are declared nowhere"
+    Path("flinkcompat.toml").write_text(
+        'catalog = "tables.sql"\n[deployments.totals]\nscript = "ok.sql"\n'
+        'settings = { "table.local-time-zone" = "Asia/Tokyo" }\n',
+        encoding="utf-8",
+    )
+    result = run("backfill", "ok.sql", "--dry-run", "--sink", "totals=/else")
+    assert result.code == 0, result.err
+    assert result.err == (
+        "flinkcompat: By flinkcompat.toml, deployment totals: settings table.local-time-zone; catalog tables.sql.\n"
+    )
+    assert "aggregate   SUM(price) GROUP BY window_start, window_end" in result.out
+    assert run("backfill", "ok.sql", "--dry-run", "--config", "/dev/null").code == 2
+    assert "deployment 'total' is not known" in run("backfill", "ok.sql", "--deployment", "total", "--dry-run").err
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -199,6 +199,103 @@ def test_a_gate_of_batch_is_not_passed_by_what_cannot_be_read(run: Run) -> None:
     assert run("batch", "-", "--engine", "flink", stdin=pairs).code == 0
 
 
+class TestProjectFile:
+    FILE = """\
+    engine = "flink"
+    engine_version = "1.20"
+    catalog = "tables.sql"
+    fail_on = "partial"
+
+    [deployments.orders]
+    script = "orders.sql"
+    engine = "vvr"
+    settings = { "a.b" = "c" }
+
+    [deployments.broken]
+    """
+
+    @pytest.fixture(autouse=True)
+    def file(self, run: Run) -> None:
+        save(tables=TABLES)
+        Path("flinkcompat.toml").write_text(self.FILE, encoding="utf-8")
+
+    def test_a_line_is_judged_by_what_it_says(self, run: Run) -> None:
+        old, new = (text.removeprefix(TABLES) for text in (V1, PARTIAL))
+        pairs = lines(
+            {"id": "common", "old": old, "new": new},
+            {"id": "own", "old": old, "new": new, "deployment": "orders", "settings_new": {"a.b": "d"}},
+            {"id": "engine", "old": old, "new": new, "engine": "vvr"},
+        )
+        result = run("batch", "-", stdin=pairs)
+        assert result.code == 1, "by the gate of the file"
+        assert result.err == (
+            "flinkcompat: By flinkcompat.toml: engine flink; version 1.20; catalog tables.sql; fail_on partial.\n"
+        )
+        common, own, engine = (json.loads(line) for line in result.out.splitlines())
+        assert [each["outcome"] for each in (common, own, engine)] == ["incompatible", "unknown", "partial"]
+        assert all(set(each) == {"id", "outcome", "findings"} for each in (common, own, engine))
+        assert "a.b = c" in [each["before"] for each in own["findings"]]
+        assert run("batch", "-", "--fail-on", "never", stdin=pairs).code == 0
+        without = run("batch", "-", "--config", "/dev/null", "--engine", "vvr", stdin=lines({"old": old, "new": new}))
+        assert json.loads(without.out)["outcome"] == "partial"
+        assert without.err == ""
+
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("order", "deployment 'order' is not known; did you mean orders?"),
+            ("broken", "deployment 'broken': script: is missing"),
+            (7, '"deployment" must be the name of one of the project file'),
+        ],
+    )
+    def test_a_deployment_that_is_not_there_is_an_answer(self, run: Run, name: Any, words: str) -> None:
+        pairs = lines({"id": 1, "old": V1, "new": V1, "deployment": name}, {"id": 2, "old": V1, "new": V1})
+        result = run("batch", "-", stdin=pairs)
+        wrong, right = (json.loads(line) for line in result.out.splitlines())
+        assert (result.code, right["outcome"]) == (2, "compatible")
+        assert words in wrong["error"]
+
+    def test_there_is_no_file(self, run: Run) -> None:
+        pair = lines({"id": 1, "old": V1, "new": V1, "deployment": "orders"})
+        result = run("batch", "-", "--config", "/dev/null", "--engine", "flink", "--fail-on", "unknown", stdin=pair)
+        assert result.code == 2
+        assert '"deployment" names one of a flinkcompat.toml, and there is none' in json.loads(result.out)["error"]
+
+
+class TestWaivers:
+    SAID = ("window-changed", "--reason", "ok", "--until", "2999-12-31", "--by", "ann", "--even-silently-wrong")
+
+    def test_a_line_holds_those_of_its_script(self, run: Run) -> None:
+        save(old=V1, new=INCOMPATIBLE)
+        assert run("accept", "old.sql", "new.sql", *self.SAID).code == 0
+        text = Path("new.sql.waivers.toml").read_text("utf-8")
+        pair = {"id": 1, "old": V1, "new": INCOMPATIBLE}
+        assert run("batch", "-", stdin=lines(pair)).code == 1
+        for engine in ((), ("--engine", "flink", "--fail-on", "unknown")):
+            result = run("batch", "-", *engine, stdin=lines({**pair, "waivers": text}))
+            answer = json.loads(result.out)
+            assert (result.code, answer["outcome"], answer["gate_outcome"]) == (0, "incompatible", "compatible")
+            (waived,) = [each["waiver"] for each in answer["findings"] if each["rule"] == "window-changed"]
+            assert (waived["by"], waived["state"]) == ("ann", "holds")
+        other = {**pair, "new": V1.replace("'1' MINUTE", "'5' MINUTE"), "waivers": text}
+        result = run("batch", "-", stdin=lines(other))
+        assert (result.code, json.loads(result.out)["gate_outcome"]) == (1, "incompatible")
+        assert "by ann does not hold: it was given for another change" in json.loads(result.out)["warnings"][0]
+        expired = {**pair, "waivers": text.replace("2999", "2025")}
+        assert run("batch", "-", stdin=lines(expired)).code == 1
+        wrong = run("batch", "-", stdin=lines({**pair, "waivers": "[[waiver]]"}))
+        assert "waivers: waiver 1: rule: is missing" in json.loads(wrong.out)["error"]
+
+    def test_those_beside_the_script_of_its_deployment(self, run: Run) -> None:
+        save(old=V1, new=INCOMPATIBLE)
+        Path("flinkcompat.toml").write_text('engine = "flink"\n[deployments.orders]\nscript = "new.sql"\n', "utf-8")
+        assert run("accept", "old.sql", "new.sql", *self.SAID).code == 0
+        pair = {"id": 1, "old": V1, "new": INCOMPATIBLE}
+        gated = ("batch", "-", "--fail-on", "unknown")
+        assert run(*gated, stdin=lines({**pair, "deployment": "orders"})).code == 0
+        assert run(*gated, stdin=lines(pair)).code == 1
+
+
 @pytest.mark.slow
 def test_batch_streams(tmp_path: Path) -> None:
     """Each answer comes before the next line is asked for."""

@@ -258,7 +258,7 @@ def test_show_when_nothing_is_deployed(ledger: Ledger, run: Run, snapshot: Snaps
         (("diff", "orders", "1", "7"), "has no entry 7"),
         (("diff", "orders", "2"), r"entry 2 of orders \(rejected\) holds no script"),
         (("history", "orders", "--ledger", "nosuch://x"), "'nosuch://x' cannot be used"),
-        (("adopt", "orders", "--job-id", JOB), "Missing option '--script'"),
+        (("adopt", "orders", "--job-id", JOB), "which script does the job run[?] Add --script FILE, or name orders"),
         (("adopt", "orders", "--job-id", JOB, "--script", "none.sql"), "none.sql"),
         (("adopt", "orders", "--job-id", JOB, "--script", "s.sql", "--set", "x"), "setting 'x' is not of the form"),
         (
@@ -289,7 +289,54 @@ def test_the_ledger_has_to_be_named(run: Run, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("FLINKCOMPAT_LEDGER", raising=False)
     result = run("ledger", "show", "orders")
     assert result.code == 2
-    assert "--ledger" in result.err
+    assert "where is the ledger? Name its URI with --ledger, set FLINKCOMPAT_LEDGER, or write ledger" in result.err
+
+
+class TestProjectFile:
+    @pytest.fixture(autouse=True)
+    def file(self, run: Run, full: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """The ledger is named by the project file alone."""
+        monkeypatch.delenv("FLINKCOMPAT_LEDGER")
+        file = tmp_path / "flinkcompat.toml"
+        file.write_text(
+            f'ledger = "{tmp_path}/ledger"\n[deployments.orders]\nscript = "jobs/orders.sql"\n'
+            'settings = { "a.b" = "c" }\n',
+            encoding="utf-8",
+        )
+        return file
+
+    def test_it_names_the_ledger(self, run: Run, tmp_path: Path) -> None:
+        named = ("--ledger", str(tmp_path / "ledger"))
+        for line in (("list",), ("index",), ("show", "orders"), ("history", "orders"), ("diff", "orders")):
+            result = run("ledger", *line)
+            assert result.code == 0, result.err
+            assert result.out == run("ledger", *line, *named, "--config", "/dev/null").out
+        assert "where is the ledger?" in run("ledger", "list", "--config", "/dev/null").err
+
+    def test_a_deployment_has_its_own_and_several_are_not_guessed(self, run: Run, file: Path, tmp_path: Path) -> None:
+        with file.open("a", encoding="utf-8") as text:
+            text.write(f'[deployments.clicks]\nscript = "jobs/clicks.sql"\nledger = "{tmp_path}/other"\n')
+        assert run("ledger", "show", "orders").code == 0
+        assert f"no entry in {tmp_path}/other/clicks" in run("ledger", "show", "clicks").err
+        assert f"no entry in {tmp_path}/ledger/of_no_file" in run("ledger", "show", "of_no_file").err
+        result = run("ledger", "list")
+        assert (result.code, result.out) == (2, "")
+        assert f"names several ledgers ({tmp_path}/ledger, {tmp_path}/other): add --ledger" in result.err
+
+    def test_adopt_takes_script_and_settings_of_it(
+        self, run: Run, file: Path, full: Ledger, cluster: JobManagerStandIn
+    ) -> None:
+        cluster.job(JOB, "order totals", *TASKS)
+        Path("jobs").mkdir()
+        Path("jobs/orders.sql").write_text(SCRIPT, encoding="utf-8")
+        given = ("--job-id", JOB, "--jobmanager", cluster.url, "--former-ended")
+        result = run("ledger", "adopt", "orders", *given, "--set", "d=e")
+        assert result.code == 0, result.err
+        assert "flinkcompat: By flinkcompat.toml, deployment orders: settings a.b.\n" in result.err
+        head = full.head()
+        assert head is not None
+        assert (head.job.script, head.job.settings) == (SCRIPT, {"a.b": "c", "d": "e"})
+        assert run("ledger", "adopt", "clicks", *given).err.startswith("flinkcompat: which script does the job run?")
 
 
 @pytest.fixture

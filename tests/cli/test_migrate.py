@@ -16,6 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli import cli, migrate
+from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import InputError
@@ -76,6 +77,39 @@ def test_what_cannot_be_kept_says_why(run: Callable[..., Result], monkeypatch: p
     dropped = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run"])
     assert dropped.exit_code == 1
     assert "window-aggregate: cannot be kept: it is over other rows, windows or conditions" in dropped.stdout
+
+
+def test_what_it_is_judged_by_is_taken_of_the_project_file(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Path("flinkcompat.toml")
+    file.write_text(
+        'engine = "flink"\nengine_version = "1.20"\n[deployments.orders]\nscript = "new.sql"\ncatalog = "ddl.sql"\n'
+        'settings = { "table.exec.state.ttl" = "1 d" }\nfunctions = { clean = "scalar:java" }\n',
+        encoding="utf-8",
+    )
+    Path("ddl.sql").write_text("CREATE TABLE of_catalog (a INT) WITH ('connector' = 'datagen');\n", encoding="utf-8")
+    run(ADDED, "--dry-run")
+    compiled, asked = migrate.compiled_plans, []
+    monkeypatch.setattr(migrate, "compiled_plans", lambda *of: asked.append(of[1:3]) or compiled(*of))
+
+    def sides(*arguments: str) -> tuple[Side, Side]:
+        result = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run", *arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        assert "By flinkcompat.toml, deployment orders: " in result.stderr
+        return asked[-1]
+
+    for side in sides():
+        assert (side.engine, side.engine_version, side.settings) == ("flink", "1.20", {"table.exec.state.ttl": "1 d"})
+        assert "of_catalog" in side.catalog
+        assert [each.name for each in side.functions] == ["clean"]
+    old, new = sides("--set", "a=b", "--old-set", "table.exec.state.ttl=2 d", "--engine-version", "2.3")
+    assert new.settings == {"table.exec.state.ttl": "1 d", "a": "b"}
+    assert old.settings == {"table.exec.state.ttl": "2 d", "a": "b"}
+    assert (old.engine_version, new.engine_version) == ("2.3", "2.3")
+    file.write_text(file.read_text("utf-8").replace('"flink"\n', '"vvr"\n').replace("1.20", "8.0"), encoding="utf-8")
+    refused = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run"])
+    assert "migrate is for open-source Flink, and the project file says engine vvr" in str(refused.exception)
 
 
 def test_where_nothing_is_kept_nothing_is_written(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:

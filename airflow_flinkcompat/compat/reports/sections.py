@@ -24,8 +24,9 @@ _ONE_SIDED = {
     one_sided.REMOVED.code: "DELETED: the script is gone, and its job runs on",
 }
 WHICH_ENGINE = (
-    "No engine was named, so both are judged and the worse verdict counts. Name the one that runs the job with "
-    "--engine flink or --engine vvr, or in the environment variable FLINKCOMPAT_ENGINE."
+    "No engine was named, so both are judged and the worse verdict counts. Name the one that runs the job: in "
+    'flinkcompat.toml (engine = "flink" or "vvr"), with --engine flink or --engine vvr, or in the environment variable '
+    "FLINKCOMPAT_ENGINE."
 )
 IN_FULL = "With --engine {} that report is shown in full, with what to do next."
 SAME = "On {} the findings are the same; --engine {} shows what they rest on there."

@@ -11,7 +11,6 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.plan.catalog import BindError, Namespace, Path, name_parts, options
 from airflow_flinkcompat.plan.nodes import dotted
-from airflow_flinkcompat.plan.operators import sources
 from airflow_flinkcompat.sql import Script, Statement, parse_script, read_script
 from airflow_flinkcompat.sql.nodes import CreateNamespace, CreateTable, CreateView, UseNamespace
 
@@ -89,8 +88,8 @@ def read_changed_tables(file: str) -> tuple[ReplacementTable, ...]:
 def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tuple[JobSpec, tuple[str, ...]]:
     """A job over the changed tables.
 
-    What its script or its catalog declares by the name of one is replaced where it stands. A table that the script only
-    uses, and that nobody declares, is added to the catalog.
+    What its script or its catalog declares by the name of one is replaced where it stands. A table that the script or
+    program only uses, and that nobody declares, is added to the catalog.
 
     Args:
         job: The job.
@@ -101,7 +100,7 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
 
     Raises:
         ScriptError: The script or the catalog holds no statement.
-        NotReplacedError: A program in Python declares or uses one of them.
+        NotReplacedError: A program in Python declares one of them itself.
     """
     if not tables:
         return job, ()
@@ -109,15 +108,15 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
     side = Side.of(job)
     catalog = parse_script(job.catalog, "<catalog>") if job.catalog.strip() else None
     below = {} if catalog is None else _references(catalog)
-    own = _references(side.parsed) if job.language == "sql" else {}
-    used = _reached({**below, **own}, own) if job.language == "sql" else _used_by_program(side)
+    own = _references(side.parsed)
+    used = _reached({**below, **own}, own)
     touched = tuple(path for path in by_path if path in used)
     if not touched:
         return job, ()
-    if job.language == "python":
+    if job.language != "sql" and (declared := [path for path in touched if path in own]):
         raise NotReplacedError(
-            f"{job.source}: the program uses {', '.join(map(dotted, touched))}, and in a program no table is replaced; "
-            "change it there, and compare both with flinkcompat check"
+            f"{job.source}: the program declares {', '.join(map(dotted, declared))}, and in a program no table is "
+            "replaced; change it there, and compare both with flinkcompat check"
         )
     script = _replaced(side.parsed, by_path) if job.language == "sql" else job.script
     changed = replace(job, script=script, catalog="" if catalog is None else _replaced(catalog, by_path))
@@ -206,11 +205,3 @@ def _reached(references: Mapping[Path, frozenset[Path]], begin: Collection[Path]
             seen.add(path)
             pending += references.get(path, ())
     return seen
-
-
-def _used_by_program(side: Side) -> set[Path]:
-    """What a program declares, reads and writes."""
-    named = {name for each in side.outputs[0].values() for name in (each.sink, *(read.table for read in sources(each)))}
-    paths = {table.path for table in side.program.tables if table.span is None or table.span.source != "<catalog>"}
-    plain: set[Path] = {("", "", name) for name in named}
-    return paths | plain | {table.path for table in side.program.tables if table.name in named}

@@ -19,6 +19,8 @@ from airflow_flinkcompat.sql import ScriptError, decode_script
 
 SCRIPTS = (".sql", ".table")
 """How the files end that are scripts for certain; a Python file may be anything, and is named itself."""
+_PROGRAM, _OF_FLINK = ".py", b"pyflink"
+"""How a file ends, and what it holds, that is most probably a program which nobody named."""
 _NEVER_LOOKED_INTO = ("node_modules", "site-packages")
 _AT_ONCE = 64
 
@@ -85,6 +87,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
 
     Args:
         paths: Folders, of which every ``*.sql`` and ``*.table`` counts, and files, which count whatever their name.
+            Programs of PyFlink in folders are counted in a note.
         root: From where files are called.
         options_of: How a script is judged.
         versions: The upgrade that is asked for.
@@ -98,9 +101,14 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
     if missing := [path for path in paths if not path.exists()]:
         raise InputError(f"{missing[0]}: cannot be read: there is no such file or folder")
     left_out: dict[str, int] = {}
+    notes: list[str] = []
 
     def pairs() -> Iterator[AuditPair]:
+        named, programs = {path.resolve() for path in paths}, 0
         for path in dict.fromkeys(_files(paths)):
+            if path.suffix == _PROGRAM and path.resolve() not in named:
+                programs += _holds_flink(path)
+                continue
             name = name_from(path, root)
             try:
                 options = options_of(path)
@@ -114,8 +122,10 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
                 yield AuditPair(name, fault=f"{name}: cannot be read: there is no such file")
             else:
                 yield versions.pair(name, plain_job(side), options.engine is not None)
+        if programs:
+            notes.append(f"programs of PyFlink in folders, which are judged where they are named: {programs:,}")
 
-    return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out)
+    return _noting(pairs(), f"the scripts of {', '.join(map(str, paths))}", left_out, notes)
 
 
 def jobs_of_history(
@@ -131,16 +141,19 @@ def jobs_of_history(
         versions: The versions of both sides.
 
     Returns:
-        The jobs in the order of the commits. Commits that added or deleted a script are counted in a note.
+        The jobs in the order of the commits. Commits that added or deleted a script are counted in a note, and so are
+        changes of programs of PyFlink: what they compute depends on the files beside them.
     """
     left_out: dict[str, int] = {}
     notes: list[str] = []
 
     def pairs() -> Iterator[AuditPair]:
-        one_sided, moved = 0, 0
+        one_sided, moved, programs = 0, 0, 0
         with blobs(repository) as contents:
             for change in file_changes(repository, revisions, paths):
                 if not change.path.endswith(SCRIPTS):
+                    is_program = change.path.endswith(_PROGRAM) and change.old and change.new
+                    programs += bool(is_program) and _OF_FLINK in contents.read(change.new)
                     continue
                 if not (change.old and change.new):
                     one_sided += 1
@@ -150,6 +163,8 @@ def jobs_of_history(
                     yield pair
         if one_sided:
             notes.append(f"scripts added or deleted, of which there is nothing to compare: {one_sided:,}")
+        if programs:
+            notes.append(f"changes of programs of PyFlink, which no history is judged of: {programs:,}")
         if moved:
             notes.append(f"scripts moved and not changed: {moved:,}")
 
@@ -319,4 +334,12 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             continue
         for place, folders, names in os.walk(path):
             folders[:] = sorted(each for each in folders if each[0] != "." and each not in _NEVER_LOOKED_INTO)
-            yield from (Path(place, name) for name in sorted(names) if name.endswith(SCRIPTS))
+            yield from (Path(place, name) for name in sorted(names) if name.endswith((*SCRIPTS, _PROGRAM)))
+
+
+def _holds_flink(path: Path) -> bool:
+    """Whether a Python file names PyFlink; one that cannot be read does not."""
+    try:
+        return _OF_FLINK in path.read_bytes()
+    except OSError:
+        return False

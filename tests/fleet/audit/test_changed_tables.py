@@ -123,11 +123,30 @@ def test_a_table_that_becomes_a_view(tmp_path: Path) -> None:
 def test_a_program_is_not_rewritten(tmp_path: Path) -> None:
     tables = changed(tmp_path, "CREATE TABLE o (a STRING) WITH ('connector' = 'print')")
     program = JobSpec(PROGRAM, language="python", engine="flink", source="job.py")
-    with pytest.raises(NotReplacedError, match=r"job\.py: the program uses o,"):
+    with pytest.raises(NotReplacedError, match=r"job\.py: the program declares o,"):
         with_changed_tables(program, tables)
     row = audit_pair(AuditPair("job.py", program, program), tables)
     assert row.result is AuditResult.UNREADABLE
     assert [cause.reason for cause in row.causes] == ["table-in-program"]
+
+
+OF_CATALOG = PROGRAM.replace("""t_env.execute_sql("CREATE TABLE o (a STRING) WITH ('connector' = 'kafka')")\n""", "")
+TABLE_O = "CREATE TABLE o (a STRING) WITH ('connector' = 'kafka', 'topic' = '{}')"
+
+
+def test_a_program_over_tables_of_the_catalog_is_judged(tmp_path: Path) -> None:
+    """Only what stands in the program's own text could not be replaced."""
+    assert OF_CATALOG != PROGRAM
+    known = {"language": "python", "engine": "flink", "source": "job.py", "variables": {"SINK": "print"}}
+    program = JobSpec(OF_CATALOG, catalog=TABLE_O.format("a"), **known)
+    tables = changed(tmp_path, TABLE_O.format("b"))
+    found, touched = with_changed_tables(program, tables)
+    assert (found.script, found.catalog, touched) == (program.script, TABLE_O.format("b"), ("o",))
+    row = audit_pair(AuditPair("job.py", program, program), tables)
+    assert (row.result, [each.reason for each in row.causes]) == (AuditResult.INCOMPATIBLE, ["source-table-changed"])
+    undeclared = JobSpec(OF_CATALOG, **known)
+    row = audit_pair(AuditPair("job.py", undeclared, undeclared), tables)
+    assert (row.result, row.tables) == (AuditResult.UNKNOWN, ("o",)), "what it is now nobody says"
 
 
 def test_a_program_that_does_not_use_it_is_unchanged(orders: tuple[ReplacementTable, ...]) -> None:
