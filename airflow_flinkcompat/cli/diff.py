@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,7 @@ def lint_command(
     read and tables that neither the script nor a catalog declares (exit code 1, unless --fail-on says otherwise).
     """
     with named_extras("lint"):
-        from airflow_flinkcompat.fleet.review import lint_scripts
+        from airflow_flinkcompat.fleet.review import broken_reviews, lint_scripts
         from airflow_flinkcompat.fleet.sides import name_from
 
     targets = _targets(outputs)
@@ -128,10 +129,9 @@ def lint_command(
         raise InputError(
             f"there is no {FILE_NAME} here or in a folder above: name a FILE, or begin with flinkcompat init"
         )
-    if project is not None and project.broken and not files:
-        raise InputError("\n  ".join(line for lines in project.broken.values() for line in lines))
     scripts = [Path(each) for each in files]
     if not files and project is not None:
+        _require_deployments(project)
         scripts = [project.folder / each.script for each in project.deployments]
     root = root_of(project.folder if project else Path())
     gate, sides = fail_on or DEFAULT_GATE, []
@@ -141,7 +141,10 @@ def lint_command(
         gate = by.fail_on
         sides.append((name_from(script, root), _side(script, by.options, root), by.options.engine is not None))
     file = name_from(project.path, root) if project else ""
-    _answer(lint_scripts(sides, gate, file), style, targets)
+    fleet = lint_scripts(sides, gate, file)
+    if not files and project is not None:
+        fleet = replace(fleet, deployments=(*fleet.deployments, *broken_reviews(project, file)))
+    _answer(fleet, style, targets)
 
 
 def _side(script: Path, options: JobOptions, root: Path) -> Side | InputError | ScriptError:
@@ -171,8 +174,7 @@ def _diff(
 
     targets = _targets(outputs)
     project = require_project(project_for(config, Path()))
-    if not project.names:
-        raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
+    _require_deployments(project)
     if engine_version is not None and engine is None:
         engines = {each.options.engine for each in project.deployments}
         engine = engines.pop() if len(engines) == 1 else None
@@ -196,6 +198,12 @@ def require_project(project: ProjectFile | None) -> ProjectFile:
     if project is None:
         raise InputError(f"{_NO_FILE}: begin with flinkcompat init")
     return project
+
+
+def _require_deployments(project: ProjectFile) -> None:
+    """Raises InputError for a project file that names no deployment."""
+    if not project.names:
+        raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
 
 
 @contextmanager
