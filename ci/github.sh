@@ -7,15 +7,13 @@ if ! cd "${FOLDER:-.}"; then
   echo "exit-code=2" >>"$GITHUB_OUTPUT"
   exit 2
 fi
-out="${RUNNER_TEMP:?}/flinkcompat-out"
-mkdir -p "$out"
+out=$(mktemp -d "${RUNNER_TEMP:?}/flinkcompat-out.XXXXXX")  # each step of a job has its own files
 arguments=(diff --format github
   --output "sarif=$out/flinkcompat.sarif" --output "markdown=$out/comment.md" --output "json=$out/report.json")
 if [ -n "${AGAINST:-}" ]; then arguments+=(--against "$AGAINST"); fi
 if [ -n "${ENGINE:-}" ]; then arguments+=(--engine "$ENGINE"); fi
 if [ -n "${FAIL_ON:-}" ]; then arguments+=(--fail-on "$FAIL_ON"); fi
 
-rm -f "$out/comment.md" "$out/flinkcompat.sarif" "$out/report.json"
 code=0
 flinkcompat "${arguments[@]}" || code=$?
 echo "exit-code=$code" >>"$GITHUB_OUTPUT"

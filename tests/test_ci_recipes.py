@@ -116,6 +116,14 @@ class TestGitHub:
         assert "::error::the input folder names no folder of the repository" in done.stdout
         assert Path(environment["GITHUB_OUTPUT"]).read_text() == "exit-code=2\n"
 
+    def test_each_step_of_a_job_has_its_own_files(self, jobs: Path, environment: dict[str, str]) -> None:
+        self.step(jobs, environment)
+        self.step(jobs, {**environment, "AGAINST": "git:HEAD"})
+        lines = Path(environment["GITHUB_OUTPUT"]).read_text().splitlines()
+        reports = [Path(line.removeprefix("report=")) for line in lines if line.startswith("report=")]
+        against = [json.loads(each.read_text())["against"] for each in reports]
+        assert len(set(against)) == 2, against
+
     def test_the_action_runs_that_script_and_names_its_outputs(self) -> None:
         action = load("action.yml")
         assert action["runs"]["using"] == "composite"

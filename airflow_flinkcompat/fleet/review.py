@@ -91,17 +91,29 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
         raise InputError(f"{project.path}: there is no deployment {unknown[0]!r}; known are {', '.join(known)}")
     reviews = [_reviewed(request, each, baselines) for each in project.deployments if request.wants(each.name)]
     reviews += [
-        DeploymentReview(
-            name, Status.UNREADABLE, file, faults=_faults_of_file(project, lines, file), action=_NOT_DEPLOYED
-        )
-        for name, lines in project.broken.items()
-        if request.wants(name)
+        replace(each, action=_NOT_DEPLOYED) for each in broken_reviews(project, file) if request.wants(each.name)
     ]
     reviews += [_removed(request, name, each, file) for name, each in deleted.items() if request.wants(name)]
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
     notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
+
+
+def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, ...]:
+    """The deployments of a project that its file describes in a way that cannot be used.
+
+    Args:
+        project: The project file.
+        file: What it is called.
+
+    Returns:
+        A review for each, with what is wrong.
+    """
+    return tuple(
+        DeploymentReview(name, Status.UNREADABLE, file, faults=_faults_of_file(project, lines, file))
+        for name, lines in project.broken.items()
+    )
 
 
 @dataclass(frozen=True)

@@ -642,3 +642,21 @@ def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
     assert former.count("[deployments.") == 30
     assert project_text({"refunds": "a.sql"}, "").endswith('engine = "vvr"\n')
     assert script_of("x") != script_of("y")
+
+    def test_a_file_that_names_no_deployment_is_bad_input(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(HEAD, encoding="utf-8")
+        lint, diff = run("lint"), run("diff")
+        assert (lint.code, lint.err) == (diff.code, diff.err)
+        assert lint.code == 2
+        assert "names no deployment: add [deployments.NAME] with its script" in lint.err
+
+    def test_a_broken_deployment_silences_no_other(self, project: Path, run: Run) -> None:
+        broken = '\n[deployments.templated]\nscript = "{{ x }}.sql"\n'
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + broken, encoding="utf-8")
+        change("orders", BROKEN)
+        result = run("lint")
+        assert result.code == 2
+        assert "jobs/orders.sql" in result.out
+        assert "passed: jobs/clicks.sql" in result.out
+        assert "deployment 'templated'" in result.out
+        assert "3 scripts: 2 not readable, 1 passed" in result.out

@@ -116,6 +116,31 @@ def test_damage_below_what_is_in_force_is_told_to_who_may_read_the_dag(server: S
         _remove(server.named, "worn")
 
 
+def test_what_another_dag_wrote_into_a_history(server: Server) -> None:
+    ledger = fill_rejected(server.named, "redeploy_parcels", "moved")
+    last = ledger.append(DeployedEntry(job=job(3), start=JobStart(), owner="airflow:redeploy_orders/r/deploy")).number
+    # Nothing of the other DAG is left in what the list shows.
+    ledger.append(CheckedEntry(version=JobVersion.of(job(3)), owner="airflow:redeploy_orders/r/check"))
+    path = f"{API}/deployments/{ledger_of(server, 'orders')}/moved"
+    try:
+        page = server.client("ann").get(path).json()
+        assert [each["kind"] for each in page["history"]] == ["hidden"] * (last - 1) + ["deployed", "checked"]
+        assert "not before Christmas" not in json.dumps(page)
+        for number in range(1, last):
+            refused = server.client("ann").get(f"{path}/changes/{number}")
+            assert refused.status_code == 403
+            assert refused.json() == {
+                "detail": f"Forbidden: entry {number} of moved is an entry of a DAG that you may not read"
+            }
+        own = server.client("ann").get(f"{path}/changes/{last}")
+        assert own.status_code == 200
+        assert own.json()["old"] is None
+        assert server.client("root").get(f"{path}/changes/1").status_code == 200
+        assert server.client("bob").get(path).status_code == 403
+    finally:
+        _remove(server.named, "moved")
+
+
 def test_a_ledger_that_there_is_not(server: Server) -> None:
     for user, status in (("root", 404), ("ann", 403)):
         assert server.client(user).get(f"{API}/deployments/0123456789ab/orders").status_code == status
