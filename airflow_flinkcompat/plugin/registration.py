@@ -29,7 +29,7 @@ def react_apps(base_url: str) -> list[dict[str, Any]]:
     """
     bundle_url = f"{urlsplit(base_url).path.rstrip('/')}{PREFIX}/static/{BUNDLE}"
     places = [
-        ("Flink deployments", "nav", "flink"),
+        ("Flink", "nav", "flink"),
         ("Flink change", "dag_run", "flink_change"),
         ("Flink change", "task_instance", "flink_change_task"),
         ("Flink overview", "dashboard", "flink_overview"),

@@ -279,7 +279,7 @@ def test_of_the_files_only_those_of_the_bundle_are_served(server: Server, name: 
 
 
 def test_the_bundle_is_served(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "main.umd.js").write_text("globalThis['Flink deployments'] = () => null;\n")
+    (tmp_path / "main.umd.js").write_text("globalThis.Flink = () => null;\n")
     monkeypatch.setattr("airflow_flinkcompat.plugin.app.STATIC", tmp_path)
     client, path = server.client("bob"), "/flinkcompat/static/main.umd.js"
     found = client.get(path)
@@ -295,7 +295,7 @@ def test_airflow_lists_the_plugin(server: Server) -> None:
     found = server.client("root").get("/api/v2/plugins").json()
     plugin = next(each for each in found["plugins"] if each["name"] == "flinkcompat")
     assert [(each["name"], each["destination"]) for each in plugin["react_apps"]] == [
-        ("Flink deployments", "nav"), ("Flink change", "dag_run"), ("Flink change", "task_instance"),
+        ("Flink", "nav"), ("Flink change", "dag_run"), ("Flink change", "task_instance"),
         ("Flink overview", "dashboard"),
     ]  # fmt: skip
     assert plugin["react_apps"][0]["nav_top_level"]

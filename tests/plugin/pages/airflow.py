@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,8 +41,16 @@ class ApiServer:
 
     def get(self, user: str, path: str, **params: str | int) -> Any:
         """What the plugin's API tells a user."""
+        return self._get(user, f"flinkcompat/api/v1/{path}", params)
+
+    def question(self, dag_id: str, run_id: str) -> Any:
+        """The question of a run, as Airflow has it."""
+        path = f"api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+        return self._get("admin", path, {})
+
+    def _get(self, user: str, path: str, params: Mapping[str, str | int]) -> Any:
         cookies = {"_token": self.token(user)}
-        answer = httpx.get(f"{self.url}/flinkcompat/api/v1/{path}", params=params, cookies=cookies, timeout=60)
+        answer = httpx.get(f"{self.url}/{path}", params=dict(params), cookies=cookies, timeout=60)
         return answer.raise_for_status().json()
 
 
