@@ -29,12 +29,13 @@ class ApiServer:
 
     url: str
     home: Path
+    passwords: Mapping[str, str] = field(default_factory=lambda: PASSWORDS)
     tokens: dict[str, str] = field(default_factory=dict)
 
     def token(self, user: str) -> str:
         """What the cookie of a user who is signed in holds."""
         if user not in self.tokens:
-            given = {"username": user, "password": PASSWORDS[user]}
+            given = {"username": user, "password": self.passwords[user]}
             answer = httpx.post(f"{self.url}/auth/token", json=given, timeout=60).raise_for_status()
             self.tokens[user] = answer.json()["access_token"]
         return self.tokens[user]
