@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink
+from airflow_flinkcompat.links.pages import FlinkChangeLink
 from airflow_flinkcompat.model import ACCEPTED, ENGINES, Outcome, Policy
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
@@ -98,7 +99,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged", "team",
         "history",
     )  # fmt: skip
-    operator_extra_links = (FlinkJobLink(),)
+    operator_extra_links = (FlinkJobLink(), FlinkChangeLink())
     inherits_from_skipmixin = True
     ui_color = "#e8f0fe"
 
@@ -226,9 +227,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             message="; ".join(words),
             owner=run_name(context),
         )
-        if not _is_noted(entry, ledger.in_force()):
-            ledger.append(entry)
-        return replace(summary, origin=origin.to_dict())
+        noted = _noted(entry, ledger.in_force()) or ledger.append(entry)
+        self.link_change(noted.number)
+        return replace(summary, origin=origin.to_dict(), checked_entry=noted.number)
 
     def _origin(self, context: Context) -> tuple[Origin, str]:
         """Where the proposed version comes from, and why no commit is known where that has a cause."""
@@ -423,17 +424,17 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             check_settings(side.settings)
 
 
-def _is_noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> bool:
-    """Whether the ledger's entries end with this finding of this task, and nothing that was decided or done since."""
+def _noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
+    """The entry with this finding of this task that the ledger ends with; None: it ends with what was done since."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
 
     for other in reversed(entries):
         if isinstance(other, CheckedEntry):
-            return replace(other, number=0, at="", passes_over=(), message=entry.message) == entry
+            return other if replace(other, number=0, at="", passes_over=(), message=entry.message) == entry else None
         own = isinstance(other, DecisionEntry) and other.owner == entry.owner
         if not (own or isinstance(other, FindingEntry)):
-            return False
-    return False
+            return None
+    return None
 
 
 def _may_compile(engine: str) -> bool:

@@ -34,7 +34,7 @@ class Summary:
     with the places of their rows. ``from_zero``: the metrics that start from zero where a job whose state fits in part
     is resumed. ``policy``: the branch that the policy alone made of the outcome.
     ``origin``: where the version comes from, by the keys of the ledger's ``Origin``. ``waivers``: those that hold, for
-    findings of this change.
+    findings of this change. ``checked_entry``: the entry of the ledger that notes the check; 0: it is not known.
     """
 
     deployment: str
@@ -55,6 +55,7 @@ class Summary:
     origin: Mapping[str, str | None] = field(default_factory=dict)
     waivers: Sequence[Mapping[str, Any]] = ()
     history: Mapping[str, str] = field(default_factory=dict)
+    checked_entry: int = 0
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
