@@ -121,7 +121,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": _modules("hooks.flink", "hooks.realtime_compute"),
         "config": _CONFIG,
         "cli": [f"{_CLASSES}.airflow_cli.definition.get_flinkcompat_cli_commands"],
-        "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink"],
+        "extra-links": [f"{_CLASSES}.links.flink.FlinkJobLink", f"{_CLASSES}.links.pages.FlinkChangeLink"],
         "connection-types": [
             {
                 "connection-type": "flink",

@@ -201,13 +201,7 @@ class AirflowClient:
         parked worker is gone, and answers again when it must.
         """
         for attempt in range(1, _ANSWERS + 1):
-            asked = self.wait_for_question(dag_id, run_id, task_id, timeout=timeout)
-            time.sleep(SETTLE_SECONDS)
-            self._request(
-                "PATCH",
-                self._hitl(dag_id, run_id, task_id),
-                json={"chosen_options": [option], "params_input": dict(params or {})},
-            )
+            asked = self.respond(dag_id, run_id, task_id, option, params, timeout=timeout)
             state, tried = self._until(
                 lambda seen=asked: self._taken_or_asked_again(dag_id, run_id, task_id, seen),
                 timeout,
@@ -218,6 +212,26 @@ class AirflowClient:
             if state == "failed" or attempt == _ANSWERS:
                 raise AirflowApiError(f"{task_id} did not take the answer {option!r}: {state} in try {tried}")
         raise AssertionError("unreachable")
+
+    def respond(
+        self,
+        dag_id: str,
+        run_id: str,
+        task_id: str,
+        option: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: float = 240,
+    ) -> int:
+        """Wait until the task asks, and choose ``option``; the number of the try that asked.
+
+        Whatever the task makes of it: one that asks again waits for its next question.
+        """
+        asked = self.wait_for_question(dag_id, run_id, task_id, timeout=timeout)
+        time.sleep(SETTLE_SECONDS)
+        chosen = {"chosen_options": [option], "params_input": dict(params or {})}
+        self._request("PATCH", self._hitl(dag_id, run_id, task_id), json=chosen)
+        return asked
 
     def wait_for_question(self, dag_id: str, run_id: str, task_id: str, *, timeout: float = 180) -> int:
         """The number of the try that asks and has no answer yet."""

@@ -22,6 +22,7 @@ GH = """\
 # In place of GitHub's command: notes what it was asked for, and lists the comment of FOUND.
 echo "$*" >>"$CALLS"
 case "$*" in *--paginate*) echo "$FOUND" ;; esac
+[ "${GH_CODE:-0}" = 0 ] || echo "gh: body is too long (HTTP 422)" >&2
 exit "${GH_CODE:-0}"
 """
 
@@ -98,6 +99,7 @@ class TestGitHub:
     def test_a_token_that_only_reads_costs_the_comment_alone(self, jobs: Path, environment: dict[str, str]) -> None:
         done = self.step(jobs, {**environment, "GH_CODE": "1", "FAIL_ON": "never"})
         assert "::warning::the comment" in done.stdout
+        assert "HTTP 422" in done.stderr
         assert done.returncode == 2, "of the broken script, not of the comment"
 
     def test_bad_input_leaves_no_file_of_before(self, jobs: Path, environment: dict[str, str]) -> None:
@@ -107,6 +109,20 @@ class TestGitHub:
         assert done.returncode == 2
         assert "nowhere: there is no such revision" in done.stderr
         assert Path(environment["GITHUB_OUTPUT"]).read_text() == "exit-code=2\n"
+
+    def test_a_folder_that_is_not_there_is_bad_input(self, jobs: Path, environment: dict[str, str]) -> None:
+        done = self.step(jobs, {**environment, "FOLDER": "nowhere"})
+        assert done.returncode == 2
+        assert "::error::the input folder names no folder of the repository" in done.stdout
+        assert Path(environment["GITHUB_OUTPUT"]).read_text() == "exit-code=2\n"
+
+    def test_each_step_of_a_job_has_its_own_files(self, jobs: Path, environment: dict[str, str]) -> None:
+        self.step(jobs, environment)
+        self.step(jobs, {**environment, "AGAINST": "git:HEAD"})
+        lines = Path(environment["GITHUB_OUTPUT"]).read_text().splitlines()
+        reports = [Path(line.removeprefix("report=")) for line in lines if line.startswith("report=")]
+        against = [json.loads(each.read_text())["against"] for each in reports]
+        assert len(set(against)) == 2, against
 
     def test_the_action_runs_that_script_and_names_its_outputs(self) -> None:
         action = load("action.yml")

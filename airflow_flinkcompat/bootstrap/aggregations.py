@@ -41,6 +41,7 @@ from airflow_flinkcompat.savepoint.field_values import field_writer
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import CallPart, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
+from airflow_flinkcompat.state.matching import aggregates
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -111,6 +112,8 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, AggregateOperator
     """The operator of the script's own plan that stores and means what the compiled plan tells of one."""
     if not isinstance(spec.layout, StateLayout):
         raise NotComputable(spec.layout.reason if spec.layout is not None else "it keeps nothing by key")
+    if not aggregates(spec):
+        raise NotComputable("only aggregations are computed from history yet")
     if spec.layout.retracting:
         raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
     outputs, problems = side.outputs

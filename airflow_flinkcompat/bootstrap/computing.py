@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,21 +11,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
-from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.backfill.steps import reads_of
 from airflow_flinkcompat.bootstrap.aggregations import AccumulatorQuery, NotComputable, accumulator_query
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
 from airflow_flinkcompat.bootstrap.positions import RowsRead
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
-from airflow_flinkcompat.migration.workers import Scattered
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.migration.rewriting import OperatorRewriting
+from airflow_flinkcompat.migration.slices import sole_watermark
+from airflow_flinkcompat.migration.workers import Scattered, read_parts
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.key_groups import group_ranges
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.spark_migration.workers import SparkWorkers
 from airflow_flinkcompat.state.layout import StateField, StateLayout
-from airflow_flinkcompat.state.migration import Migration
-from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
+from airflow_flinkcompat.state.model import StateSpec
+from airflow_flinkcompat.state.rewrites.parts import as_it_is
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,6 +100,23 @@ class HistoryComputer:
             told = redactor(str(error)).splitlines()[0]
             raise NotMigratable(f"the history of {spec.name} cannot be read: {told}") from None
 
+    def places(self, spec: StateSpec) -> Sequence[str]:
+        """Where the rows lie of which the state of an operator is computed, without secrets.
+
+        Args:
+            spec: The operator.
+
+        Returns:
+            The places.
+
+        Raises:
+            NotMigratable: Its state cannot be computed.
+        """
+        try:
+            return [read.source.place for read in reads_of(accumulator_query(self.side, spec, self.locations).steps)]
+        except NotComputable as error:
+            raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
+
     def _frame(self, query: AccumulatorQuery) -> DataFrame:
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
@@ -123,58 +144,12 @@ def _entries(writer: EntryWriter, rows: Iterable[Any]) -> Iterator[tuple[int, by
     return writer.entries(rows)
 
 
-@contextmanager
-def history_computer(
-    side: Side,
-    savepoint: str,
-    migration: Migration,
-    tables: Mapping[str, str],
-    master: str | None = None,
-    say: Callable[[str], None] = lambda line: None,
-) -> Iterator[HistoryComputer]:
-    """Who computes from history what a migration takes from it, on a Spark of its own or the one that is active.
-
-    Args:
-        side: The new script.
-        savepoint: Path or URI of the old job's savepoint.
-        migration: What becomes of its state.
-        tables: Places that stand for those of tables, by name.
-        master: Of Spark; None: all cores of this machine.
-        say: Gets a line for what is read.
-
-    Yields:
-        The computer, with the workers on whom it computes.
-
-    Raises:
-        InputError: Spark does not start.
-        NotMigratable: A state cannot be computed.
-        SavepointUnreadable: The savepoint cannot be had from here.
-    """
-    from airflow_flinkcompat.backfill.spark.session import spark_session
-
-    locations = read_positions(savepoint, migration, tables)
-    computed = [line.new for line in migration.operators if line.from_history and line.new is not None]
-    needs = Needs()
-    for spec in computed:
-        try:
-            for read in reads_of(accumulator_query(side, spec, locations).steps):
-                say(f"{spec.name} is computed from {read.source.place}, as far as the job had read it")
-                needs |= read.source.needs
-        except NotComputable as error:
-            raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
-    try:
-        with spark_session(master, needs) as session:
-            yield HistoryComputer(session, SparkWorkers(session), side, locations)
-    except BackfillError as error:
-        raise InputError(str(error)) from None
-
-
-def read_positions(savepoint: str, migration: Migration, tables: Mapping[str, str]) -> RowsRead:
+def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
     """Where the rows lie that the job of a savepoint had read.
 
     Args:
         savepoint: Path or URI of it.
-        migration: What becomes of its state; positions that go on are those up to which history is read.
+        sources: The ids of its sources that keep positions, by the names that plans have for their tables.
         tables: Places that stand for those of tables, by name.
 
     Returns:
@@ -184,10 +159,46 @@ def read_positions(savepoint: str, migration: Migration, tables: Mapping[str, st
         SavepointUnreadable: It cannot be had from here.
     """
     held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
-    lines = [line for line in migration.operators if line.keeps and line.new and line.old]
-    readers = {
-        line.new.name.rpartition(".")[2].strip("`"): held[line.old.id]
-        for line in lines
-        if line.new is not None and line.old is not None and line.new.kind is StateKind.POSITIONS
-    }
+    readers = {name.rpartition(".")[2].strip("`"): held[number] for name, number in sources.items() if number in held}
     return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
+
+
+def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differences:
+    """Holds what a savepoint keeps of an operator against what history says of it.
+
+    Args:
+        computer: Of the script of the savepoint's job.
+        savepoint: Path or URI of it.
+        spec: The operator.
+
+    Returns:
+        What differs.
+
+    Raises:
+        NotComputable: History does not say what stands in the state.
+        NotMigratable: History cannot be read, or the savepoint tells no watermark.
+        SavepointUnreadable: The savepoint cannot be had from here, or holds no such operator.
+    """
+    accumulator_query(computer.side, spec, computer.locations)
+    assert isinstance(spec.layout, StateLayout)
+    held = {each.id: each for each in read_metadata(savepoint).operators}
+    if spec.id not in held:
+        raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
+    operator = held[spec.id]
+    keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
+    if not keyed:
+        return Differences()
+    with open_keyed(keyed[0], savepoint) as file:
+        header = file.header.uncompressed
+    states = tuple(as_it_is(each, each) for each in spec.layout.states)
+    line = OperatorMigration(
+        StateAction.REWRITTEN, spec, spec, "", tuple(range(len(spec.layout.key))), states, from_history=True
+    )
+    wanted = ComputedOperator(line, header, operator.max_parallelism, sole_watermark(operator, savepoint))
+    widths = operator.max_parallelism, operator.max_parallelism
+    work = OperatorRewriting(savepoint, keyed, line, header, widths, "", 0)
+    ranges = group_ranges(operator.max_parallelism, computer.workers.parts(0, operator.max_parallelism))
+    found = Differences()
+    for part in computer.regrouped(wanted, work.scattered, read_parts(keyed, computer.workers), work.compared, ranges):
+        found += part
+    return found

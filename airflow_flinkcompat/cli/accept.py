@@ -168,6 +168,8 @@ def _said(reason: str | None, until: str | None) -> tuple[str, date]:
         raise InputError("--reason is not UTF-8 text") from None
     except ValueError:
         raise InputError(f"--until {until!r} is no day: write it as 2026-12-31") from None
+    if mask_secrets(reason) != reason:
+        raise InputError("--reason holds what looks like a secret: it is kept beside the script, so leave that out")
     if day < utc_day():
         raise InputError(f"--until {day} is past: name a day from today ({utc_day()}, UTC) on")
     return reason.strip(), day

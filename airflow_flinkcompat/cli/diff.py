@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +116,7 @@ def lint_command(
     read and tables that neither the script nor a catalog declares (exit code 1, unless --fail-on says otherwise).
     """
     with named_extras("lint"):
-        from airflow_flinkcompat.fleet.review import LoneScript, lint_scripts, lone_script
+        from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script
         from airflow_flinkcompat.fleet.sides import name_from
 
     targets = _targets(outputs)
@@ -127,10 +128,9 @@ def lint_command(
         raise InputError(
             f"there is no {FILE_NAME} here or in a folder above: name a FILE, or begin with flinkcompat init"
         )
-    if project is not None and project.broken and not files:
-        raise InputError("\n  ".join(line for lines in project.broken.values() for line in lines))
     scripts = [Path(each) for each in files]
     if not files and project is not None:
+        _require_deployments(project)
         scripts = [project.folder / each.script for each in project.deployments]
     root = root_of(project.folder if project else Path())
     gate, read = fail_on or DEFAULT_GATE, list[LoneScript]()
@@ -141,7 +141,10 @@ def lint_command(
         missing = LoneScript(name, ScriptError(f"{name}: cannot be read: there is no such file"))
         read.append(lone_script(script, by.options, Path(), root, deployment=by.deployment) or missing)
     file = name_from(project.path, root) if project else ""
-    _answer(lint_scripts(read, gate, file), style, targets)
+    fleet = lint_scripts(read, gate, file)
+    if not files and project is not None:
+        fleet = replace(fleet, deployments=(*fleet.deployments, *broken_reviews(project, file)))
+    _answer(fleet, style, targets)
 
 
 def _diff(
@@ -161,8 +164,7 @@ def _diff(
 
     targets = _targets(outputs)
     project = require_project(project_for(config, Path()))
-    if not project.names:
-        raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
+    _require_deployments(project)
     if engine_version is not None and engine is None:
         engines = {each.options.engine for each in project.deployments}
         engine = engines.pop() if len(engines) == 1 else None
@@ -186,6 +188,12 @@ def require_project(project: ProjectFile | None) -> ProjectFile:
     if project is None:
         raise InputError(f"{_NO_FILE}: begin with flinkcompat init")
     return project
+
+
+def _require_deployments(project: ProjectFile) -> None:
+    """Raises InputError for a project file that names no deployment."""
+    if not project.names:
+        raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
 
 
 @contextmanager

@@ -22,6 +22,8 @@ from airflow_flinkcompat.sql import ScriptError, read_text
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _OUTSIDE_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_NAMED = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""What no path of the project file may hold: control characters, and what a name that is not UTF-8 comes to."""
 _LONGEST_NAME = 128
 _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 
@@ -46,9 +48,10 @@ def init_command(folder: Path) -> None:
             f"{folder}: no file *.sql below it holds an INSERT that can be read: name the folder of the scripts "
             "(flinkcompat init FOLDER)"
         )
+    content = _content(named_scripts(scripts)).encode()
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(_content(named_scripts(scripts)))
+        with path.open("xb") as file:
+            file.write(content)
     except FileExistsError:
         raise InputError(f"{path}: is there already; change it by hand, or remove it first") from None
     click.echo(f"{path}: {len(scripts)} deployment{'' if len(scripts) == 1 else 's'}")
@@ -89,6 +92,9 @@ def _scripts(folder: Path) -> tuple[list[str], list[str]]:
     found, left_out = [], []
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
+        if _NOT_NAMED.search(name):
+            left_out.append(f"{name!a}: its name is not UTF-8, or holds a line break or the like: rename it")
+            continue
         try:
             side = Side(read_text(path), source=name)
             if Role.JOB not in [role(statement) for statement in side.parsed.statements]:
@@ -107,7 +113,8 @@ def _scripts(folder: Path) -> tuple[list[str], list[str]]:
 def _files(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if each[0] not in "._" and each not in _NEVER_LOOKED_INTO)
-        yield from (Path(place, name) for name in sorted(names) if name.endswith(".sql"))
+        scripts = (Path(place, name) for name in sorted(names) if name.endswith(".sql"))
+        yield from (path for path in scripts if path.is_file())
 
 
 def _content(scripts: Mapping[str, str]) -> str:

@@ -20,7 +20,7 @@ from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, pla
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
-from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
+from airflow_flinkcompat.compat.plan_comparison import Plans, SourceOverrides, migrations
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
@@ -59,6 +59,11 @@ _ACCEPTED = {
     metavar="TABLE[=URI]",
     help="Compute on Spark what would begin empty, from the rows of this table that the job had read (default: where "
     "they lie as it is declared).",
+)
+@click.option(
+    "--audit-history",
+    is_flag=True,
+    help="Hold what the savepoint keeps of OLD against what --history says, and write nothing.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing.")
 @click.option(
@@ -101,6 +106,7 @@ def migrate_command(
     template: str | None,
     to: str | None,
     history: tuple[str, ...],
+    audit_history: bool,
     dry_run: bool,
     accepted: tuple[str, ...],
     restarted: tuple[str, ...],
@@ -138,19 +144,21 @@ def migrate_command(
     With --spark ranges of key groups are tasks of Spark, each of which writes a state file of its own.
 
     With --history what begins empty is computed from the rows below the positions of SAVEPOINT and written beside
-    what is kept, which is compared with what those rows say: where they differ nothing is written.
+    what is kept, which is compared with what those rows say: where they differ nothing is written. With --audit-history
+    that comparison is all.
 
-    Exit code 0: done, or with --dry-run migratable; 1: not migratable; 2: bad input.
+    Exit code 0: done, with --dry-run migratable, with --audit-history equal; 1: not; 2: bad input.
     """
     if master and not (spark or history):
         raise InputError("--master belongs to --spark or --history: add one")
     tables = dict(map(_history, history))
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
-    if not dry_run:
+    if audit_history:
+        _require_audited(tables, savepoint)
+    elif not dry_run:
         _require_places(savepoint, to)
-    if programs := [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]:
-        raise InputError(f"{programs[0]}: migrate compiles SQL scripts, not programs")
+    _require_sql(old, new)
     given = JobOptions(
         parse_settings(settings),
         tuple(parse_function(text) for text in functions),
@@ -169,16 +177,47 @@ def migrate_command(
     after = side(read_named(new), {}, by.engine_version)
     planner = planning(target)
     plans = compiled_plans("migrate", before, after, planner, gateway, jobmanager, plan_dir)
+    _require_one_job(plans)
+    asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
+    (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
+    if audit_history and savepoint:
+        _audit(before, savepoint, made, tables, master)
+        return
+    if tables:
+        made = _from_history(made, after, tables, master)
+    _show(made, before, after, style)
+    unseen = _unseen(before, after, plans, accepted)
+    if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
+        sys.exit(1)
+    if savepoint and to and not dry_run:
+        place = place_of(planner, gateway, jobmanager)
+        with _workers(before, after, savepoint, made, tables, spark, master) as (workers, computer):
+            _write(savepoint, template or template_of(after, savepoint, place), to, made, workers, computer)
+
+
+def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
+    """Raises InputError: there is nothing to compare."""
+    if not (tables and savepoint):
+        raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
+
+
+def _require_sql(*scripts: str) -> None:
+    """Raises InputError: one is a program."""
+    if programs := [path for path in scripts if path.endswith(PROGRAM_SUFFIXES)]:
+        raise InputError(f"{programs[0]}: migrate compiles SQL scripts, not programs")
+
+
+def _require_one_job(plans: Plans) -> None:
+    """Raises InputError: a side makes several, or none."""
     if [len(each) for each in plans] != [1, 1]:
         raise InputError(
             "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
             "or name scripts of one job each"
         )
-    asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
-    (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
-    if tables:
-        made = _from_history(made, after, tables)
-    _show(made, before, after, style)
+
+
+def _unseen(before: Side, after: Side, plans: Plans, accepted: Collection[str]) -> bool:
+    """Whether something changed that a migration does not see; says what."""
     unseen = [
         each
         for each in check(before, after, plans=plans).unseen
@@ -194,12 +233,7 @@ def migrate_command(
             f"{' and '.join(MIGRATED_LINES)}; layouts are held against the template's",
             err=True,
         )
-    if made.kept is MigrationExtent.NONE or not _accepted(made, bool(unseen or lines), accepted):
-        sys.exit(1)
-    if savepoint and to and not dry_run:
-        place = place_of(planner, gateway, jobmanager)
-        with _workers(after, savepoint, made, tables, spark, master) as (workers, computer):
-            _write(savepoint, template or template_of(after, savepoint, place), to, made, workers, computer)
+    return bool(unseen or lines)
 
 
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
@@ -266,20 +300,52 @@ def _history(text: str) -> tuple[str, str]:
     return table, place
 
 
-def _from_history(made: Migration, new: Side, tables: Mapping[str, str]) -> Migration:
+def _from_history(made: Migration, new: Side, tables: Mapping[str, str], master: str | None) -> Migration:
     try:
-        from airflow_flinkcompat.bootstrap import from_history
+        from airflow_flinkcompat.bootstrap import KnownHistory
     except ImportError as error:
         raise bare_install("migrate --history", error, "spark") from None
-    found, reasons = from_history(made, new, tables)
+    found, reasons = KnownHistory(tables, master).extend(made, new)
     for operator, reason in reasons.items():
         click.echo(f"flinkcompat: {operator} is not computed from history: {mask_secrets(reason)}", err=True)
     return found
 
 
+def _audit(old: Side, savepoint: str, made: Migration, tables: Mapping[str, str], master: str | None) -> None:
+    try:
+        from airflow_flinkcompat.bootstrap import KnownHistory
+        from airflow_flinkcompat.bootstrap.aggregations import NotComputable
+        from airflow_flinkcompat.migration import NotMigratable
+        from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+    except ImportError as error:
+        raise bare_install("migrate --audit-history", error, "spark") from None
+    try:
+        found = KnownHistory(tables, master).audit(old, savepoint, made)
+    except NotMigratable as error:
+        click.echo(f"flinkcompat: {error}", err=True)
+        sys.exit(1)
+    except SavepointUnreadable as error:
+        raise InputError(str(error)) from None
+    for spec, differences in found:
+        if isinstance(differences, NotComputable):
+            click.echo(f"{spec.name}: not compared: {mask_secrets(str(differences))}")
+        elif differences:
+            click.echo(f"{spec.name}: DIFFERS from history, of keys or windows: {mask_secrets(str(differences))}")
+        else:
+            click.echo(f"{spec.name}: history says the same of all {differences.compared} keys or windows")
+    if not found or any(differences for _, differences in found):
+        sys.exit(1)
+
+
 @contextmanager
 def _workers(
-    new: Side, savepoint: str, made: Migration, tables: Mapping[str, str], spark: bool | None, master: str | None
+    old: Side,
+    new: Side,
+    savepoint: str,
+    made: Migration,
+    tables: Mapping[str, str],
+    spark: bool | None,
+    master: str | None,
 ) -> Iterator[tuple[Workers | None, StateComputer | None]]:
     """Who rewrites, and who computes from history."""
 
@@ -287,17 +353,15 @@ def _workers(
         click.echo(line, err=True)
 
     try:
-        from airflow_flinkcompat.bootstrap.computable import places
-        from airflow_flinkcompat.bootstrap.computing import history_computer
+        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.migration import NotMigratable
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
         raise bare_install("migrate", error) from None
-    computed = any(line.from_history for line in made.operators)
     try:
-        if computed:
-            with history_computer(new, savepoint, made, places(tables), master, say) as computer:
+        if any(line.from_history for line in made.operators):
+            with KnownHistory(tables, master).computing(old, new, savepoint, made, say) as computer:
                 yield computer.workers, computer
         else:
             with migration_workers(savepoint, spark, master, say) as workers:

@@ -15,6 +15,7 @@ from airflow_flinkcompat.sql import decode_script, read_text
 STDIN = "-"
 NOTHING = os.devnull
 """What Git and diff name as the side that a file does not have."""
+_INDEX = "GIT_INDEX_FILE"
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,9 @@ def _git(name: str, *arguments: str) -> bytes:
     if name.startswith("-"):
         raise InputError(f"{name}: no name of a revision begins with '-'")
     try:
-        done = run_git(*arguments)
+        # In a hook ":path" is of the index that is about to be committed, which need not be that of the folder.
+        index = os.environ.get(_INDEX)
+        done = run_git(*arguments, environment={_INDEX: index} if index else None)
     except FileNotFoundError:
         raise InputError(f"{name}: REV:path needs git, which is not installed, and there is no such file") from None
     if done.returncode:

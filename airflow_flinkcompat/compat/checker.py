@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -33,7 +33,7 @@ from airflow_flinkcompat.compat.startup_offsets import startup_positions
 from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.state.migration import Accept
+from airflow_flinkcompat.state.migration import Accept, Migration
 
 _ELSEWHERE = {
     True: "use a placeholder such as ${conn.my_connection.password}",
@@ -53,6 +53,10 @@ TOO_DEEP = Finding(
 )
 
 
+WithHistory = Callable[[Migration, Side], Migration]
+"""What a migration to a new side would keep with history, given what it would keep without."""
+
+
 def check(
     old: Side | str,
     new: Side | str,
@@ -61,6 +65,7 @@ def check(
     with_other_engine: bool = False,
     plans: Plans | None = None,
     accepted: Collection[Accept] = (),
+    history: WithHistory | None = None,
 ) -> Report:
     """What the change from ``old`` to ``new`` does to stored state.
 
@@ -71,6 +76,7 @@ def check(
         with_other_engine: Whether the report also says what the outcome would be on the other engine.
         plans: What Flink compiled of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
         accepted: What a migration may do beside, of which the report tells what it would keep then.
+        history: Says what a migration would keep where the rows are known that the job had read; None: they are not.
 
     Returns:
         The report: the outcome, the findings and what becomes of each operator and sink.
@@ -86,7 +92,7 @@ def check(
     )
     if plans is None and any(side.language == "python" for side in sides):
         return _in_each_environment(sides[0], sides[1], with_other_engine)
-    return _check(sides[0], sides[1], with_other_engine, plans, accepted)
+    return _check(sides[0], sides[1], with_other_engine, plans, accepted, history)
 
 
 def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Report:
@@ -101,7 +107,12 @@ def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Repor
 
 
 def _check(
-    old: Side, new: Side, with_other_engine: bool, plans: Plans | None = None, accepted: Collection[Accept] = ()
+    old: Side,
+    new: Side,
+    with_other_engine: bool,
+    plans: Plans | None = None,
+    accepted: Collection[Accept] = (),
+    history: WithHistory | None = None,
 ) -> Report:
     sides = (old, replace(new, beside=old))
     change = Change(*sides)
@@ -147,17 +158,22 @@ def _check(
         operators=entries,
         sources=startup_positions(change.programs[1]),
     )
-    return _with_migration(report, change, explained, accepted)
+    return _with_migration(report, change, explained, accepted, history)
 
 
 def _with_migration(
-    report: Report, change: Change, explained: ComparedPlans | None, accepted: Collection[Accept]
+    report: Report,
+    change: Change,
+    explained: ComparedPlans | None,
+    accepted: Collection[Accept],
+    history: WithHistory | None,
 ) -> Report:
     """The report with what a rewritten savepoint would keep, where Flink takes the script but not its savepoint."""
     if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
         return report
     told = (script_migration(change, accepted),) if explained is None else explained.migrations
-    match [MigrationReport.of(each) for each in told if each is not None]:
+    kept = [each if history is None else history(each, change.new) for each in told if each is not None]
+    match list(map(MigrationReport.of, kept)):
         case [one]:
             return replace(report, migration=one)
         case [_, _, *_]:

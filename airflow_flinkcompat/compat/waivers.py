@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from unicodedata import category
 
 from airflow_flinkcompat.compat import one_sided
 from airflow_flinkcompat.compat.report import REFUSALS, Finding, Report
@@ -113,7 +114,7 @@ def apply_waivers(
         The reports, each of the same outcome, and what to do about waivers that are over.
     """
     own = [
-        replace(each, by=mask_secrets(each.by), reason=mask_secrets(each.reason))
+        replace(each, by=_shown(each.by), reason=_shown(each.reason))
         for each in waivers
         if not (each.deployment and named[0]) or each.deployment == named[0]
     ]
@@ -130,6 +131,11 @@ def apply_waivers(
     engines = {report.engine for report in reports}
     over = (each for each in own if id(each) not in used and each.engine in engines and _is_of_kind(each, change))
     return WaivedReports(found, tuple(dict.fromkeys(_note(each, found, change, named[1]) for each in over)))
+
+
+def _shown(text: str) -> str:
+    """What somebody wrote, secrets masked, and without the control characters that a terminal obeys."""
+    return mask_secrets("".join("\ufffd" if category(each) == "Cc" and each not in "\t\r\n" else each for each in text))
 
 
 def _applied(report: Report, waivers: Sequence[Waiver], change: ChangeIdentity, today: date, used: set[int]) -> Report:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from airflow_flinkcompat.compat import Side
@@ -23,7 +23,7 @@ from airflow_flinkcompat.deploy.restore_test.template import kept_template, opti
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import ClusterOptions, JobDescriptions, JobRef, SavepointStore, Snapshot
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
+from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, StateComputer, migrate_savepoint
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -34,6 +34,45 @@ _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 
 # What a cluster's own options say of the plans and states of its jobs.
 _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
+
+
+class History(Protocol):
+    """Knows the rows that a job had read, and computes of them what a migration would begin empty."""
+
+    def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
+        """What another job could keep with history.
+
+        Args:
+            found: What it could keep without.
+            new: The new script.
+
+        Returns:
+            What becomes of each state, and by the name of an operator why it cannot be computed.
+        """
+
+    def computing(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
+    ) -> AbstractContextManager[HistoryWorkers]:
+        """Who computes what a migration takes from history.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+            say: Gets a line for what is read.
+
+        Returns:
+            A block, for which the computer can be asked.
+        """
+
+
+class HistoryWorkers(StateComputer, Protocol):
+    """Computes state, and has the workers who rewrite beside it."""
+
+    @property
+    def workers(self) -> Workers:
+        """Who rewrite."""
 
 
 class SavepointMigration:
@@ -51,6 +90,7 @@ class SavepointMigration:
         rehearsed: Whether the new job is restored beside everything before it is started.
         accepted: What is done on request alone.
         workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
+        history: Knows the rows that the job had read; None: what cannot be kept begins empty.
         planner: Opens a SQL Gateway and its JobManager, of the same version, for a target that cannot plan scripts and
             try jobs out; it is asked at most once. None: there is none.
         log: Is told what happens, a line each.
@@ -69,11 +109,12 @@ class SavepointMigration:
         log: Callable[[str], None],
         accepted: Collection[Accept] = (),
         workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
+        history: History | None = None,
         planner: Callable[[], Cluster] | None = None,
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
-        self._accepted, self._workers, self._planner = accepted, workers, planner
+        self._accepted, self._workers, self._planner, self._history = accepted, workers, planner, history
 
     def prepare(self) -> None:
         """See that enough is kept, and take the template where slots are free for it beside the live job.
@@ -112,9 +153,10 @@ class SavepointMigration:
             DeployError: It cannot be rewritten, or what was written is not what was read; there is no savepoint then.
         """
         try:
-            with self._workers(savepoint) as workers:
+            template = str(self._template())
+            with self._computing(savepoint) as (workers, computer):
                 written = migrate_savepoint(
-                    savepoint, str(self._template()), folder, self._migration, int(time.time() * 1000), workers
+                    savepoint, template, folder, self._migration, int(time.time() * 1000), workers, computer
                 )
         except InputError as error:
             raise DeployError(str(error)) from None
@@ -129,6 +171,16 @@ class SavepointMigration:
         sums = {name: dict(each.sums) for name, each in named if each.sums}
         self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
         return {**MigrationReport.of(self._migration).to_dict(), "entries": entries, "sums": sums}
+
+    @contextmanager
+    def _computing(self, savepoint: str) -> Iterator[tuple[Workers | None, StateComputer | None]]:
+        """Who rewrites, and who computes from history."""
+        if self._history is None or not any(line.from_history for line in self._migration.operators):
+            with self._workers(savepoint) as workers:
+                yield workers, None
+            return
+        with self._history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
+            yield computer.workers, computer
 
     def rehearse(self, savepoint: Snapshot) -> str:
         """Restore the new job with stand-ins for its sinks, and end it again.
@@ -202,6 +254,10 @@ class SavepointMigration:
             (made,) = migrations(*self._sides, plans, accepted=self._accepted)
         except InputError as error:
             raise DeployRefused(str(error)) from None
+        if self._history is not None:
+            made, reasons = self._history.extend(made, self._sides[1])
+            for operator, reason in reasons.items():
+                self._log(f"{operator} is not computed from history: {reason}")
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is MigrationExtent.NONE:
             why = "; ".join(
                 f"{each.operator}: {each.state}"

@@ -69,7 +69,7 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
     found = []
     for review in fleet.deployments:
         for severity, rule, title, message, span, clause, finding in _said(review, fleet.fail_on):
-            identity = "\0".join((review.name, rule, " ".join(clause.lower().split())))
+            identity = "\0".join((fleet.project, review.name, rule, " ".join(clause.lower().split())))
             seen[identity] += 1
             digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
             waiver = None if finding is None else finding.waiver
@@ -101,7 +101,7 @@ def _said(
         place = Span(review.script, fault.line, fault.column, fault.line, 0)
         message = fault.message.removeprefix(f"{place}: ")
         yield Severity.ERROR, rule, title, message, place, message, None
-    gate = FAIL_ON[fail_on]
+    gate = Outcome.INCOMPATIBLE if review.status is Status.DELETED else FAIL_ON[fail_on]
     for finding in review.findings:
         if finding.outcome is not Outcome.COMPATIBLE:
             fails = gate is not None and finding.outcome.rank >= gate.rank

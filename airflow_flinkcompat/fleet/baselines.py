@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.fleet.sides import side_of_deployment
+from airflow_flinkcompat.fleet.sides import side_of_script
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
-from airflow_flinkcompat.project.file import content_of, tables_of
-from airflow_flinkcompat.project.revisions import base_commit, check_out, commit_of, repository_of, text_at
-from airflow_flinkcompat.project.settings import project_of
+from airflow_flinkcompat.project.former import FormerProject, former_project
+from airflow_flinkcompat.project.revisions import RevisionFiles, base_commit, commit_of, repository_of
+from airflow_flinkcompat.sql import ScriptError
 
 _MOST_NAMED = 5
 _LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
+_COMPARE_ELSEWHERE = (
+    "to pass a change that mends it, compare with another revision (--against git:REF), or with what the ledger says "
+    "(--against ledger:URI)"
+)
 
 
 class OutOfReachError(Exception):
@@ -45,6 +49,10 @@ class Baseline:
     engine: str | None = None
 
 
+FormerBaseline = Baseline | InputError | ScriptError
+"""What is deployed of a deployment that is named no more, or why that cannot be told."""
+
+
 class Baselines(Protocol):
     """What the deployments of a project are compared with."""
 
@@ -55,8 +63,11 @@ class Baselines(Protocol):
     def of(self, deployment: ProjectDeployment) -> Baseline:
         """What a deployment of the project is compared with. Raises InputError, ScriptError, OutOfReachError."""
 
-    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
-        """What is deployed of deployments that the project does not name any more. Raises as :meth:`of` does."""
+    def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
+        """What is deployed of deployments that the project does not name any more, or why that cannot be told.
+
+        Raises OutOfReachError.
+        """
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
         """What else a reader has to know."""
@@ -67,17 +78,15 @@ class RevisionBaselines:
     """The project as it was at a commit.
 
     Attributes:
-        project: The project file of that commit; None where it had none.
-        folder: The folder of the project file, with the files of that commit.
-        root: The root of the repository in these.
-        label: What the commit is called.
-        description: What it is, in words.
+        former: The project file of that commit.
+        files: The files of that commit.
+        root: Where those of the project are written out.
+        description: What the commit is, in words.
     """
 
-    project: ProjectFile | None
-    folder: Path
+    former: FormerProject
+    files: RevisionFiles
     root: Path
-    label: str
     description: str
 
     @property
@@ -85,28 +94,64 @@ class RevisionBaselines:
         return self.description
 
     def of(self, deployment: ProjectDeployment) -> Baseline:
-        if self.project is None:  # the file is new: its scripts may be older than it is
+        project = self.former.project
+        if project is None:  # the file is new: its scripts may be older than it is
             return self._baseline(deployment)
-        if deployment.name in self.project.broken:
-            raise InputError("\n  ".join(self.project.broken[deployment.name]))
-        found = next((each for each in self.project.deployments if each.name == deployment.name), None)
-        return Baseline(None, self.label) if found is None else self._baseline(found)
+        if deployment.name in project.broken:
+            raise self._unusable(project.broken[deployment.name])
+        found = next((each for each in project.deployments if each.name == deployment.name), None)
+        return Baseline(None, self.files.label) if found is None else self._named(found)
 
-    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
-        if self.project is None:
+    def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
+        then = self.former.project
+        if then is None:
             return {}
-        gone = (each for each in self.project.deployments if each.name not in project.names)
-        found = {each.name: self._baseline(each) for each in gone}
-        return {name: each for name, each in found.items() if each.side is not None}
+        found: dict[str, FormerBaseline] = {
+            name: self._unusable(lines) for name, lines in then.broken.items() if name not in project.names
+        }
+        for each in then.deployments:
+            if each.name not in project.names:
+                try:
+                    found[each.name] = self._named(each)
+                except (InputError, ScriptError) as error:
+                    found[each.name] = error
+        return found
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
-        if self.project is None:
-            return (f"{self.label} has no {project.path.name}: its scripts are those that the file names today",)
-        return ()
+        label, place = self.files.label, self.former.path
+        if self.former.project is None:
+            return (f"{label} has no {project.path.name}: its scripts are those that the file names today",)
+        return (f"{label} has the project file as {place}",) if self.former.is_moved else ()
+
+    def _named(self, deployment: ProjectDeployment) -> Baseline:
+        """The baseline of a deployment that the former file names: a script that is not there is no new one."""
+        found = self._baseline(deployment)
+        if found.side is None:
+            raise InputError(
+                f"{self.files.label}:{self._path(deployment.script)}: there is no such file, although the project file "
+                f"of that revision names it as {deployment.name!r}: {_COMPARE_ELSEWHERE}"
+            )
+        return found
 
     def _baseline(self, deployment: ProjectDeployment) -> Baseline:
-        side = side_of_deployment(deployment, self.folder, self.root, prefix=f"{self.label}:")
-        return Baseline(side, self.label, engine=deployment.options.engine)
+        options, label = deployment.options, self.files.label
+        script = self._place(deployment.script)
+        if options.catalog_path is not None:
+            options = replace(options, catalog=str(self._place(options.catalog_path)))
+        side = side_of_script(script, options, self.root, self.root, prefix=f"{label}:")
+        return Baseline(side, label, engine=deployment.options.engine)
+
+    def _place(self, path: str) -> Path:
+        """Where a file of the project is written out. Raises InputError: it is no file of the commit."""
+        place = self._path(path)
+        self.files.followed(place)
+        return self.root / place
+
+    def _path(self, path: str) -> str:
+        return path_in(path, self.former.folder, self.files.repository)
+
+    def _unusable(self, lines: Iterable[str]) -> InputError:
+        return InputError("\n  ".join((*lines, f"the project file of {self.files.label}: {_COMPARE_ELSEWHERE}")))
 
 
 @contextmanager
@@ -128,49 +173,33 @@ def revision_baselines(
         InputError: There is no such revision, or its project file cannot be used.
     """
     commit = commit_of(repository, revision)
-    label = commit[:10] if revision == commit else revision
-    name = _name_in(project, repository)
-    then = project_at(project, repository, commit, label)
+    files = RevisionFiles.of(repository, commit, commit[:10] if revision == commit else revision)
+    try:
+        former = former_project(project, files)
+    except InputError as error:
+        raise InputError(f"{error}\n  the project file of {files.label}: {_COMPARE_ELSEWHERE}") from None
     with tempfile.TemporaryDirectory(prefix="flinkcompat-") as work:
-        root = Path(work, "tree")
+        root = Path(work, "tree").resolve()
         root.mkdir()
-        folder = root / Path(name).parent
-        check_out(repository, commit, _files(then or project, Path(name).parent), root)
-        yield RevisionBaselines(then, folder, root, label, description or f"Git revision {revision}")
+        files.check_out(_paths(former.project or project, former.folder, files), root)
+        yield RevisionBaselines(former, files, root, description or f"Git revision {revision}")
 
 
-def project_at(project: ProjectFile, repository: Path, commit: str, label: str) -> ProjectFile | None:
-    """The project file as it was at a commit.
-
-    Args:
-        project: The project of the working tree.
-        repository: The root of the repository.
-        commit: The commit.
-        label: What the commit is called in messages.
-
-    Returns:
-        The project, of which no script is read; None where the commit had no such file.
-
-    Raises:
-        InputError: The file of that commit cannot be used.
-    """
-    name = _name_in(project, repository)
-    text = text_at(repository, commit, name)
-    place = Path(f"{label}:{name}")
-    return None if text is None else project_of(tables_of(content_of(text, str(place)), place))
+def path_in(path: str, folder: str, repository: Path) -> str:
+    """A path of the project file from the root of the repository, also where it is written as an absolute one."""
+    return os.path.relpath(path, repository) if Path(path).is_absolute() else Path(folder, path).as_posix()
 
 
-def _name_in(project: ProjectFile, repository: Path) -> str:
-    return project.path.resolve().relative_to(repository).as_posix()
-
-
-def _files(project: ProjectFile, folder: Path) -> set[str] | None:
-    """The files of the deployments from the root; None: all, for what a Python program reads it says itself."""
+def _paths(project: ProjectFile, folder: str, files: RevisionFiles) -> set[str] | None:
+    """The files of the deployments; None: all, for what a Python program reads it says itself."""
     scripts = [each.script for each in project.deployments]
     if any(script.endswith(PROGRAM_SUFFIXES) for script in scripts):
         return None
-    catalogs = [each.options.catalog_path for each in project.deployments]
-    return {os.path.normpath(folder / path) for path in (*scripts, *catalogs) if path is not None}
+    found = set()
+    for path in (*scripts, *(each.options.catalog_path for each in project.deployments)):
+        with suppress(InputError):  # it is said of the deployment, when that is asked for
+            found.add(files.followed(path_in(path or "", folder, files.repository)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -180,10 +209,12 @@ class LedgerBaselines:
     Attributes:
         root: Where all ledgers lie; None: where the project says of each.
         former: The names of the deployments that the project had where the change was begun.
+        unknown: Why these are not known; "" where they are.
     """
 
     root: str | None
     former: frozenset[str] = frozenset()
+    unknown: str = ""
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -199,19 +230,24 @@ class LedgerBaselines:
             )
         return self._head(root, deployment.name)
 
-    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
-        found: dict[str, Baseline] = {}
+    def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
+        found: dict[str, FormerBaseline] = {}
         for root in self._roots(project):
             for name in self._names(root):
-                if name in self.former and name not in project.names:
-                    baseline = self._head(root, name)
-                    if baseline.side is not None:
-                        found[name] = baseline
+                if name in project.names:
+                    continue
+                if self.unknown:
+                    found[name] = InputError(
+                        f"{root} holds {name}, which this file does not name; whether it did where the change was "
+                        f"begun is not known: {self.unknown}"
+                    )
+                elif name in self.former and (baseline := self._head(root, name)).side is not None:
+                    found[name] = baseline
         return found
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
         notes = []
-        for root in self._roots(project):
+        for root in () if self.unknown else self._roots(project):
             others = [name for name in self._names(root) if name not in {*project.names, *self.former}]
             if others:
                 more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
@@ -278,7 +314,7 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
     ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
     repository = repository_of(project.folder)
     if kind == "ledger" or (against is None and (ledger or any(each.ledger for each in project.deployments))):
-        yield LedgerBaselines(ledger, _former_names(project, repository))
+        yield LedgerBaselines(ledger, *_former_names(project, repository))
         return
     if repository is None:
         raise InputError(
@@ -296,13 +332,16 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
             yield found
 
 
-def _former_names(project: ProjectFile, repository: Path | None) -> frozenset[str]:
-    """The deployments that the file had where the change was begun; none where that commit is not known here."""
+def _former_names(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str]:
+    """The deployments that the file had where the change was begun, and why these are not known.
+
+    Outside of a repository there is no change that was begun, and no such deployment.
+    """
     if repository is None:
-        return frozenset()
+        return frozenset(), ""
     try:
         branch, commit = base_commit(repository, os.environ)
-        former = project_at(project, repository, commit, branch)
-    except InputError:
-        return frozenset()
-    return frozenset(former.names if former else ())
+        former = former_project(project, RevisionFiles.of(repository, commit, branch)).project
+    except InputError as error:
+        return frozenset(), str(error)
+    return frozenset(former.names if former else ()), ""

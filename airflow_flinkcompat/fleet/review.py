@@ -20,7 +20,7 @@ from airflow_flinkcompat.compat.reports.sections import engine_label
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
-from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, OutOfReachError
+from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script, waivers_of
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, Waiver
@@ -91,15 +91,29 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
         raise InputError(f"{project.path}: there is no deployment {unknown[0]!r}; known are {', '.join(known)}")
     reviews = [_reviewed(request, each, baselines) for each in project.deployments if request.wants(each.name)]
     reviews += [
-        DeploymentReview(name, Status.UNREADABLE, file, faults=tuple(map(InputFault, lines)), action=_NOT_DEPLOYED)
-        for name, lines in project.broken.items()
-        if request.wants(name)
+        replace(each, action=_NOT_DEPLOYED) for each in broken_reviews(project, file) if request.wants(each.name)
     ]
     reviews += [_removed(request, name, each, file) for name, each in deleted.items() if request.wants(name)]
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
     notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
+
+
+def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, ...]:
+    """The deployments of a project that its file describes in a way that cannot be used.
+
+    Args:
+        project: The project file.
+        file: What it is called.
+
+    Returns:
+        A review for each, with what is wrong.
+    """
+    return tuple(
+        DeploymentReview(name, Status.UNREADABLE, file, faults=_faults_of_file(project, lines, file))
+        for name, lines in project.broken.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -248,9 +262,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
         judged = apply_waivers(added.each, waivers, identity, request.today, named)
         review = replace(review, status=Status.ADDED, reports=judged.reports, notes=judged.notes)
         return replace(review, known=known, action=action)
-    old = baseline.side if baseline.entry else _of_version(baseline.side, request.given)
-    reports = (check(old.on(engine), new),) if engine else check_engines(old, new).each
-    judged = apply_waivers(reports, waivers, identity, request.today, named)
+    judged = apply_waivers(_compared(baseline, new, request.given, engine), waivers, identity, request.today, named)
     reports, review = judged.reports, replace(review, notes=judged.notes)
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
@@ -262,11 +274,17 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     return replace(review, reports=reports, known=known, branch=branches, action=_action(reports, branches, deployment))
 
 
-def _of_version(side: Side, given: JobOptions) -> Side:
-    """The former side: a version that was named on the command line is that of both."""
-    if given.engine_version is None:
-        return side
-    return replace(side, engine=given.engine or side.engine, engine_version=given.engine_version)
+def _compared(baseline: Baseline, new: Side, given: JobOptions, engine: str | None) -> tuple[Report, ...]:
+    """The verdicts, worst first. What is said of the former side's engine holds: another one is a change."""
+    old = baseline.side
+    assert old is not None
+    if baseline.engine is None:
+        if engine is None:
+            return check_engines(old, new).each
+        old = old.on(engine)
+    if not baseline.entry and old.engine_version is None and old.engine == given.engine:
+        old = replace(old, engine_version=given.engine_version)  # the file of then leaves it to the command line
+    return Reports.of(check(old, new.on(each)) for each in ([engine] if engine else ENGINES)).each
 
 
 def _linted(side: Side) -> Report:
@@ -283,7 +301,9 @@ def _linted(side: Side) -> Report:
     )
 
 
-def _removed(request: Request, name: str, baseline: Baseline, file: str) -> DeploymentReview:
+def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:
+    if not isinstance(baseline, Baseline):
+        return _unreadable(name, file, str(baseline).split("\n  "))
     assert baseline.side is not None
     engine = request.given.engine or baseline.engine
     message = f"the file does not name {name} any more, and its job keeps running"
@@ -301,6 +321,12 @@ def _removed(request: Request, name: str, baseline: Baseline, file: str) -> Depl
 def _unreadable(name: str, script: str, messages: Iterable[str], baseline: str = "") -> DeploymentReview:
     faults = tuple(_fault(mask_secrets(each), script) for each in dict.fromkeys(messages))
     return DeploymentReview(name, Status.UNREADABLE, script, baseline, faults=faults, action=_NOT_DEPLOYED)
+
+
+def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tuple[InputFault, ...]:
+    """What is wrong with the project file, which is called by its path in the repository: the same in every clone."""
+    own = f"{project.path}: "
+    return tuple(InputFault(f"{file}: {line.removeprefix(own)}" if line.startswith(own) else line) for line in lines)
 
 
 def _unlintable(script: str, messages: Iterable[str]) -> DeploymentReview:

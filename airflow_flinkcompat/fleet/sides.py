@@ -114,6 +114,8 @@ def name_from(path: Path, root: Path) -> str:
 def _text(path: Path, source: str, *, program: bool = False, unsaved: Mapping[Path, str] | None = None) -> str | None:
     try:
         held = unsaved.get(path.resolve()) if unsaved else None
+        if held is None and path.exists() and not path.is_file():  # a pipe, say, is read for ever
+            raise ScriptError(f"{source}: cannot be read: it is no regular file")
         # Half of a surrogate pair is told as what it would be in a file.
         content = path.read_bytes() if held is None else held.encode(errors="surrogatepass")
         return decode_script(content, source, program)

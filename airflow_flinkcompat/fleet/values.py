@@ -103,7 +103,11 @@ class DeploymentReview:
             return format_inline(self.faults[0].message)
         if self.status is Status.UNCHANGED:
             return "nothing that matters to a running job changed"
-        worst = next((each for each in self.findings if each.outcome is self.outcome), None)
+        # Where something of it is waived, and not all: what is left.
+        left = self.gate_outcome not in (self.outcome, Outcome.COMPATIBLE)
+        decides = self.gate_outcome if left else self.outcome
+        found = (each for each in self.findings if each.outcome is decides and not (left and each.is_waived))
+        worst = next(found, None)
         if worst is None or (self.status is Status.LINTED and worst.outcome is Outcome.COMPATIBLE):
             return "nothing found"
         return format_inline(worst.message)
@@ -114,6 +118,8 @@ class DeploymentReview:
             return OUT_OF_REACH
         if self.faults:
             return BAD_INPUT
+        if self.status is Status.DELETED:  # its job keeps running, whichever outcome fails
+            return FAILED
         gate, outcome = FAIL_ON[fail_on], self.gate_outcome
         fails = gate is not None and outcome is not None and outcome.rank >= gate.rank
         return FAILED if fails else PASSED
@@ -164,5 +170,10 @@ def result_of(review: DeploymentReview) -> str:
 
 def result_label(review: DeploymentReview) -> str:
     """The word of :func:`result_of` for people, who are told where the gate goes by less than the outcome."""
-    result = result_of(review)
-    return result if review.gate_outcome is review.outcome else f"{result} (waived)"
+    result, left = result_of(review), review.gate_outcome
+    if left is None or left is review.outcome:
+        return result
+    if left is Outcome.COMPATIBLE:
+        return f"{result} (waived)"
+    judged = review.outcome is not None and result == review.outcome.value
+    return f"{left.value} ({result} waived)" if judged else f"{result} (waived in part)"

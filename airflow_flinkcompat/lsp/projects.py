@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, OutOfReachError, baselines_for
+from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError, baselines_for
 from airflow_flinkcompat.fleet.review import (
     LoneScript,
     Request,
@@ -77,8 +77,8 @@ class KnownBaselines:
         found: Baseline = self._once(("of", deployment.name), lambda: self._asked.of(deployment))
         return found
 
-    def deleted(self, project: ProjectFile) -> Mapping[str, Baseline]:
-        found: Mapping[str, Baseline] = self._once("deleted", lambda: self._asked.deleted(project))
+    def deleted(self, project: ProjectFile) -> Mapping[str, FormerBaseline]:
+        found: Mapping[str, FormerBaseline] = self._once("deleted", lambda: self._asked.deleted(project))
         return found
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:

@@ -81,12 +81,14 @@ class Differences:
     """What history says otherwise than the savepoint: of how many keys, and of some of them what.
 
     Attributes:
+        compared: Keys and windows that both have.
         unknown: Keys and windows that the savepoint holds and history does not.
         added: Those that history has and the savepoint does not.
         other: Those of which a value is another one.
         shown: Some of them, in words.
     """
 
+    compared: int = 0
     unknown: int = 0
     added: int = 0
     other: int = 0
@@ -96,11 +98,22 @@ class Differences:
         return bool(self.unknown or self.added or self.other)
 
     def __iadd__(self, more: Differences) -> Differences:
+        self.compared += more.compared
         self.unknown += more.unknown
         self.added += more.added
         self.other += more.other
         self.shown = [*self.shown, *more.shown][:_SHOWN]
         return self
+
+    def __str__(self) -> str:
+        """How much differs and is equal, in words."""
+        counted = (
+            (self.unknown, "of which history has no row"),
+            (self.added, "which the savepoint does not hold"),
+            (self.other, "of which it says another value"),
+        )
+        told = ", ".join(f"{count} {words}" for count, words in counted if count)
+        return f"{told} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
 
     def to_error(self, operator: str) -> HistoryDiffers:
         """What differs, as an error.
@@ -111,16 +124,9 @@ class Differences:
         Returns:
             The error.
         """
-        counted = (
-            (self.unknown, "of which history has no row"),
-            (self.added, "which the savepoint does not hold"),
-            (self.other, "of which it says another value"),
-        )
-        told = ", ".join(f"{count} {words}" for count, words in counted if count)
         return HistoryDiffers(
-            f"{operator}: history is not what the job has read: keys or windows: {told}. "
-            f"{'; '.join(self.shown)}. Rows are missing in it, or are there more than once, or are not those below the "
-            "positions of the savepoint; name the whole history, or the right one"
+            f"{operator}: history is not what the job has read. Of keys or windows: {self}. Rows are missing in it, or "
+            "are there more than once, or are not those below the positions of the savepoint: name the right history"
         )
 
 
@@ -174,6 +180,7 @@ class EntryJoin:
                 yield entry
             else:
                 value, told = row(value, other)
+                self.differences.compared += 1
                 if told:
                     self._differs("other", state, key, told)
                 yield Entry(state, key, value)

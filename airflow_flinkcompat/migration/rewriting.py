@@ -176,6 +176,21 @@ class OperatorRewriting:
                 writer.group(number, [write_entries(group)])
             return WrittenPart(writer.finish(), self._named(counts), join.differences if join is not None else None)
 
+    def compared(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> Differences:
+        """A range of key groups, of which what history says is held against what is stored; nothing is written.
+
+        Args:
+            groups: Their numbers.
+            entries: Of each group that has any, all that was scattered to it.
+
+        Returns:
+            What differs.
+        """
+        join = EntryJoin(self.made, self.header, prefix_length(self.widths[1]))
+        for _, content in entries:
+            join.entries(*_by_origin(_scattered_entries(content)))
+        return join.differences
+
     def _united(self) -> GroupChange | None:
         unite = merge_entries(self.made, self.header)
         return (

@@ -115,11 +115,30 @@ def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlic
     """
     if made.windows is None:
         return None
-    found = set(watermarks(old, path))
-    if len(found) != 1:
-        told = "have come to several" if found else "tell no"
-        raise NotMigratable(f"its windows are others, and its subtasks {told} watermarks")
-    return StoredSlices(made.windows, found.pop())
+    watermark = sole_watermark(old, path)
+    if watermark is None:
+        raise NotMigratable("its windows are others, and its subtasks tell no watermarks")
+    return StoredSlices(made.windows, watermark)
+
+
+def sole_watermark(operator: OperatorState, path: str) -> int | None:
+    """How far time has come for all subtasks of an operator of windows.
+
+    Args:
+        operator: What a savepoint holds of it.
+        path: Path or URI of the savepoint.
+
+    Returns:
+        Milliseconds since 1970; None of an operator that stores none.
+
+    Raises:
+        NotMigratable: It is not the same in all subtasks.
+        SavepointUnreadable: It cannot be had from here.
+    """
+    found = set(watermarks(operator, path))
+    if len(found) > 1:
+        raise NotMigratable(f"the subtasks of {operator.name or operator.id} have come to several watermarks")
+    return found.pop() if found else None
 
 
 def watermarks(operator: OperatorState, path: str) -> Iterator[int]:

@@ -19,7 +19,7 @@ from airflow_flinkcompat.migration.computed import ComputedOperator, Differences
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
-from airflow_flinkcompat.migration.slices import TIMERS, slices, watermarks
+from airflow_flinkcompat.migration.slices import TIMERS, slices, sole_watermark, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
@@ -238,25 +238,20 @@ class _Writing:
         work = OperatorRewriting(
             self._source, keyed, _in_full(made), header, widths, self.target.path, self._now, made_of
         )
-        return self._rewritten(state, work, parallelism, self._watermark(old) if made.from_history else None)
+        return self._rewritten(
+            state, work, parallelism, sole_watermark(old, self._source) if made.from_history else None
+        )
 
     def _computed(
         self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
     ) -> tuple[OperatorState, Mapping[str, int]]:
         """All of its keyed state from history; what subtasks keep beside keys goes on."""
-        watermark, header = self._watermark(old), self._header(new, made)
+        watermark, header = sole_watermark(old, self._source), self._header(new, made)
         if watermark is None and any(each.name == TIMERS for each in header.states):
             raise NotMigratable(f"how far time has come for {_name(made)} the savepoint does not tell")
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
         return self._rewritten(state, work, parallelism, watermark)
-
-    def _watermark(self, old: OperatorState) -> int | None:
-        """How far time has come for an operator of windows; None of another one."""
-        found = set(watermarks(old, self._source))
-        if len(found) > 1:
-            raise NotMigratable(f"the subtasks of {old.name or old.id} have come to several watermarks")
-        return found.pop() if found else None
 
     def _rewritten(
         self, state: OperatorState, work: OperatorRewriting, parallelism: int, watermark: int | None

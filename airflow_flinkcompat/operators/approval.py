@@ -12,9 +12,10 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
+from airflow_flinkcompat.links.pages import FlinkChangeLink
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.answers import Answer, AskedQuestion
-from airflow_flinkcompat.operators.asking import REASON, REJECT, AskingAgain, reason_of, reasons_of
+from airflow_flinkcompat.operators.asking import REASON, REJECT, AskingAgain, is_time_up, reason_of, reasons_of
 from airflow_flinkcompat.tasks import notifying, telemetry
 from airflow_flinkcompat.tasks.base import (
     DeploymentOperator,
@@ -87,6 +88,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
 
     role = TaskRole.APPROVAL
     template_fields: Sequence[str] = (*DeploymentOperator.template_fields, "subject", "body")
+    operator_extra_links = (FlinkChangeLink(),)
     inherits_from_skipmixin = True
     ui_color = "#fef7e0"
 
@@ -136,7 +138,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
     def execute(self, context: Context) -> Any:
         """Asks; parks the task until somebody answers."""
         with readable_errors():
-            summary = summaries.pull(context, self, self.check_task_id)
+            summary = self._summary(context)
             self.options = self._effective_options(summary)
             self.body = self._question(summary)
         context["flinkcompat"] = self._facts("asked", summary)  # type: ignore[typeddict-unknown-key]
@@ -157,11 +159,11 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
             HITLTimeoutError: Time is up, and there is no default.
         """
         with readable_errors():
-            summary = summaries.pull(context, self, self.check_task_id)
+            summary = self._summary(context)
             self.options = self._effective_options(summary)
         standing = AskedQuestion.from_dict(asked) if asked else None
-        if standing is not None and event.get("error_type") == "timeout":
-            event = self._time_is_up(context, summary, standing, event)
+        if standing is not None and standing.escalates_at is not None and is_time_up(event):
+            self._escalate(context, summary, standing, event)
         answer = HITLOperator.execute_complete(self, context, event)
         option = answer["chosen_options"][0]
         agreed: tuple[Answer, ...] = ()
@@ -180,6 +182,11 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         facts = self._facts("decided", summary, **{key: decision[key] for key in ("choice", "by", "reason")})
         notifying.tell(self, context, self.decision_notifiers, facts)
         return self.do_branch(context, self.branches.get(choice) or None)
+
+    def _summary(self, context: Context) -> Summary:
+        summary = summaries.pull(context, self, self.check_task_id)
+        self.link_change(summary.checked_entry)
+        return summary
 
     def _effective_options(self, summary: Summary) -> list[str]:
         backfill = summaries.has_backfill(self) if self.backfill is None else self.backfill

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.version_compat import AIRFLOW_V_3_3_PLUS
-from airflow.sdk.execution_time.hitl import HITLUser, update_hitl_detail_response, upsert_hitl_detail
+from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
 
 from airflow_flinkcompat.operators.answers import Answer, AskedQuestion, Person, doubt, is_author
 from airflow_flinkcompat.tasks import notifying
@@ -85,17 +85,16 @@ class AskingAgain(HITLOperator):
         now = time.time()
         until = None if self.response_timeout is None else now + self.response_timeout.total_seconds()
         asked = AskedQuestion(now, until, None if self.escalate_after is None else now + self.escalate_after)
-        users, defaults = self.assigned_users, self.defaults
+        users = self.assigned_users
         if self.escalate_to:
-            # Airflow keeps who may answer of a question for good, and would take the default when the first time is up.
+            # Airflow keeps who may answer of a question for good.
             self.assigned_users = [*(users or ()), *(HITLUser(id=each.id, name=each.name) for each in self.escalate_to)]
-            self.defaults = None
         try:
             return HITLOperator.execute(self, context)
         except TaskAwaitingInput:
             self._park(asked)
         finally:
-            self.assigned_users, self.defaults = users, defaults
+            self.assigned_users = users
 
     def _park(self, asked: AskedQuestion) -> NoReturn:
         """Wait for the next answer, and no longer than to the next moment at which something happens without one."""
@@ -104,26 +103,15 @@ class AskingAgain(HITLOperator):
         left = None if asked.next_time is None else timedelta(seconds=max(asked.next_time - time.time(), 1.0))
         raise TaskAwaitingInput(method_name="execute_complete", kwargs={"asked": asked.to_dict()}, timeout=left)
 
-    def _time_is_up(
-        self, context: Context, summary: Summary, asked: AskedQuestion, event: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Lets others answer, too; or gives the default as the answer, or the event as it is."""
-        if asked.escalates_at is not None:
-            names = [person.name for person in self.escalate_to]
-            self.log.warning("No decision so far: from now on %s may answer, too", ", ".join(names))
-            notifying.tell(self, context, self.notifiers, self._facts("escalated", summary, to=names))
-            self._park(replace(asked, escalates_at=None))
-        if not (self.escalate_to and self.defaults):
-            return event
-        # Airflow was told of no default, so it is given by this task.
-        form = {name: row["value"] for name, row in self.serialized_params.items()}
-        given = update_hitl_detail_response(context["ti"].id, list(self.defaults), form)
-        return {
-            "chosen_options": list(self.defaults),
-            "params_input": form,
-            "responded_at": given.responded_at,
-            "responded_by_user": None,
-        }
+    def _escalate(self, context: Context, summary: Summary, asked: AskedQuestion, event: Mapping[str, Any]) -> NoReturn:
+        """Lets others answer, too."""
+        names = [person.name for person in self.escalate_to]
+        self.log.warning("No decision so far: from now on %s may answer, too", ", ".join(names))
+        if event.get("timedout"):
+            # Airflow knows one time alone, and took the default when it was up. Until here nobody could answer.
+            self._ask_airflow_again(context)
+        notifying.tell(self, context, self.notifiers, self._facts("escalated", summary, to=names))
+        self._park(replace(asked, escalates_at=None))
 
     def _agreed(
         self, context: Context, summary: Summary, asked: AskedQuestion, answer: Mapping[str, Any]
@@ -154,10 +142,19 @@ class AskingAgain(HITLOperator):
 
     def _ask_again(self, context: Context, summary: Summary, asked: AskedQuestion, why: str) -> NoReturn:
         self.log.warning("%s", why)
-        # Airflow clears the answer then, and keeps the question as it was asked first.
-        upsert_hitl_detail(context["ti"].id, options=self.options, subject=self.subject, body=self.body)
+        self._ask_airflow_again(context)
         notifying.tell(self, context, self.notifiers, self._facts("asked again", summary, why=why))
         self._park(asked)
+
+    def _ask_airflow_again(self, context: Context) -> None:
+        """Airflow clears the answer then, and keeps the question as it was asked first."""
+        upsert_hitl_detail(
+            context["ti"].id,
+            options=self.options,
+            subject=self.subject,
+            body=self.body,
+            params=self.serialized_params,
+        )
 
     def _facts(self, event: str, summary: Summary, **more: Any) -> dict[str, Any]:
         """What a notifier's template finds under ``flinkcompat``."""
@@ -186,6 +183,11 @@ class AskingAgain(HITLOperator):
             after = timedelta(seconds=self.escalate_after)
             lines.append(f"Answers of {names} count once nobody else has decided for {after}.")
         return "\n\n".join(lines)
+
+
+def is_time_up(event: Mapping[str, Any]) -> bool:
+    """Whether nobody has answered in time: Airflow says so, or has taken the default."""
+    return bool(event.get("timedout")) or event.get("error_type") == "timeout"
 
 
 def reason_of(answers: Mapping[str, Any] | None) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink
+from airflow_flinkcompat.links.pages import FlinkChangeLink
 from airflow_flinkcompat.model import ACCEPTED, ENGINES, Outcome, Policy
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
@@ -19,6 +20,7 @@ from airflow_flinkcompat.tasks.base import (
     ScriptOperator,
     TaskRole,
     UnmappedMixin,
+    known_tables,
     readable_errors,
     record_failure,
     run_name,
@@ -81,6 +83,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             condition, with what is stored of rows by the former one; ``source-moved``, for a source that may read
             another place now (topic, path, …) to begin anew by its own options. It keeps only a part then, so that a
             person is asked. It belongs to a branch ``migrate``.
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
+            says it lies. What a migration would begin empty counts as kept where it is computed of them, which the task
+            of the branch ``migrate`` does. (templated)
         deferrable: Wait in the triggerer while the target does not answer; False: the task fails then, and is
             retried as ``retries`` says.
         gateway_timeout: Seconds after which a target that does not answer fails the task, for good.
@@ -92,8 +97,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     role = TaskRole.CHECK
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged", "team",
+        "history",
     )  # fmt: skip
-    operator_extra_links = (FlinkJobLink(),)
+    operator_extra_links = (FlinkJobLink(), FlinkChangeLink())
     inherits_from_skipmixin = True
     ui_color = "#e8f0fe"
 
@@ -108,6 +114,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         explain_plan: bool = False,
         plan_dir: str | None = None,
         accept: Sequence[AcceptName] = (),
+        history: Mapping[str, str] | None = None,
         deferrable: bool = True,
         gateway_timeout: float = 86_400,
         settle_seconds: float = 10,
@@ -126,6 +133,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             raise ValueError(f"accept: {unknown[0]!r} is not one of {', '.join(ACCEPTED)}")
         if accept and not branches.get("migrate"):
             raise ValueError("accept is said to a migration: give branches a 'migrate', or leave accept out")
+        if history and not branches.get("migrate"):
+            raise ValueError("history is for a migration: give branches a 'migrate', or leave history out")
+        self.history = known_tables(history)
         self.branches = {key: task_ids(value) for key, value in branches.items()}
         self.engine = engine
         self.engine_version = engine_version
@@ -217,9 +227,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             message="; ".join(words),
             owner=run_name(context),
         )
-        if not _is_noted(entry, ledger.in_force()):
-            ledger.append(entry)
-        return replace(summary, origin=origin.to_dict())
+        noted = _noted(entry, ledger.in_force()) or ledger.append(entry)
+        self.link_change(noted.number)
+        return replace(summary, origin=origin.to_dict(), checked_entry=noted.number)
 
     def _origin(self, context: Context) -> tuple[Origin, str]:
         """Where the proposed version comes from, and why no commit is known where that has a cause."""
@@ -276,6 +286,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return engine, stated or version
 
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
+        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.compat import check, render_markdown
         from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
@@ -283,9 +294,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
-        old = side_of(head).on(new.engine)
+        old = side_of(head)
         plans = self._plans(old, new) if self.explain_plan else None
-        report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)))
+        known_history = KnownHistory(self.history).applied if self.history else None
+        report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)), history=known_history)
         report = self._with_waivers(report, ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
@@ -298,7 +310,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             new_sha256=new.sha256,
             engine=new.engine,
             engine_version=new.engine_version,
-            # As the ledger has it: the report may have read the old side under another engine.
             old_sha256=head.sha256,
             old_entry=head.number,
             outcome=str(report.outcome),
@@ -307,6 +318,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             findings_total=len(report.findings),
             migration=kept_by_migration(report),
             accepted=self.accept,
+            history=self.history,
             from_zero=[masked_text(name) for name in from_zero],
             policy=policy,
             waivers=[each.to_dict() for each in waivers_held([report])],
@@ -412,17 +424,17 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             check_settings(side.settings)
 
 
-def _is_noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> bool:
-    """Whether the ledger's entries end with this finding of this task, and nothing that was decided or done since."""
+def _noted(entry: CheckedEntry, entries: Sequence[LedgerEntry]) -> LedgerEntry | None:
+    """The entry with this finding of this task that the ledger ends with; None: it ends with what was done since."""
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DecisionEntry, FindingEntry
 
     for other in reversed(entries):
         if isinstance(other, CheckedEntry):
-            return replace(other, number=0, at="", passes_over=(), message=entry.message) == entry
+            return other if replace(other, number=0, at="", passes_over=(), message=entry.message) == entry else None
         own = isinstance(other, DecisionEntry) and other.owner == entry.owner
         if not (own or isinstance(other, FindingEntry)):
-            return False
-    return False
+            return None
+    return None
 
 
 def _may_compile(engine: str) -> bool:

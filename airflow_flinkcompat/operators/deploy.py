@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_flinkcompat.links.flink import FlinkJobLink
+from airflow_flinkcompat.links.pages import FlinkChangeLink
 from airflow_flinkcompat.model import StartMode, StartModeName
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.tasks import assets, notifying, telemetry
@@ -89,7 +90,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "start_mode", "savepoint_directory", "hand_over", "source_offsets", "plan_to",
     )  # fmt: skip
-    operator_extra_links = (FlinkJobLink(),)
+    operator_extra_links = (FlinkJobLink(), FlinkChangeLink())
     takes_programs = False
     ui_color = "#e6f4ea"
     start_modes: ClassVar[tuple[StartMode, ...]] = tuple(mode for mode in StartMode if mode is not StartMode.MIGRATED)
@@ -167,6 +168,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
 
         with readable_errors():
             summary = summaries.pull(context, self, self.check_task_id)
+            self.link_change(summary.checked_entry)
             side = summaries.checked_side(self, summary)
             ledger = self.open_ledger()
             review = Review(summary.outcome, summary.report, *self._approver(context, summary), tuple(summary.waivers))
@@ -222,6 +224,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
         try:
             with readable_errors():
                 summary = summaries.pull(context, self, self.check_task_id)
+                self.link_change(summary.checked_entry)
                 side = self._side(context, summary)
                 verdict = {"deployment": self.deployment, "outcome": summary.outcome, "start_mode": self.start_mode}
                 self._lineage = RunLineage(side, {**verdict, "sha256": side.sha256})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +10,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.model import StartMode
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
-from airflow_flinkcompat.tasks.base import side_of
+from airflow_flinkcompat.tasks.base import known_tables, side_of
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
@@ -36,11 +36,14 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         rehearse: Whether the rewritten savepoint is rehearsed before the start.
         spark: Whether Spark shares the work of rewriting; None: from 2 GB of state on, where PySpark is installed.
         spark_master: Master of that Spark; None: all cores of this worker. (templated)
+        history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
+            says it lies: what would begin empty is computed of them, on Spark. None: those that the check was told.
+            (templated)
         check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
             ``source_offsets`` and ``plan_only``, which a migration does not take.
     """
 
-    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master")
+    template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master", "history")
     ui_color = "#e0f2f1"
     start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.MIGRATED,)
 
@@ -51,6 +54,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         rehearse: bool = True,
         spark: bool | None = None,
         spark_master: str | None = None,
+        history: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         for name in ("start_mode", "hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to"):
@@ -63,15 +67,18 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         self.rehearse = rehearse
         self.spark = spark
         self.spark_master = spark_master
+        self.history = known_tables(history)
 
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
+        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.spark_migration import migration_workers
         from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 
+        tables = self.history or summary.history
         head = ledger.head()
         if head is None or summary.migration is None:
             raise AirflowFailException(
@@ -88,6 +95,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             rehearsed=self.rehearse,
             accepted=tuple(map(Accept, summary.accepted)),
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
+            history=KnownHistory(tables, self.spark_master or None) if tables else None,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )

@@ -30,10 +30,11 @@ class Summary:
     ``engine`` and ``engine_version`` are those of the proposed side, as hashed in ``new_sha256``; ``branch`` is the key
     that was followed (first, unchanged, resume, restart, approve, reject). ``findings`` are the first 20.
     ``migration``: how much of the state a migration keeps (whole, partial, none); None: that is not known.
-    ``accepted``: what it does on request alone, and was asked for. ``from_zero``: the metrics that start from zero
-    where a job whose state fits in part is resumed. ``policy``: the branch that the policy alone made of the outcome.
+    ``accepted``: what it does on request alone, and was asked for. ``history``: the tables of which history is known,
+    with the places of their rows. ``from_zero``: the metrics that start from zero where a job whose state fits in part
+    is resumed. ``policy``: the branch that the policy alone made of the outcome.
     ``origin``: where the version comes from, by the keys of the ledger's ``Origin``. ``waivers``: those that hold, for
-    findings of this change.
+    findings of this change. ``checked_entry``: the entry of the ledger that notes the check; 0: it is not known.
     """
 
     deployment: str
@@ -53,6 +54,8 @@ class Summary:
     policy: str | None = None
     origin: Mapping[str, str | None] = field(default_factory=dict)
     waivers: Sequence[Mapping[str, Any]] = ()
+    history: Mapping[str, str] = field(default_factory=dict)
+    checked_entry: int = 0
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

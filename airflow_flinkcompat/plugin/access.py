@@ -1,9 +1,10 @@
 """Who may see what. Airflow's auth manager decides, for the DAG that owns a deployment.
 
 A deployment belongs to the DAGs that wrote what a list shows of it (what is in force, an open redeploy, the last check,
-the last failure). It is shown to who may read all of those that are in this Airflow. Where there is none, because the
-command line or a DAG of another Airflow wrote it, it is shown to who may read a connection that names its ledger, as
-those know its address and the credentials anyway; of a ledger that no connection names: who may read connections.
+the last failure). It is shown to who may read all of those that are in this Airflow; of what other DAGs wrote into its
+history they see that it is there (:meth:`Rights.reads_entry`). Where there is none, because the command line or a DAG
+of another Airflow wrote it, it is shown to who may read a connection that names its ledger, as those know its address
+and the credentials anyway; of a ledger that no connection names: who may read connections.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from airflow_flinkcompat.deploy.ledger.entries import LedgerEntry
 from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
 from airflow_flinkcompat.plugin.runs import Writer
 
@@ -77,6 +79,18 @@ class Rights:
         """
         owners = self.known_dags(row)
         return all(map(self.reads_dag, owners)) if owners else self.reads_ledger(ledger)
+
+    def reads_entry(self, entry: LedgerEntry) -> bool:
+        """Whether the user may read what an entry of a deployment says that they see.
+
+        Args:
+            entry: The entry.
+
+        Returns:
+            False where a DAG of this Airflow wrote it that the user may not read.
+        """
+        writer = Writer.of(entry.owner)
+        return writer is None or writer.dag_id not in self._dags or self.reads_dag(writer.dag_id)
 
     def reads_ledger(self, ledger: NamedLedger | None) -> bool:
         """Whether the user may read what names a ledger; None: one that there is not."""

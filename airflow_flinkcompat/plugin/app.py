@@ -119,6 +119,8 @@ def get_deployment(request: Request, ledger: str, name: str, rights: RightsDep) 
 def get_change(request: Request, ledger: str, name: str, number: int, rights: RightsDep) -> Response:
     """The change that an entry is about: both versions, the report, the decision. Any entry of the version names it."""
     found, entries = _entries(ledger, name, rights)
+    if any(each.number == number and not rights.reads_entry(each) for each in entries):
+        raise HTTPException(403, f"Forbidden: entry {number} of {name} is {views.HIDDEN}")
     proposal = changes.Proposal.at(entries, number)
     if proposal is None:
         raise HTTPException(404, f"entry {number} of {name} is about no version, or there is none")

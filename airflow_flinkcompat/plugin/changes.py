@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     HeadEntry,
     LedgerEntry,
     RejectedEntry,
-    Review,
     RolledBackEntry,
     RollingBackEntry,
     StepEntry,
@@ -72,12 +71,6 @@ class Proposal:
         former = next((each for each in reversed(heads) if each.number < first), None)
         return cls(sha256, checked, former, own)
 
-    @property
-    def reviews(self) -> tuple[Review, ...]:
-        """What is said of the version's check, the check's own first."""
-        kinds = (CheckedEntry, DecisionEntry, StepEntry)
-        return tuple(each.review for each in self.entries if isinstance(each, kinds))
-
     def decision(self, entries: Sequence[LedgerEntry], name: str, rights: Rights) -> models.Decision:
         """What was decided."""
         row = DeploymentRow(name).after_all(entries)
@@ -108,7 +101,7 @@ class Proposal:
 def change(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], proposal: Proposal, rights: Rights
 ) -> models.ChangePage:
-    """A change with its report and both versions.
+    """A change with its report and both versions, as far as the user may read the entries that tell of them.
 
     Args:
         ledger: The ledger.
@@ -120,9 +113,10 @@ def change(
     Returns:
         The change. A report that cannot be read is named, and the rest is there.
     """
-    former = proposal.former
-    report, proposed, error = _report(ledger, name, proposal)
-    held = views.job_held(proposal.entries, proposal.sha256)
+    former = proposal.former if proposal.former and rights.reads_entry(proposal.former) else None
+    readable = [each for each in proposal.entries if rights.reads_entry(each)]
+    report, proposed, error = _report(ledger, name, proposal.sha256, readable)
+    held = views.job_held(readable, proposal.sha256)
     new = views.job_version(*held) if held else proposed
     steps, resumed = _advice(report, ledger, name, former)
     return models.ChangePage(
@@ -143,10 +137,12 @@ def change(
 
 
 def _report(
-    ledger: NamedLedger, name: str, proposal: Proposal
+    ledger: NamedLedger, name: str, sha256: str, entries: Iterable[LedgerEntry]
 ) -> tuple[dict[str, Any] | None, models.VersionTexts | None, str | None]:
     """The report, the version that was kept beside it, and why there is none where there should be."""
-    path = next((each.report_path for each in proposal.reviews if each.report_path), None)
+    kinds = (CheckedEntry, DecisionEntry, StepEntry)
+    reviews = [each.review for each in entries if isinstance(each, kinds)]
+    path = next((each.report_path for each in reviews if each.report_path), None)
     if path is None:
         return None, None, None
     opened = ledger.open(name)
@@ -155,7 +151,7 @@ def _report(
         kept = opened.read_proposed(path)
     except LedgerError as error:
         return None, None, mask_secrets(str(error))
-    return masked_values(report), None if kept is None else views.job_version(kept, sha256=proposal.sha256), None
+    return masked_values(report), None if kept is None else views.job_version(kept, sha256=sha256), None
 
 
 def _advice(

@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.ledger.store import LedgerError
 from airflow_flinkcompat.plugin import changes, models, views
 from airflow_flinkcompat.plugin.access import Rights, dags_of
 from airflow_flinkcompat.plugin.ledgers import FoundLedgers, NamedLedger
+from airflow_flinkcompat.plugin.runs import deployments_of
 from airflow_flinkcompat.secrets import mask_secrets
 
 
@@ -188,7 +189,8 @@ def changes_of_run(
         The changes, by deployment.
     """
     everything = seen(found.ledgers, rights, datetime.now(UTC))[0]
-    of_dag = [each for each in everything if dag_id in dags_of(each.row)]
+    names = deployments_of(dag_id, run_id)
+    of_dag = [each for each in everything if each.name in names or dag_id in dags_of(each.row)]
     read = [(each, entries_and_row(each.ledger, each.name)[0]) for each in of_dag]
     histories = [(one, entries) for one, entries in read if not isinstance(entries, LedgerError)]
     for task in (task_id, None) if task_id else (None,):

@@ -7,7 +7,6 @@ DAGs, and the variable ``FLINKCOMPAT_LEDGER`` one more, as it does for tasks.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.deploy.ledger.history import Ledger
+from airflow_flinkcompat.deploy.ledger.history import Ledger, ledger_id
 from airflow_flinkcompat.hooks.flink import LEDGER_VARIABLE, FlinkHook
 from airflow_flinkcompat.provider_info import CONFIG_SECTION, get_provider_info
 from airflow_flinkcompat.secrets import mask_secrets
@@ -57,7 +56,7 @@ class NamedLedger:
     @property
     def id(self) -> str:
         """What names it in an address: the same for as long as its own is."""
-        return hashlib.sha256(self.uri.encode()).hexdigest()[:12]
+        return ledger_id(self.uri)
 
     def open(self, deployment: str) -> Ledger:
         """The ledger of one deployment. Raises LedgerError."""

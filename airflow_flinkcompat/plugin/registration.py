@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowPlugin
+
+from airflow_flinkcompat.links.pages import PAGE_ROUTE, path_of_airflow
 
 PREFIX = "/flinkcompat"
 """Where Airflow mounts the application."""
@@ -18,18 +19,18 @@ BUNDLE = "main.umd.js"
 """The file of the React bundle. It sets a component on ``globalThis`` under the name of each of the apps below."""
 
 
-def react_apps(base_url: str) -> list[dict[str, Any]]:
+def react_apps(path_of_airflow: str) -> list[dict[str, Any]]:
     """Where the bundle is shown.
 
     Args:
-        base_url: Airflow's own ``[api] base_url``, which may have a path before the plugin's.
+        path_of_airflow: The path before the plugin's.
 
     Returns:
         One app for each place. All of them load one bundle, and have an ``url_route`` of their own.
     """
-    bundle_url = f"{urlsplit(base_url).path.rstrip('/')}{PREFIX}/static/{BUNDLE}"
+    bundle_url = f"{path_of_airflow}{PREFIX}/static/{BUNDLE}"
     places = [
-        ("Flink deployments", "nav", "flink"),
+        ("Flink", "nav", PAGE_ROUTE),
         ("Flink change", "dag_run", "flink_change"),
         ("Flink change", "task_instance", "flink_change_task"),
         ("Flink overview", "dashboard", "flink_overview"),
@@ -61,6 +62,4 @@ class FlinkcompatPlugin(AirflowPlugin):
     @cached_property
     def react_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """The bundle in four places of the UI."""
-        from airflow.configuration import conf
-
-        return react_apps(conf.get("api", "base_url", fallback="") or "")
+        return react_apps(path_of_airflow())

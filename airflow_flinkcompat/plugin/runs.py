@@ -1,9 +1,9 @@
-"""Which task of which DAG run wrote an entry: what ``run_name`` puts together, taken apart."""
+"""What a DAG run is about: the task that wrote an entry, as ``run_name`` names it, and the deployments of its tasks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 _AIRFLOW = "airflow:"
 
@@ -31,3 +31,30 @@ class Writer:
         dag_id, _, rest = owner.removeprefix(_AIRFLOW).partition("/")
         run_id, _, task_id = rest.rpartition("/")
         return cls(dag_id, run_id, task_id) if dag_id and run_id and task_id else None
+
+
+def deployments_of(dag_id: str, run_id: str) -> frozenset[str]:
+    """The deployments that tasks of a run name, whatever their ledgers say by now.
+
+    Args:
+        dag_id: The DAG.
+        run_id: The run.
+
+    Returns:
+        The names in the DAG as it is, and what was rendered for the run, so far as Airflow keeps that.
+    """
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    rendered = select(RenderedTaskInstanceFields.rendered_fields).where(
+        RenderedTaskInstanceFields.dag_id == dag_id, RenderedTaskInstanceFields.run_id == run_id
+    )
+    with create_session() as session:
+        kept = SerializedDagModel.get(dag_id, session=session)
+        dag: dict[str, Any] = ((kept.data if kept else None) or {}).get("dag", {})
+        of_run = list(session.scalars(rendered))
+    tasks = [task["__var"] for task in dag.get("tasks", ())]
+    named = [*tasks, *(task.get("partial_kwargs", {}) for task in tasks), *of_run]
+    return frozenset(name for each in named if isinstance(name := each.get("deployment"), str))

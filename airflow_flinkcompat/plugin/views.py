@@ -22,6 +22,9 @@ from airflow_flinkcompat.plugin.ledgers import NamedLedger
 from airflow_flinkcompat.plugin.runs import Writer
 from airflow_flinkcompat.secrets import mask_secrets
 
+# Of an entry that the user may not read.
+HIDDEN_KIND = "hidden"
+HIDDEN = "an entry of a DAG that you may not read"
 _SUMMARIES = ("entry", "unfinished", "pending", "checked", "failed")
 # Keys of a stored entry that only a history shows.
 _HISTORY = tuple(
@@ -92,7 +95,9 @@ def _text(given: str | None) -> str | None:
 
 
 def history_entry(entry: LedgerEntry, rights: Rights) -> models.HistoryEntry:
-    """An entry with all it says, but for the texts of its version."""
+    """An entry with all it says, but for the texts of its version; of one that the user may not read, its place."""
+    if not rights.reads_entry(entry):
+        entry = OtherEntry(row={"kind": HIDDEN_KIND}, number=entry.number, at=entry.at, message=HIDDEN)
     if isinstance(entry, OtherEntry):
         # What a later release says beside is of unknown form.
         entry = replace(entry, row={"kind": entry.kind})
@@ -144,22 +149,22 @@ def redeploy(attempt: RedeploySteps, rights: Rights) -> models.Redeploy:
     )
 
 
-def savepoint(found: Lineage, head: HeadEntry | None) -> models.Savepoint:
-    """A savepoint and what came of it; ``head`` is what is in force now."""
-    path = found.savepoint.path
+def savepoint(found: Lineage, head: HeadEntry | None, rights: Rights) -> models.Savepoint:
+    """A savepoint and what came of it, as far as the user may read that; ``head`` is what is in force now."""
+    path, migrated = found.savepoint.path, found.migrated
     return models.Savepoint(
         path=mask_secrets(path),
         bytes=found.savepoint.bytes,
         taken_at=found.savepoint.taken_at,
         stopped=found.stopped.number,
         left_by=found.left_by.number if found.left_by else None,
-        migrated_to=_text(found.migrated.migrated_to) if found.migrated else None,
+        migrated_to=_text(migrated.migrated_to) if migrated and rights.reads_entry(migrated) else None,
         starts=[
             models.SavepointStart(
                 number=each.number,
                 at=each.at,
-                kind=each.kind,
-                job_id=each.job_id,
+                kind=each.kind if rights.reads_entry(each) else HIDDEN_KIND,
+                job_id=each.job_id if rights.reads_entry(each) else None,
                 migrated=same_snapshot(each.start.migrated_from, path),
             )
             for each in found.starts
@@ -172,7 +177,10 @@ def savepoint(found: Lineage, head: HeadEntry | None) -> models.Savepoint:
 def deployment_page(
     ledger: NamedLedger, name: str, entries: Sequence[LedgerEntry], rights: Rights, now: datetime | None = None
 ) -> models.DeploymentPage:
-    """All that the entries of a deployment say."""
+    """All that the entries of a deployment say, as far as the user may read them.
+
+    A redeploy is told as one where all its steps may be read. Otherwise the history alone tells of its entries.
+    """
     row = DeploymentRow(name).after_all(entries)
     head = next((each for each in reversed(entries) if isinstance(each, HeadEntry)), None)
     return models.DeploymentPage(
@@ -180,8 +188,12 @@ def deployment_page(
         last=row.last,
         running=job_version(head.job, head.number) if head else None,
         history=[history_entry(each, rights) for each in entries],
-        redeploys=[redeploy(each, rights) for each in attempts(entries)],
-        savepoints=[savepoint(each, head) for each in lineage(entries)],
+        redeploys=[redeploy(each, rights) for each in attempts(entries) if all(map(rights.reads_entry, each.steps))],
+        savepoints=[
+            savepoint(each, head, rights)
+            for each in lineage(entries)
+            if any(map(rights.reads_entry, (each.stopped, *each.starts)))
+        ],
     )
 
 

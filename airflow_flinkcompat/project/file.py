@@ -18,6 +18,8 @@ from airflow_flinkcompat.model import InputError
 
 FILE_NAME = "flinkcompat.toml"
 _PYPROJECT = "pyproject.toml"
+PROJECT_FILES = (FILE_NAME, _PYPROJECT)
+"""The names that a project file may have."""
 _REPOSITORY = ".git"
 
 DEPLOYMENT_KEYS = (
@@ -98,16 +100,32 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
         InputError: The file cannot be read, is no TOML, or ``defaults`` or ``deployments`` is no table.
     """
     file = Path(path)
-    return tables_of(_content(file), file)
+    found = tables_of(_content(file), file)
+    if found is None:
+        raise InputError(f"{file}: there is no table [tool.flinkcompat] in it")
+    return found
 
 
-def tables_of(content: Mapping[str, Any], file: Path) -> ProjectTables:
-    """The tables of a file that was read; see :func:`read_tables`."""
+def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> ProjectTables | None:
+    """The tables of a file that was read; see :func:`read_tables`.
+
+    Args:
+        content: What it holds.
+        file: Its path.
+        called: What it is called in messages; "": by its path.
+
+    Returns:
+        The tables; None of a ``pyproject.toml`` without one for this package.
+
+    Raises:
+        InputError: ``defaults`` or ``deployments`` is no table.
+    """
     if file.name == _PYPROJECT:
-        found = _table_of(content)
-        if found is None:
-            raise InputError(f"{file}: there is no table [tool.flinkcompat] in it")
-        content = found
+        table = _table_of(content)
+        if table is None:
+            return None
+        content = table
+    file = Path(called) if called else file
     problems = [f"{file}: {key}: {_unknown_at_top(key)}" for key in content if key not in _TOP]
     for key in _TABLES:
         if not isinstance(content.get(key, {}), Mapping):
@@ -135,6 +153,8 @@ def tables_of(content: Mapping[str, Any], file: Path) -> ProjectTables:
 
 def content_of(text: str, name: str) -> Mapping[str, Any]:
     """The TOML of a text. Raises InputError, by the name of its file."""
+    if text.startswith("\ufeff"):
+        raise InputError(f"{name}: begins with a byte order mark, which TOML has not; save it as UTF-8 without one")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project.revisions import FILE_MODES, git_environment
 
-_FILES = ("100644", "100755")
 _BLOCK = 1 << 16
 
 
@@ -118,7 +118,6 @@ def _git(
     repository: Path, *arguments: str, stdin: IO[bytes] | int | None = subprocess.DEVNULL
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A Git that runs beside; it is ended with the block."""
-    variables = {**os.environ, "LC_ALL": "C"}
     try:
         process = subprocess.Popen(
             ["git", *arguments],
@@ -126,7 +125,7 @@ def _git(
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=variables,
+            env=git_environment(),
         )
     except FileNotFoundError:
         raise InputError("a Git history needs git, which is not installed") from None
@@ -166,5 +165,5 @@ def _changes(fields: Iterator[str]) -> Iterator[FileChange]:
         path = next(fields)
         if status[0] in "RC":
             path = next(fields)
-        if (old_mode in _FILES or status[0] == "A") and (new_mode in _FILES or status[0] == "D"):
+        if (old_mode in FILE_MODES or status[0] == "A") and (new_mode in FILE_MODES or status[0] == "D"):
             yield FileChange(commit, status[0], path, old.strip("0") and old, new.strip("0") and new)

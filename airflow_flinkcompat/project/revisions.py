@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_flinkcompat.model import InputError
@@ -12,7 +14,21 @@ from airflow_flinkcompat.model import InputError
 # The branch that a pull request goes into, as the two services tell their jobs.
 _TARGET_BRANCHES = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")
 _REMOTE_HEAD = "origin/HEAD"
+_REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE")
+FILE_MODES = ("100644", "100755")
+"""The modes by which Git tells files from links and submodules."""
+_LINK, _SUBMODULE = "120000", "160000"
+_MOST_LINKS = 40
+"""Links that a path may go by, as in Linux: more are taken for a circle."""
 _SHALLOW = "fetch the whole history (actions/checkout: fetch-depth: 0; GitLab: GIT_DEPTH: 0)"
+
+
+def git_environment() -> dict[str, str]:
+    """The variables for a Git that is asked about a folder, in English.
+
+    Git sets some inside of a hook, and by these the repository would be another one than that of the folder.
+    """
+    return {**{name: value for name, value in os.environ.items() if name not in _REDIRECTIONS}, "LC_ALL": "C"}
 
 
 def run_git(
@@ -24,7 +40,7 @@ def run_git(
         *arguments: The command behind ``git``.
         cwd: Where it is asked; None: here.
         stdin: What it reads.
-        environment: Variables beside those of this process.
+        environment: Variables beside those of :func:`git_environment`.
 
     Returns:
         The finished process.
@@ -32,7 +48,7 @@ def run_git(
     Raises:
         FileNotFoundError: Git is not installed.
     """
-    variables = {**os.environ, **(environment or {}), "LC_ALL": "C"}
+    variables = git_environment() | dict(environment or {})
     return subprocess.run(["git", *arguments], cwd=cwd, input=stdin, capture_output=True, check=False, env=variables)
 
 
@@ -58,7 +74,7 @@ def repository_of(folder: Path) -> Path | None:
     except FileNotFoundError:
         return None
     if done.returncode == 0:
-        return Path(done.stdout.decode().rstrip("\n")).resolve()
+        return Path(os.fsdecode(done.stdout.removesuffix(b"\n"))).resolve()
     words = words_of(done)
     if words.startswith("not a git repository"):
         return None
@@ -126,8 +142,9 @@ def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, 
     branch = f"origin/{target}" if target else _REMOTE_HEAD
     if _verified(repository, branch) is None:
         raise InputError(
-            f"which commit to compare with is not known: there is no {branch} here. Name one, --against git:REF, or "
-            "a ledger (--against ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project file)"
+            f"which commit to compare with is not known: there is no {branch} here. In CI {_SHALLOW}, elsewhere have "
+            "Git ask (git remote set-head origin --auto); or name one, --against git:REF, or a ledger (--against "
+            "ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project file)"
         )
     base = _asked(repository, "merge-base", branch, "HEAD")
     if base is None:
@@ -135,51 +152,128 @@ def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, 
     return branch, base
 
 
-def text_at(repository: Path, commit: str, path: str) -> str | None:
-    """The text of a file of a commit.
+@dataclass(frozen=True)
+class RevisionFiles:
+    """The files of a commit.
 
-    Args:
+    Attributes:
         repository: The root of the repository.
         commit: The commit.
-        path: The file from the root.
-
-    Returns:
-        The text; None where the commit has no such file.
-
-    Raises:
-        InputError: It is not UTF-8.
+        label: What it is called in messages.
+        modes: Git's mode of each file, link and submodule, by its path from the root.
     """
-    done = run_git("cat-file", "blob", f"{commit}:{path}", cwd=repository)
-    if done.returncode:
-        return None
-    try:
-        return done.stdout.decode()
-    except UnicodeDecodeError:
-        raise InputError(f"{commit[:10]}:{path}: is not UTF-8 text") from None
 
+    repository: Path
+    commit: str
+    label: str
+    modes: Mapping[str, str] = field(repr=False)
 
-def check_out(repository: Path, commit: str, paths: Iterable[str] | None, into: Path) -> None:
-    """Write files of a commit into a folder; neither the working tree nor the index of the repository is touched.
+    @classmethod
+    def of(cls, repository: Path, commit: str, label: str = "") -> RevisionFiles:
+        """The files of a commit. Raises InputError: Git cannot list them."""
+        done = run_git("ls-tree", "-r", "-z", commit, cwd=repository)
+        _done(done, commit)
+        rows = (os.fsdecode(row).partition("\t") for row in done.stdout.split(b"\0") if row)
+        return cls(repository, commit, label or commit[:10], {path: head.split(" ")[0] for head, _, path in rows})
 
-    Args:
-        repository: The root of the repository.
-        commit: The commit.
-        paths: The files from the root, those that it has not are left out; None: all.
-        into: An empty folder.
+    def followed(self, path: str) -> str:
+        """Where a path leads by the links of the commit.
 
-    Raises:
-        InputError: Git cannot write them.
-    """
-    index = {"GIT_INDEX_FILE": str(into.parent / f"{into.name}.index")}
-    _done(run_git("read-tree", commit, cwd=repository, environment=index), commit)
-    listed = run_git("ls-files", "-z", cwd=repository, environment=index).stdout.split(b"\0")
-    wanted = None if paths is None else {os.fsencode(path) for path in paths}
-    names = [name for name in listed if name and (wanted is None or name in wanted)]
-    written = run_git(
-        "checkout-index", "-z", "--stdin", f"--prefix={into}/",
-        cwd=repository, stdin=b"\0".join((*names, b"")), environment=index,
-    )  # fmt: skip
-    _done(written, commit)
+        Args:
+            path: A path from the root, which need not be there.
+
+        Returns:
+            The path without links.
+
+        Raises:
+            InputError: It leads out of the commit, where another revision, or none, would be read in its place.
+        """
+        pending, done, links = deque(path.split("/")), list[str](), 0
+        while pending:
+            part = pending.popleft()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if not done:
+                    raise self._outside(path, "leads out of the repository")
+                done.pop()
+                continue
+            place = "/".join((*done, part))
+            mode = self.modes.get(place)
+            if mode == _SUBMODULE:
+                raise self._outside(path, f"lies in the submodule {place}")
+            if mode != _LINK:
+                done.append(part)
+                continue
+            links += 1
+            target = os.fsdecode(self._blob(place) or b"")
+            if target.startswith("/"):
+                raise self._outside(path, f"is reached by {place}, a link to an absolute path")
+            if links > _MOST_LINKS:
+                raise self._outside(path, f"is reached by {place}, a link without an end")
+            pending.extendleft(reversed(target.split("/")))
+        return "/".join(done)
+
+    def text(self, path: str) -> str | None:
+        """The text of a file.
+
+        Args:
+            path: The file from the root; links are followed.
+
+        Returns:
+            The text; None where there is no such file.
+
+        Raises:
+            InputError: It is not UTF-8, or lies elsewhere.
+        """
+        content = self._blob(self.followed(path))
+        try:
+            return None if content is None else content.decode()
+        except UnicodeDecodeError:
+            raise InputError(f"{self.label}:{path}: is not UTF-8 text") from None
+
+    def check_out(self, paths: Iterable[str] | None, into: Path) -> None:
+        """Write files into a folder; neither the working tree nor the index of the repository is touched.
+
+        Args:
+            paths: The files from the root, those that are not there are left out; None: all. Links come with them,
+                but for those that lead out of the commit.
+            into: An empty folder.
+
+        Raises:
+            InputError: Git cannot write them.
+        """
+        wanted = {*self.modes} if paths is None else {*paths}
+        files = [name for name, mode in self.modes.items() if mode in FILE_MODES and name in wanted]
+        names = [*files, *(name for name, mode in self.modes.items() if mode == _LINK and self._is_inside(name))]
+        index = {"GIT_INDEX_FILE": str(into.parent / f"{into.name}.index")}
+        read = ("read-tree", "--no-sparse-checkout", self.commit)
+        _done(run_git(*read, cwd=self.repository, environment=index), self.commit)
+        written = run_git(
+            "checkout-index", "-z", "--stdin", f"--prefix={into}/",
+            cwd=self.repository, stdin=b"".join(os.fsencode(name) + b"\0" for name in names), environment=index,
+        )  # fmt: skip
+        _done(written, self.commit)
+
+    def _is_inside(self, name: str) -> bool:
+        try:
+            self.followed(name)
+        except InputError:
+            return False
+        return True
+
+    def _blob(self, path: str) -> bytes | None:
+        if self.modes.get(path) not in (*FILE_MODES, _LINK):
+            return None
+        done = run_git("cat-file", "blob", f"{self.commit}:{path}", cwd=self.repository)
+        _done(done, self.commit)
+        return done.stdout
+
+    def _outside(self, path: str, why: str) -> InputError:
+        return InputError(
+            f"{self.label}:{path}: {why}, so that it cannot be compared: keep the file in the repository, with links "
+            "by relative paths alone, or compare with a ledger (--against ledger:URI)"
+        )
 
 
 def _verified(repository: Path, revision: str) -> str | None:

@@ -33,6 +33,8 @@ FAIL_ON: Mapping[str, Outcome | None] = {
 DEFAULT_GATE = "unknown"
 """What fails where nobody says."""
 _TEMPLATE = ("{{", "{%")
+_NOT_OF_PATHS = frozenset("\n\0")
+"""What a path cannot hold, or a message not on its line."""
 _OF_TARGET = "auto"
 """The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""
 _READ_OF_CHECK = ("engine", "engine_version", "policy")
@@ -194,7 +196,7 @@ class _TableReader:
         if script is None:
             if "script" not in self.table:
                 self.problems.append("script: is missing")
-        elif not script.endswith((".sql", *PROGRAM_SUFFIXES)) or "\n" in script:
+        elif not script.endswith((".sql", *PROGRAM_SUFFIXES)) or not _NOT_OF_PATHS.isdisjoint(script):
             self.problems.append(f"script: is no path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
         backfills = self.table.get("backfill") not in (None, False)
         return ProjectDeployment(

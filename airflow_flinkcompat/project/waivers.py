@@ -99,7 +99,7 @@ def with_waiver(text: str, waiver: Waiver, name: str) -> str:
     """
     kept, _ = without_waivers(text, lambda each: _identity(each) == _identity(waiver), name)
     if not kept.strip():
-        kept = _FIRST_LINE.format(Path(name).name.removesuffix(WAIVERS_SUFFIX))
+        kept = _FIRST_LINE.format(_commented(Path(name).name.removesuffix(WAIVERS_SUFFIX)))
     written = f"{kept.rstrip()}\n\n{_entry(waiver)}"
     assert read_waivers(written, name)[-1] == waiver
     return written
@@ -151,6 +151,11 @@ def _entry(waiver: Waiver) -> str:
             case _:
                 lines.append(f"{key} = {_toml_text(value)}")
     return "\n".join(lines) + "\n"
+
+
+def _commented(name: str) -> str:
+    """A name as a comment may hold it, on one line."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
 
 
 def _toml_text(text: str) -> str:

@@ -157,6 +157,7 @@ class CheckTable(AnyTask, total=False):
     explain_plan: bool
     plan_dir: str | None
     accept: Sequence[AcceptName]
+    history: Mapping[str, str] | None
     deferrable: bool
     gateway_timeout: float
     settle_seconds: float
@@ -191,6 +192,7 @@ class MigrateTable(StartTable, total=False):
     rehearse: bool
     spark: bool | None
     spark_master: str | None
+    history: Mapping[str, str] | None
 
 
 class RehearseTable(AnyTask, total=False):

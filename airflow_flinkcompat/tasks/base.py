@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
 from airflow.sdk import BaseOperator
 
+from airflow_flinkcompat.links.pages import change_page
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path, language_of
 from airflow_flinkcompat.tasks.texts import SQL, decoded, find_template, masked, read_template
 
@@ -98,6 +99,7 @@ class DeploymentOperator(BaseOperator):
         self.flink_conn_id = flink_conn_id
         self.target = target
         self.ledger = ledger
+        self.change_url = ""
         # The fields as rendered (they are masked then), and as given.
         self._rendered: dict[str, Any] = {}
         self._given: dict[str, Any] = {}
@@ -140,6 +142,10 @@ class DeploymentOperator(BaseOperator):
     def open_ledger(self) -> Ledger:
         """Raises AirflowFailException when no ledger is named, LedgerError when its place cannot be used."""
         return self.hook.ledger(self.deployment, self.rendered("ledger"))
+
+    def link_change(self, entry: int) -> None:
+        """Have the task link to the page of the change that an entry of the ledger is about; 0: no entry is known."""
+        self.change_url = change_page(self.open_ledger().id, self.deployment, entry) if entry else ""
 
     def ledger_for_trigger(self, context: Context) -> dict[str, Any]:
         """What a trigger needs to write into the ledger; nothing where its address holds a secret, which stays here."""
@@ -347,3 +353,21 @@ def side_of(entry: StepEntry) -> Side:
 def task_ids(value: str | Sequence[str] | None) -> list[str]:
     """One task id or several, as a list."""
     return [value] if isinstance(value, str) else list(value or ())
+
+
+def known_tables(history: object) -> dict[str, str]:
+    """Tables of which history is known.
+
+    Args:
+        history: By the name of each the place of its rows, "" for where the script says it lies; None: of none.
+
+    Returns:
+        The same.
+
+    Raises:
+        ValueError: It is no such mapping.
+    """
+    given: Mapping[object, object] | None = history if isinstance(history, Mapping) else None if history else {}
+    if given is None or not all(isinstance(part, str) for pair in given.items() for part in pair):
+        raise ValueError(f"history: {history!r} is no mapping from the name of a table to the place of its rows")
+    return {str(table): str(place) for table, place in given.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Iterable
@@ -10,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from airflow_flinkcompat.project.revisions import git_environment
 from airflow_flinkcompat.tasks.bundles import repository_of
 
 # Where a repository lies on a slow disk; without an answer the version is of no known commit.
 _TIMEOUT_SECONDS = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-# Set inside of a hook, say: they would name another repository than the one that the files are in.
-_REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,7 @@ def _of_work_tree(places: list[Path]) -> GitOrigin | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """What Git prints; None where there is none, it fails, or takes too long."""
-    environment = {name: value for name, value in os.environ.items() if name not in _REDIRECTIONS}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    environment = git_environment() | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     # A repository may name a program that watches its files; none is to be started for a look.
     options = ("-c", "core.fsmonitor=false", "--literal-pathspecs")
     try:

@@ -1,4 +1,4 @@
-// Reading: of the plugin's API, and of Airflow's own. Nothing here writes.
+// Reading: of the plugin's API, and of Airflow's own. All that is written is a person's answer, to Airflow itself.
 import type { components } from "./api.gen";
 import { addressOf, useEffect, useState } from "./host";
 
@@ -28,8 +28,17 @@ const TITLES: Record<number, string> = {
   503: "The ledger cannot be read at the moment.",
 };
 
-const failureOf = (status: number, detail: string): Failure => ({
-  title: TITLES[status] ?? `Airflow could not answer (status ${status}). Its API server's log says why.`,
+/** What a status means where an answer is given. */
+const REFUSALS: Record<number, string> = {
+  400: "Airflow does not take this answer.",
+  401: TITLES[401]!,
+  403: "You may not decide this.",
+  404: "The question is not asked any more.",
+  409: "Somebody has answered before you.",
+};
+
+const failureOf = (status: number, detail: string, titles = TITLES): Failure => ({
+  title: titles[status] ?? `Airflow could not answer (status ${status}). Its API server's log says why.`,
   detail,
 });
 
@@ -42,22 +51,35 @@ const detailOf = (body: string): string => {
   }
 };
 
-async function read(path: string, signal: AbortSignal): Promise<unknown> {
+/** The text of Airflow's answer. Throws a Failure. */
+async function request(path: string, init: RequestInit, titles?: Record<number, string>): Promise<string> {
   let answer: Response;
   try {
-    answer = await fetch(addressOf(path), { signal, headers: { Accept: "application/json" } });
+    answer = await fetch(addressOf(path), { ...init, headers: { Accept: "application/json", ...init.headers } });
   } catch (error) {
-    if (signal.aborted) throw error;
+    if (init.signal?.aborted) throw error;
     throw { title: "Airflow cannot be reached. Are you offline?", detail: "" } satisfies Failure;
   }
   const body = await answer.text();
-  if (!answer.ok) throw failureOf(answer.status, detailOf(body));
+  if (!answer.ok) throw failureOf(answer.status, detailOf(body), titles);
+  return body;
+}
+
+/** Throws a Failure. */
+export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const body = await request(path, { signal: signal ?? null });
   try {
-    return JSON.parse(body);
+    return JSON.parse(body) as T;
   } catch {
-    throw failureOf(answer.status, "The answer is no JSON.");
+    throw failureOf(200, "The answer is no JSON.");
   }
 }
+
+/** Gives Airflow a person's answer, with the session of the page. Throws a Failure: Airflow refused it. */
+export const give = (path: string, answer: unknown): Promise<unknown> => {
+  const headers = { "Content-Type": "application/json" };
+  return request(path, { method: "PATCH", headers, body: JSON.stringify(answer) }, REFUSALS);
+};
 
 export interface Answer<T> {
   data: T | undefined;
@@ -78,8 +100,8 @@ export function useAnswer<T>(path: string | undefined, seconds?: number): Answer
     if (path === undefined) return undefined;
     const stop = new AbortController();
     setState((former) => ({ ...former, loading: true }));
-    read(path, stop.signal).then(
-      (data) => setState({ path, data: data as T, loading: false }),
+    read<T>(path, stop.signal).then(
+      (data) => setState({ path, data, loading: false }),
       (failure: Failure) => stop.signal.aborted || setState({ path, failure, loading: false }),
     );
     return () => stop.abort();

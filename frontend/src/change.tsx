@@ -24,19 +24,19 @@ export function OneChange({ ledger, deployment, number }: { ledger: string; depl
         </>
       }
     >
-      <Awaited answer={answer}>{(change) => <ChangeBody change={change} />}</Awaited>
+      <Awaited answer={answer}>{(change) => <ChangeBody change={change} again={answer.again} />}</Awaited>
     </Page>
   );
 }
 
-function ChangeBody({ change }: { change: ChangePage }) {
+function ChangeBody({ change, again }: { change: ChangePage; again: () => void }) {
   const report = reportOf(change.report);
   const { checked } = change;
   return (
     <>
       {report && <Verdict report={report} />}
       {change.report_error && <p className="fc-note fc-note-bad">The report cannot be read: {change.report_error}</p>}
-      <DecisionNote decision={change.decision} />
+      <DecisionNote change={change} again={again} />
       <Facts
         facts={[
           ["Checked", checked && <Ago at={checked.at} />],
@@ -163,7 +163,7 @@ export function RunTab({ dagId, runId, taskId }: { dagId?: string; runId?: strin
                 <h1>
                   Change of <Link to={deploymentPage(change.ledger, change.deployment)}>{change.deployment}</Link>
                 </h1>
-                <ChangeBody change={change} />
+                <ChangeBody change={change} again={answer.again} />
                 <p>
                   <Link to={changePage(change.ledger, change.deployment, change.number)}>
                     This change on a page of its own

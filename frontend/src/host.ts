@@ -17,7 +17,7 @@ interface Host {
 const host = globalThis as unknown as Host;
 
 export const React = host.React;
-export const { useEffect, useMemo, useRef, useState } = host.React;
+export const { useEffect, useId, useMemo, useRef, useState } = host.React;
 
 /** Where Airflow is mounted, with a slash at its end: the API server may be behind a path. */
 const basePath = new URL(document.baseURI).pathname.replace(/[^/]*$/, "");

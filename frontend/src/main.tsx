@@ -24,7 +24,7 @@ function register(): void {
   sheet.replaceSync(styles);
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
   Object.assign(globalThis, {
-    "Flink deployments": FlinkDeployments,
+    Flink: FlinkDeployments,
     "Flink change": RunTab,
     "Flink overview": Overview,
   });

@@ -56,8 +56,10 @@ export const changeApi = (ledger: string, deployment: string, change: number): s
   `${deploymentApi(ledger, deployment)}/changes/${change}`;
 export const runApi = (dag: string, run: string, task?: string): string =>
   withQuery(`${API}/runs/${segment(dag)}/${segment(run)}`, { task_id: task });
+const airflowRun = (run: Run): string => `/api/v2/dags/${segment(run.dag_id)}/dagRuns/${segment(run.run_id)}`;
 /** Airflow's own: which tasks of a run wait for a person. */
 export const questionsApi = (run: Run): string =>
-  withQuery(`/api/v2/dags/${segment(run.dag_id)}/dagRuns/${segment(run.run_id)}/hitlDetails`, {
-    response_received: "false",
-  });
+  withQuery(`${airflowRun(run)}/hitlDetails`, { response_received: "false" });
+/** Airflow's own: the question of one task, where it takes the answer. */
+export const questionApi = (run: Run, task: string, mapIndex: number): string =>
+  `${airflowRun(run)}/taskInstances/${segment(task)}/${mapIndex}/hitlDetails`;

@@ -307,6 +307,7 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
         (("orders", "window-changed", *WHY, "--until", "soon"), "--until 'soon' is no day: write it as 2026-12-31"),
         (("orders", "window-changed", *WHY, "--until", "2026-01-01"), "--until 2026-01-01 is past: name a day from"),
         (("orders", "window-changed", "--remove"), f"{FILE}: holds no waiver of window-changed: there is nothing to"),
+        (("orders", "window-changed", "--reason", "password=hunter2-plain", *DAY), "--reason holds what looks"),
         (("window-changed", *SAID), "name one deployment or two scripts, then the rule"),
         (("orders", "window-changed", *SAID, "--set", "a=b"), "--set and --catalog belong to two scripts"),
         (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: is no file here: a waiver is written beside the"),
@@ -317,6 +318,7 @@ def test_what_is_said_of_a_mistake(project: Path, run: Run, arguments: tuple[str
     result = run("accept", *arguments, *(() if of_scripts else AGAINST))
     assert (result.code, result.out) == (2, "")
     assert words in result.err
+    assert "hunter2" not in result.err
     assert not FILE.exists()
 
 
@@ -345,6 +347,15 @@ def test_a_file_that_cannot_be_used_is_bad_input(project: Path, run: Run) -> Non
         result = run(*command)
         assert result.code == 2
         assert "jobs/orders.sql.waivers.toml: waiver 1: until: a day is needed" in result.out + result.err
+
+
+def test_of_a_script_whose_name_holds_a_line_break(run: Run) -> None:
+    new = "new\nline.sql"
+    Path("old.sql").write_text(V1, encoding="utf-8")
+    Path(new).write_text(INCOMPATIBLE, encoding="utf-8")
+    said = (*SAID, "--even-silently-wrong", "--by", "ann", "--engine", "flink")
+    assert run("accept", "old.sql", new, "window-changed", *said).code == 0
+    assert run("check", "old.sql", new, "--engine", "flink").code == 0
 
 
 def test_who_waives_is_asked_of_git(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,31 @@ class TestAgainstGit:
         assert "INCOMPATIBLE on open-source Flink" in run("diff", "--against", "git:HEAD").out
         assert run("diff", "--against", "git:HEAD", "--engine", "vvr").code == 0
 
+    @pytest.mark.parametrize(
+        ("then", "now", "options", "outcome"),
+        [
+            ('engine = "flink"\n', 'engine = "vvr"\n', (), "unknown"),
+            ('engine = "flink"\n', 'engine = "flink"\n', ("--engine", "vvr"), "unknown"),
+            ('engine = "vvr"\nengine_version = "8.0.11"\n', 'engine = "flink"\n', (), "unknown"),
+            ('engine = "flink"\n', 'engine = "auto"\n', (), "unknown"),
+            ('engine = "flink"\nengine_version = "1.20"\n', 'engine = "flink"\nengine_version = "1.20"\n',
+             ("--engine", "flink", "--engine-version", "2.3"), "compatible"),
+            ("", 'engine = "vvr"\n', (), "unchanged"),
+            ('engine = "flink"\n', 'engine = "flink"\n', ("--engine-version", "1.20"), "unchanged"),
+        ],
+    )  # fmt: skip
+    def test_another_engine_than_the_one_named_then_is_a_change(
+        self, project: Path, run: Run, then: str, now: str, options: tuple[str, ...], outcome: str
+    ) -> None:
+        Path("flinkcompat.toml").write_text(then + ORDERS, encoding="utf-8")
+        commit("as it is deployed")
+        Path("flinkcompat.toml").write_text(now + ORDERS, encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "json", *options)
+        assert (result.code, results(result)) == (int(outcome == "unknown"), {"orders": outcome})
+        if outcome == "unknown":
+            assert "engine-version-changed" in result.out
+            assert "engine or its version differs" in run("diff", "--against", "git:HEAD", *options).out
+
     def test_a_program_is_read_with_the_files_beside_it(self, project: Path, run: Run) -> None:
         Path("jobs/job.py").write_text(
             PROGRAM.replace("import os", "import os\nfrom names import SINK"), encoding="utf-8"
@@ -150,6 +176,202 @@ class TestAgainstGit:
         assert "Name a ledger: --against ledger:URI" in result.err
 
 
+MINIMUM = V1.replace("SUM", "MIN")
+
+
+class TestPlaces:
+    def test_a_folder_whose_name_is_not_utf_8(self, project: Path, run: Run) -> None:
+        folder = Path(os.fsdecode(os.fsencode(project) + b"/\xff"))
+        shutil.copytree(project, folder, ignore=lambda *_: [folder.name])
+        os.chdir(folder)
+        change("orders", MINIMUM)
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "unchanged"})
+
+    @pytest.mark.parametrize("place", ["jobs/clicks.sql", "jobs/clicks.sql.waivers.toml"])
+    def test_what_is_no_regular_file_is_bad_input(self, project: Path, run: Run, place: str) -> None:
+        Path(place).unlink(missing_ok=True)
+        Path(place).symlink_to("/dev/zero")
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
+        assert f"{place}: cannot be read: it is no regular file" in result.out
+
+    def test_a_byte_order_mark_has_a_remedy(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(f"\ufeff{HEAD}{ORDERS}", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 2
+        assert "flinkcompat.toml: begins with a byte order mark, which TOML has not; save it as UTF-8" in result.err
+
+    def test_faults_are_the_same_in_every_clone(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + "ownr = 'me'\n", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "json")
+        assert "flinkcompat.toml: deployment 'clicks': ownr" in result.out
+        assert str(project) not in result.out
+
+
+class TestWhatOfARevisionIsRead:
+    """A deployment that the revision names is compared with what was there, or it is bad input: never "added"."""
+
+    AGAINST = ("diff", "--against", "git:HEAD", "--format", "json")
+
+    @pytest.mark.parametrize("kind", ["folder", "file", "catalog"])
+    def test_links_are_followed(self, project: Path, run: Run, kind: str) -> None:
+        Path("real").mkdir()
+        Path("real/v1.sql").write_text(QUERY if kind == "catalog" else V1, encoding="utf-8")
+        Path("real/tables.sql").write_text(TABLES, encoding="utf-8")
+        Path("ddl.sql").symlink_to("real/tables.sql")
+        Path("current.sql").symlink_to("real/v1.sql")
+        Path("linked").symlink_to("real")
+        script = "linked/v1.sql" if kind == "folder" else "current.sql"
+        catalog = 'catalog = "ddl.sql"\n' if kind == "catalog" else ""
+        text = f'{HEAD}\n[deployments.orders]\nscript = "{script}"\n{catalog}'
+        Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+        commit("links")
+        assert results(run(*self.AGAINST)) == {"orders": "unchanged"}
+        if kind == "catalog":
+            Path("real/tables.sql").write_text(TABLES.replace("amount BIGINT", "amount INT"), encoding="utf-8")
+        else:
+            Path("real/v1.sql").write_text(MINIMUM, encoding="utf-8")
+        result = run(*self.AGAINST)
+        assert (result.code, results(result)) == (1, {"orders": "incompatible"})
+
+    def test_an_absolute_path_is_that_of_the_revision(self, project: Path, run: Run) -> None:
+        text = f'{HEAD}\n[deployments.orders]\nscript = "{project}/jobs/orders.sql"\n'
+        Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+        commit("absolute")
+        assert results(run(*self.AGAINST)) == {"orders": "unchanged"}
+        change("orders", MINIMUM)
+        result = run(*self.AGAINST)
+        assert (result.code, results(result)) == (1, {"orders": "incompatible"})
+
+    def test_what_is_no_file_of_the_revision_is_bad_input(
+        self, project: Path, run: Run, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        outside = tmp_path_factory.mktemp("outside")
+        (outside / "x.sql").write_text(V1, encoding="utf-8")
+        Path("absolute.sql").symlink_to(project / "jobs/orders.sql")
+        module = tmp_path_factory.mktemp("module")
+        git(module, "init", "--quiet")
+        (module / "x.sql").write_text(V1, encoding="utf-8")
+        git(module, "add", "--all")
+        git(module, "commit", "--quiet", "--message", "module")
+        git(project, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(module), "module")
+        Path(".gitignore").write_text("ignored.sql\n", encoding="utf-8")
+        Path("ignored.sql").write_text(V1, encoding="utf-8")
+        scripts = {
+            "absolute.sql": "is reached by absolute.sql, a link to an absolute path",
+            "module/x.sql": "lies in the submodule module",
+            f"../{outside.name}/x.sql": "leads out of the repository",
+            str(outside / "x.sql"): "leads out of the repository",
+            "ignored.sql": "there is no such file, although the project file of that revision names it",
+        }
+        tables = [f'\n[deployments.d{i}]\nscript = "{script}"\n' for i, script in enumerate(scripts)]
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + "".join(tables), encoding="utf-8")
+        commit("elsewhere")
+        result = run(*self.AGAINST)
+        assert result.code == 2
+        found = {each["name"]: each for each in json.loads(result.out)["deployments"]}
+        assert found.pop("orders")["result"] == "unchanged"
+        for review, message in zip(found.values(), scripts.values(), strict=True):
+            assert review["result"] == "not readable"
+            assert message in review["sentence"]
+            assert "--against ledger:URI" in review["sentence"]
+
+    def test_in_a_hook_of_a_linked_worktree(
+        self, project: Path, run: Run, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What Git does there: it names its folder, and the root of the working tree is the current one then."""
+        Path("p").mkdir()
+        for name in ("flinkcompat.toml", "jobs"):
+            git(project, "mv", name, "p")
+        commit("in a subfolder")
+        linked = tmp_path_factory.mktemp("linked") / "tree"
+        git(project, "worktree", "add", "--quiet", str(linked))
+        monkeypatch.chdir(linked / "p")
+        change("orders", MINIMUM)
+        monkeypatch.setenv("GIT_DIR", git(linked, "rev-parse", "--absolute-git-dir"))
+        result = run(*self.AGAINST)
+        assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "unchanged"})
+
+    @pytest.mark.parametrize("former", ["flinkcompat.toml", "pyproject.toml"])
+    def test_a_project_that_was_moved(self, project: Path, run: Run, former: str) -> None:
+        if former == "pyproject.toml":
+            git(project, "rm", "--quiet", "flinkcompat.toml")
+            tables = (HEAD + ORDERS + CLICKS).replace("[deployments", "[tool.flinkcompat.deployments")
+            Path(former).write_text(f"[project]\nname = 'x'\n[tool.flinkcompat]\n{tables}", encoding="utf-8")
+            commit("as a table")
+            assert run(*self.AGAINST).code == 0
+        Path("sub").mkdir()
+        git(project, "mv", former, "jobs", "sub")
+        os.chdir("sub")
+        if former == "pyproject.toml":
+            Path(former).unlink()
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
+        change("orders", MINIMUM)
+        result = run(*self.AGAINST)
+        assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "deleted"})
+        assert json.loads(result.out)["notes"] == [f"HEAD has the project file as {former}"]
+
+    def test_several_projects_that_are_gone(self, project: Path, run: Run) -> None:
+        Path("a").mkdir()
+        Path("a/flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
+        commit("two")
+        Path("sub").mkdir()
+        git(project, "mv", "flinkcompat.toml", "sub")
+        git(project, "rm", "--quiet", "a/flinkcompat.toml")
+        os.chdir("sub")
+        result = run(*self.AGAINST)
+        assert result.code == 2
+        assert "which one became this file is not known" in result.err
+
+    def test_a_table_that_is_new_in_a_pyproject(self, project: Path, run: Run) -> None:
+        git(project, "rm", "--quiet", "flinkcompat.toml")
+        Path("pyproject.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
+        commit("a package")
+        table = ORDERS.replace("[deployments", "[tool.flinkcompat.deployments")
+        Path("pyproject.toml").write_text(f"[project]\nname = 'x'\n{table}", encoding="utf-8")
+        assert results(run(*self.AGAINST)) == {"orders": "unchanged"}
+
+    def test_a_project_file_that_is_a_link(
+        self, project: Path, run: Run, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        Path("conf").mkdir()
+        git(project, "mv", "flinkcompat.toml", "conf/flinkcompat.toml")
+        Path("flinkcompat.toml").symlink_to("conf/flinkcompat.toml")
+        commit("a link inside")
+        change("orders", MINIMUM)
+        assert results(run(*self.AGAINST)) == {"orders": "incompatible", "clicks": "unchanged"}
+        outside = tmp_path_factory.mktemp("outside") / "x.toml"
+        outside.write_text(HEAD + ORDERS, encoding="utf-8")
+        Path("flinkcompat.toml").unlink()
+        Path("flinkcompat.toml").symlink_to(outside)
+        commit("a link to the outside")
+        result = run(*self.AGAINST)
+        assert result.code == 2
+        assert "HEAD:flinkcompat.toml: is reached by flinkcompat.toml, a link to an absolute path" in result.err
+
+    def test_a_former_file_that_is_no_toml_has_a_remedy(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text("engine = \n", encoding="utf-8")
+        commit("broken")
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 2
+        assert "HEAD:flinkcompat.toml: is no TOML" in result.err
+        assert "to pass a change that mends it, compare with another revision (--against git:REF)" in result.err
+        assert run("diff", "--against", "git:HEAD~1").code == 1, "clicks is named no more"
+
+    def test_deleted_ones_that_cannot_be_read_leave_the_others(self, project: Path, run: Run) -> None:
+        Path("jobs/clicks.sql").write_bytes(b"\xff")
+        odd = '\n[deployments.odd]\nscript = "jobs/orders.sql"\nownr = "me"\n'
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + odd, encoding="utf-8")
+        commit("not UTF-8")
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
+        result = run(*self.AGAINST)
+        assert result.code == 2
+        assert results(result) == {"orders": "unchanged", "clicks": "not readable", "odd": "not readable"}
+        assert run("diff", "orders", "--against", "git:HEAD").code == 0
+
+
 class TestAgainstTheLedger:
     def test_what_is_deployed_counts(
         self, project: Path, run: Run, tmp_path: Path, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
@@ -179,6 +401,12 @@ class TestAgainstTheLedger:
         report = data["deployments"][0]["report"]
         assert (report["engine"], report["engine_version"], report["outcome"]) == ("flink", "2.3", "incompatible")
 
+    def test_another_engine_than_the_one_that_runs_is_a_change(self, project: Path, run: Run, tmp_path: Path) -> None:
+        Path("flinkcompat.toml").write_text(f'engine = "vvr"\n{ORDERS}', encoding="utf-8")
+        deploy(tmp_path / "ledger", "orders")
+        result = run("diff", "--against", f"ledger:{tmp_path / 'ledger'}", "--format", "json")
+        assert (result.code, results(result)) == (1, {"orders": "unknown"})
+
     def test_added_and_deleted(self, project: Path, run: Run, tmp_path: Path) -> None:
         """Deleted is what the file named where the branch began; a ledger may hold the jobs of others, too."""
         root = tmp_path / "ledger"
@@ -195,6 +423,23 @@ class TestAgainstTheLedger:
         (note,) = json.loads(result.out)["notes"]
         assert note == f"{root} holds deployments that this file does not name: of_others"
         assert "its job keeps running" in " ".join(run("diff", "clicks").out.split())
+
+    def test_where_the_branch_began_is_not_known(self, project: Path, run: Run, tmp_path: Path) -> None:
+        """As in a shallow clone: whether the file named what it names no more nobody can tell."""
+        root = tmp_path / "ledger"
+        for name in ("orders", "clicks"):
+            deploy(root, name)
+        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{CLICKS}', encoding="utf-8")
+        assert run("diff").code == 0
+        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}', encoding="utf-8")
+        result = run("diff", "--format", "json")
+        assert (result.code, results(result)) == (2, {"orders": "unchanged", "clicks": "not readable"})
+        (review,) = (each for each in json.loads(result.out)["deployments"] if each["name"] == "clicks")
+        assert (
+            "holds clicks, which this file does not name; whether it did where the change was begun"
+            in review["sentence"]
+        )
+        assert run("diff", "orders").code == 0
 
     def test_a_ledger_that_is_not_there_passes_nothing(self, project: Path, run: Run, tmp_path: Path) -> None:
         result = run("diff", "--against", f"ledger:{tmp_path / 'nowhere'}", "--format", "json")
@@ -223,6 +468,12 @@ class TestExitCodes:
         assert run("diff", "--against", "git:HEAD", "--fail-on", "never").code == 0
         change("clicks", BROKEN)
         assert run("diff", "--against", "git:HEAD", "--fail-on", "never").code == 2
+
+    def test_a_deleted_deployment_fails_under_every_gate(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(f'fail_on = "never"\n{HEAD}{ORDERS}', encoding="utf-8")
+        assert run("diff", "--against", "git:HEAD").code == 1
+        result = run("diff", "--against", "git:HEAD", "--fail-on", "never", "--format", "github")
+        assert (result.code, result.out.count("::error file=flinkcompat.toml")) == (1, 1)
 
     @pytest.mark.parametrize("text", [BROKEN, SECRETIVE, "", "-- nothing\n"])
     def test_what_cannot_be_deployed_is_bad_input(self, project: Path, run: Run, text: str) -> None:
@@ -391,3 +642,21 @@ def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
     assert former.count("[deployments.") == 30
     assert project_text({"refunds": "a.sql"}, "").endswith('engine = "vvr"\n')
     assert script_of("x") != script_of("y")
+
+    def test_a_file_that_names_no_deployment_is_bad_input(self, project: Path, run: Run) -> None:
+        Path("flinkcompat.toml").write_text(HEAD, encoding="utf-8")
+        lint, diff = run("lint"), run("diff")
+        assert (lint.code, lint.err) == (diff.code, diff.err)
+        assert lint.code == 2
+        assert "names no deployment: add [deployments.NAME] with its script" in lint.err
+
+    def test_a_broken_deployment_silences_no_other(self, project: Path, run: Run) -> None:
+        broken = '\n[deployments.templated]\nscript = "{{ x }}.sql"\n'
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + broken, encoding="utf-8")
+        change("orders", BROKEN)
+        result = run("lint")
+        assert result.code == 2
+        assert "jobs/orders.sql" in result.out
+        assert "passed: jobs/clicks.sql" in result.out
+        assert "deployment 'templated'" in result.out
+        assert "3 scripts: 2 not readable, 1 passed" in result.out

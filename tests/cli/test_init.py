@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
@@ -49,6 +50,20 @@ def test_what_cannot_be_read_is_left_out_with_the_reason(run: Run) -> None:
     assert result.code == 0
     left_out = result.err.splitlines()
     assert [line.split(":")[1].strip() for line in left_out] == ["broken.sql", "latin.sql", "postgres.sql"]
+    assert [each.name for each in load_project("flinkcompat.toml").deployments] == ["good"]
+
+
+def test_names_that_the_file_cannot_hold_are_left_out(run: Run) -> None:
+    write("good.sql", V1)
+    write("new\nline.sql", V1)
+    Path(os.fsdecode(b"odd\xff.sql")).write_text(V1, encoding="utf-8")
+    os.mkfifo("pipe.sql")
+    result = run("init", ".")
+    assert result.code == 0
+    assert result.err.splitlines() == [
+        f"left out: {name}: its name is not UTF-8, or holds a line break or the like: rename it"
+        for name in (r"'new\nline.sql'", r"'odd\udcff.sql'")
+    ]
     assert [each.name for each in load_project("flinkcompat.toml").deployments] == ["good"]
 
 

@@ -137,6 +137,15 @@ def test_a_folder_that_cannot_be_written_is_named(run: Callable[..., Result]) ->
     assert "file/new cannot be written from here (NotADirectoryError: " in str(result.exception)
 
 
+def test_history_says_what_would_begin_now(run: Callable[..., Result]) -> None:
+    told = run(ADDED, "--dry-run").stdout
+    assert "begins now MAX(d)" in told
+    told = run(ADDED, "--dry-run", "--history", "orders").stdout
+    assert "computed   MAX(d)" in told
+    assert "begins now" not in told
+    assert told.startswith("MIGRATABLE: a rewritten savepoint keeps all of the state")
+
+
 @pytest.mark.parametrize("to", ["", "/", "/below", "/../old/below"])
 def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[..., Result], tmp_path: Path) -> None:
     shutil.copytree(ADDED / "old", tmp_path / "old")
@@ -158,6 +167,10 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
+        (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),
+        (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
+        (("--audit-history", "--savepoint", "s"), "--audit-history needs --history TABLE for each table"),
+        (("--audit-history", "--history", "orders", "--savepoint", "nowhere"), "nowhere/_metadata cannot be read"),
         (("--savepoint", "s", "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
         (("--savepoint", "s3a://b/s", "--to", "s3://b/s/t/"), "--to s3://b/s/t/ lies within --savepoint s3a://b/s"),
         (("--savepoint", "memory://b/s", "--to", "memory://b/s2"), "memory://b/s/_metadata cannot be read from here"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,9 @@ def test_a_side_may_be_a_file_of_a_revision(run: Run, repository: Path, monkeypa
     assert (data["outcome"], data["old"]["source"]) == ("compatible", "HEAD:jobs/orders.sql")
     subprocess.run(["git", "add", "jobs/orders.sql"], check=True)
     assert run("check", "HEAD:jobs/orders.sql", ":jobs/orders.sql").code == 1, "what is staged"
+    subprocess.run(["git", "reset", "--quiet"], check=True, env={**os.environ, "GIT_INDEX_FILE": ".git/other"})
+    monkeypatch.setenv("GIT_INDEX_FILE", ".git/other")
+    assert run("check", "HEAD:jobs/orders.sql", ":jobs/orders.sql").code == 0, "what a hook is told to be staged"
     monkeypatch.chdir(repository / "jobs")
     assert run("check", "HEAD:./orders.sql", "orders.sql").code == 1
 

@@ -284,3 +284,12 @@ def test_the_branch_of_what_is_waived(outcome: str, policy: Policy, branch: str)
 def test_what_is_compatible_has_nothing_to_waive() -> None:
     report, _ = of_change(V1, COMPATIBLE)
     assert not any(map(is_waivable, report.findings))
+
+
+def test_control_characters_of_a_waiver_reach_no_terminal() -> None:
+    report, change = of_change(V1, INCOMPATIBLE)
+    judged = all_waived(report, change, reason="counted\x1b[2J by\nhand\x9b", by="ann\x07")
+    (told,) = judged.reports
+    for text in (render_text(told), render_markdown(told), *waiver_lines(judged.reports)):
+        assert "Waived by ann\ufffd until 2026-12-31" in text
+        assert not {"\x1b", "\x9b", "\x07"} & set(text)

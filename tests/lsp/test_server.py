@@ -231,6 +231,13 @@ class TestOtherFiles:
         assert editor.hover(path, 0, 0) == ""
         editor.close(path)
 
+    def test_a_document_that_can_be_no_file_is_left_alone(self, editor: Editor, root: Path) -> None:
+        script = root / "jobs" / "orders.sql"
+        odd = TextDocumentItem(f"{script.as_uri()}%00.sql", "sql", 1, BROKEN)
+        editor.tell(editor.client.text_document_did_open, DidOpenTextDocumentParams(odd))
+        assert editor.open(script).diagnostics == ()  # the texts of all open documents are read for it
+        editor.close(script)
+
     def test_a_file_that_is_no_script_is_left_alone(self, editor: Editor, root: Path) -> None:
         path, script = root / "README.md", root / "jobs" / "orders.sql"
         editor.tell(

@@ -62,10 +62,10 @@ class Site:
             approve >> [resume, restart]
         return {task.task_id: task for task in dag.tasks}
 
-    def deploy(self, text: str) -> None:
+    def deploy(self, text: str, **arguments: Any) -> None:
         """Bring a first version up, through the gate itself."""
         self.propose(text)
-        run, tasks = Run("first"), self.tasks()
+        run, tasks = Run("first"), self.tasks(**arguments)
         run.execute(tasks["check"])
         run.execute(tasks["first"])
 
@@ -100,4 +100,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 @pytest.fixture
 def deployed(site: Site) -> Site:
     site.deploy(script())
+    return site
+
+
+@pytest.fixture
+def deployed_on_vvr(site: Site) -> Site:
+    """As ``deployed``, by a gate that names the engine which resumes partial changes."""
+    site.deploy(script(), check={"engine": "vvr"})
     return site

@@ -200,14 +200,14 @@ def test_a_mapped_approval_is_refused_when_the_dag_is_parsed() -> None:
 
 
 @pytest.fixture
-def partial(deployed: Site) -> tuple[Site, Run, dict[str, Any]]:
+def partial(deployed_on_vvr: Site) -> tuple[Site, Run, dict[str, Any]]:
     """A change that engine ``vvr`` resumes with one new metric."""
     more = (
         script().replace("total DOUBLE)", "total DOUBLE, most DOUBLE)").replace("SUM(price)", "SUM(price), MAX(price)")
     )
-    run, tasks, skipped = deployed.checked(more, check={"engine": "vvr"})
+    run, tasks, skipped = deployed_on_vvr.checked(more, check={"engine": "vvr"})
     assert "approve" not in skipped
-    return deployed, run, tasks
+    return deployed_on_vvr, run, tasks
 
 
 def test_who_decides_a_partial_change_sees_first_what_starts_from_zero(

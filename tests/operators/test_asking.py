@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from airflow.api_fastapi.execution_api.datamodels.hitl import HITLDetailRequest
 from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
@@ -25,6 +26,11 @@ from tests.operators.test_approval import ASKING, RESTART, RESUME, event
 ADA, BEN, CARL = {"id": "7", "name": "ada"}, {"id": "9", "name": "ben"}, {"id": "11", "name": "carl"}
 AUTHOR = "Ada <ada@example.com>"
 TIME_OUT = {"error": "no answer", "error_type": "timeout"}
+
+
+def defaulted(option: str) -> dict[str, Any]:
+    """What Airflow hands over once time is up and there is a default."""
+    return {**event(option, reason=None), "timedout": True}
 
 
 class Question:
@@ -71,9 +77,11 @@ class Question:
         return self.run.pushed["ask", "decision"]
 
     def waits_on(self) -> None:
-        before = len(self.questions)
-        self.parked = self._park(lambda: self._resume(dict(TIME_OUT)))
-        assert len(self.questions) == before, "an answer that comes meanwhile is kept"
+        """When a time is up; a default is what Airflow has answered then."""
+        before, default = len(self.questions), self.questions[0]["defaults"]
+        self.parked = self._park(lambda: self._resume(defaulted(default[0]) if default else dict(TIME_OUT)))
+        cleared = len(self.questions) - before
+        assert cleared == (1 if default else 0), "an answer that comes meanwhile is kept"
 
     @property
     def events(self) -> list[str]:
@@ -83,8 +91,13 @@ class Question:
 @pytest.fixture
 def questions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
+
+    def again(_ti_id: Any, **row: Any) -> None:
+        HITLDetailRequest.model_validate({"ti_id": uuid4(), **row})  # as Airflow's server does
+        seen.append(row)
+
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **row: seen.append(row))
-    monkeypatch.setattr(asking, "upsert_hitl_detail", lambda ti_id, **row: seen.append(row))
+    monkeypatch.setattr(asking, "upsert_hitl_detail", again)
     return seen
 
 
@@ -155,7 +168,7 @@ def test_others_may_answer_after_a_while(ask: Any, monkeypatch: pytest.MonkeyPat
     )  # fmt: skip
     asked = one.questions[0]
     assert [user["id"] for user in asked["assigned_users"]] == ["7", "9", "11"]
-    assert asked["defaults"] is None, "else Airflow took it when the first time is up"
+    assert asked["defaults"] == [REJECT]
     assert one.parked.timeout <= timedelta(hours=1)
     assert "Answers of `ben`, `11` count once nobody else has decided for 1:00:00." in asked["body"]
     one.asks_again(REJECT, BEN)
@@ -166,21 +179,13 @@ def test_others_may_answer_after_a_while(ask: Any, monkeypatch: pytest.MonkeyPat
     assert one.decides(RESTART, BEN)["by"] == "ben"
 
 
-def test_the_default_is_given_when_all_time_is_up(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-
-    def update(ti_id: Any, chosen: list[str], form: dict[str, Any]) -> Any:
-        given.append((chosen, form))
-        return SimpleNamespace(responded_at=event(REJECT)["responded_at"])
-
-    monkeypatch.setattr(asking, "update_hitl_detail_response", update)
+def test_the_default_is_taken_when_all_time_is_up(ask: Any) -> None:
     one = ask(
         assigned_users=[ADA], escalate_to="9", escalate_after=timedelta(hours=1), defaults=REJECT,
         response_timeout=timedelta(hours=3),
     )  # fmt: skip
     one.waits_on()
-    one._resume(dict(TIME_OUT))
-    assert given == [([REJECT], {"reason": None})]
+    one._resume(defaulted(REJECT))
     entry = one.site.ledger.entries()[-1]
     assert (entry.kind, entry.message) == ("rejected", f"{NOBODY} chose 'Reject'")
     assert one.told[-1]["event"] == "decided"

@@ -8,18 +8,23 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
+from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG, Connection
+from airflow.sdk.exceptions import TaskAwaitingInput
 
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
 from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.deploy.ledger.entries import Review
 from airflow_flinkcompat.deploy.target import Sources, SourceTable
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.links.flink import FlinkJobLink
+from airflow_flinkcompat.links.pages import FlinkChangeLink
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.operators import FlinkSqlCompatibilityOperator, FlinkSqlDeployOperator
 from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
+from tests.operators.test_approval import event
 
 
 def test_the_first_deployment_starts_empty(site: Site) -> None:
@@ -181,10 +186,25 @@ def test_what_the_engine_refuses_is_remembered(deployed: Site) -> None:
 def test_the_link_leads_to_the_job(site: Site) -> None:
     run, tasks, _ = site.checked(script())
     task = tasks["first"]
-    (link,) = task.operator_extra_links
+    (link,) = (each for each in task.operator_extra_links if isinstance(each, FlinkJobLink))
     assert link.get_link(task, ti_key=None) == ""
     run.execute(task)
     assert link.get_link(task, ti_key=None) == "http://jm:8081/#/job/running/job-1/overview"
+
+
+def test_check_approval_and_deploy_link_to_the_change(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **_: None)
+    run, tasks, _ = deployed.checked(script(size=5), check={"policy": {"incompatible": "approve"}})
+    with pytest.raises(TaskAwaitingInput):
+        run.execute(tasks["approve"])
+    run.complete(tasks["approve"], event("Restart without state"))
+    run.execute(tasks["restart"])
+    checked = next(each for each in reversed(deployed.ledger.entries()) if each.kind == "checked")
+    place = f"ledger={deployed.ledger.id}&deployment=orders&change={checked.number}"
+    for name in ("check", "approve", "restart"):
+        (link,) = (each for each in tasks[name].operator_extra_links if isinstance(each, FlinkChangeLink))
+        assert link.get_link(tasks[name], ti_key=None) == f"/airflow/plugin/flink?{place}"
 
 
 def test_a_killed_deployment_says_how_far_it_came(deployed: Site, logs: list[Any]) -> None:

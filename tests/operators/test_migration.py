@@ -13,6 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
 
+from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.deploy import migration
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import (
@@ -118,6 +119,44 @@ def test_who_rewrites_is_asked_of_the_savepoint(running: Site, spark: bool | Non
     run.execute(dag.get_task("migrate"))
     with Migration.given["workers"](str(FOLDER / CASES[0] / "old")) as workers:
         assert workers is None
+
+
+LONGER = METRICS + QUERY.format(size=60).replace("SUM(price)", "SUM(price), MAX(price)")
+
+
+def test_what_history_says_is_kept_too(running: Site) -> None:
+    """Of longer windows nothing is stored: without history they are no migration."""
+    running.propose(LONGER)
+    dag, run = gate(running), Run()
+    run.execute(dag.get_task("check"))
+    assert run.pushed["check", "summary"]["migration"] == "none"
+    dag, run = gate(running, check={"history": {"orders": ""}}), Run()
+    run.execute(dag.get_task("check"))
+    summary = run.pushed["check", "summary"]
+    assert (summary["branch"], summary["migration"], summary["history"]) == ("migrate", "whole", {"orders": ""})
+    run.execute(dag.get_task("migrate"))
+    assert Migration.given["history"] == KnownHistory({"orders": ""})
+    assert Migration.given["at_least"] is MigrationExtent.WHOLE
+
+
+@pytest.mark.parametrize("history", ["bids", {"bids": None}, ["bids"]])
+def test_history_names_tables_and_places(history: object) -> None:
+    with pytest.raises(
+        ValueError, match=r"history: .* is no mapping from the name of a table to the place of its rows"
+    ):
+        FlinkStateMigrationOperator(task_id="m", script="orders.sql", deployment="orders", ledger="/l", history=history)
+
+
+def test_history_is_for_a_migration() -> None:
+    with pytest.raises(ValueError, match="history is for a migration: give branches a 'migrate', or leave history out"):
+        FlinkSqlCompatibilityOperator(
+            task_id="c",
+            script="orders.sql",
+            deployment="orders",
+            ledger="/l",
+            branches=dict.fromkeys(("first", "resume", "restart", "approve"), "a"),
+            history={"orders": ""},
+        )
 
 
 def test_a_master_belongs_to_spark() -> None:

@@ -41,16 +41,16 @@ def waive(site: Site, text: str, arguments: Mapping[str, Any], until: date = dat
     (site.folder / f"orders.sql{WAIVERS_SUFFIX}").write_text(written, encoding="utf-8")
 
 
-def test_a_partial_change_resumes_and_the_deploy_says_by_which_waiver(deployed: Site) -> None:
-    _run, _tasks, skipped = deployed.checked(PARTIAL, **OF_VVR)
+def test_a_partial_change_resumes_and_the_deploy_says_by_which_waiver(deployed_on_vvr: Site) -> None:
+    _run, _tasks, skipped = deployed_on_vvr.checked(PARTIAL, **OF_VVR)
     assert "approve" not in skipped
-    waive(deployed, PARTIAL, OF_VVR)
-    run, tasks, skipped = deployed.checked(PARTIAL, **OF_VVR)
+    waive(deployed_on_vvr, PARTIAL, OF_VVR)
+    run, tasks, skipped = deployed_on_vvr.checked(PARTIAL, **OF_VVR)
     assert skipped == ["approve", "first", "restart"]
     summary = run.pushed["check", "summary"]
     assert (summary["outcome"], summary["branch"], summary["policy"]) == ("partial", "resume", "approve")
     run.execute(tasks["resume"])
-    entries = deployed.ledger.entries()
+    entries = deployed_on_vvr.ledger.entries()
     checked = [each for each in entries if isinstance(each, CheckedEntry)][-1]
     last = entries[-1]
     assert isinstance(last, DeployedEntry)
@@ -60,9 +60,9 @@ def test_a_partial_change_resumes_and_the_deploy_says_by_which_waiver(deployed: 
         ]
     assert last.review.approved_by is None
     # It ends with that: the same file says nothing of the next change.
-    run, _tasks, _ = deployed.checked(script(), **OF_VVR)
+    run, _tasks, _ = deployed_on_vvr.checked(script(), **OF_VVR)
     assert run.pushed["check", "summary"]["waivers"] == []
-    stored, markdown = deployed.ledger.read_report(run.pushed["check", "report"])
+    stored, markdown = deployed_on_vvr.ledger.read_report(run.pushed["check", "report"])
     assert any("has ended: another version is deployed now" in each for each in stored["warnings"])
     assert "Waived by" not in markdown
 

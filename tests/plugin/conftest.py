@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_flinkcompat.operators import FlinkSqlApprovalOperator
 from tests.plugin.ledgers import fill_interrupted, fill_orders, fill_rejected
 
 if TYPE_CHECKING:
@@ -64,6 +65,34 @@ class Server:
         finally:
             with settings.Session() as session:
                 session.delete(connection)
+                session.commit()
+
+    @contextmanager
+    def airflow_knows(self, dag_id: str, run_id: str, deployment: str, rendered: str) -> Iterator[None]:
+        """A DAG with one gate, as Airflow keeps it, and a run of it that asks."""
+        from airflow import settings
+        from airflow.models.dag_version import DagVersion
+        from airflow.models.renderedtifields import RenderedTaskInstanceFields
+        from airflow.models.serialized_dag import SerializedDagModel
+        from airflow.sdk import DAG
+        from airflow.serialization.serialized_objects import LazyDeserializedDAG
+        from sqlalchemy import delete, insert
+
+        with DAG(dag_id, schedule=None) as dag:
+            branches = {"resume": "resume", "restart": "restart"}
+            FlinkSqlApprovalOperator(task_id="approve", deployment=deployment, branches=branches)
+        fields = {"deployment": rendered, "body": ""}
+        row = {"dag_id": dag_id, "run_id": run_id, "task_id": "approve", "map_index": -1, "rendered_fields": fields}
+        SerializedDagModel.write_dag(LazyDeserializedDAG.from_dag(dag), bundle_name=f"bundle_{DAGS[dag_id]}")
+        with settings.Session() as session:
+            session.execute(insert(RenderedTaskInstanceFields).values(row))
+            session.commit()
+        try:
+            yield
+        finally:
+            with settings.Session() as session:
+                for model in (RenderedTaskInstanceFields, SerializedDagModel, DagVersion):
+                    session.execute(delete(model).where(model.dag_id == dag_id))
                 session.commit()
 
 

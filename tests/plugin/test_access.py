@@ -37,7 +37,7 @@ A, B, GONE, HAND = "airflow:a/r/t", "airflow:b/r/t", "airflow:gone/r/t", "ann@ho
         # Every DAG that wrote what is shown.
         ((deployed(A), checked(B)), {"a"}, True, False),
         ((deployed(A), checked(B)), {"a", "b"}, False, True),
-        # What an earlier entry says is not shown in a list, and does not hide the deployment.
+        # An earlier entry does not hide the deployment: it is hidden itself (test_what_another_dag_wrote).
         ((deployed(B), deployed(A)), {"a"}, False, True),
         # By hand, or by a DAG that is not in this Airflow: who may read the connection.
         ((deployed(HAND),), {"a", "b"}, False, False),

@@ -15,7 +15,7 @@ from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, DeployedEntry, JobStart, JobVersion, Review
 from airflow_flinkcompat.plugin.app import create_app
 from tests.plugin.conftest import Server
-from tests.plugin.ledgers import SECRET, fill_rejected, job
+from tests.plugin.ledgers import SECRET, Writing, fill_rejected, job
 
 pytestmark = pytest.mark.slow
 API = "/flinkcompat/api/v1"
@@ -116,6 +116,31 @@ def test_damage_below_what_is_in_force_is_told_to_who_may_read_the_dag(server: S
         _remove(server.named, "worn")
 
 
+def test_what_another_dag_wrote_into_a_history(server: Server) -> None:
+    ledger = fill_rejected(server.named, "redeploy_parcels", "moved")
+    last = ledger.append(DeployedEntry(job=job(3), start=JobStart(), owner="airflow:redeploy_orders/r/deploy")).number
+    # Nothing of the other DAG is left in what the list shows.
+    ledger.append(CheckedEntry(version=JobVersion.of(job(3)), owner="airflow:redeploy_orders/r/check"))
+    path = f"{API}/deployments/{ledger_of(server, 'orders')}/moved"
+    try:
+        page = server.client("ann").get(path).json()
+        assert [each["kind"] for each in page["history"]] == ["hidden"] * (last - 1) + ["deployed", "checked"]
+        assert "not before Christmas" not in json.dumps(page)
+        for number in range(1, last):
+            refused = server.client("ann").get(f"{path}/changes/{number}")
+            assert refused.status_code == 403
+            assert refused.json() == {
+                "detail": f"Forbidden: entry {number} of moved is an entry of a DAG that you may not read"
+            }
+        own = server.client("ann").get(f"{path}/changes/{last}")
+        assert own.status_code == 200
+        assert own.json()["old"] is None
+        assert server.client("root").get(f"{path}/changes/1").status_code == 200
+        assert server.client("bob").get(path).status_code == 403
+    finally:
+        _remove(server.named, "moved")
+
+
 def test_a_ledger_that_there_is_not(server: Server) -> None:
     for user, status in (("root", 404), ("ann", 403)):
         assert server.client(user).get(f"{API}/deployments/0123456789ab/orders").status_code == status
@@ -131,6 +156,23 @@ def test_a_run_is_shown_to_who_may_read_its_dag(server: Server) -> None:
     assert server.get("ann", f"runs/redeploy_shared/{quote('a+b:c', safe='')}")["run_id"] == "a+b:c"
     for user, dag_id in (("bob", "redeploy_orders"), ("ann", "no_such_dag")):
         assert server.client(user).get(f"{API}/runs/{dag_id}/manual__4").status_code == 403
+
+
+@pytest.mark.parametrize("deployment", ["moved", "{{ params.name }}"])
+def test_a_run_is_found_also_where_another_dag_has_taken_its_deployment_over(server: Server, deployment: str) -> None:
+    fill_rejected(server.named, "redeploy_orders", "moved")
+    later = Writing(server.named, "moved", "redeploy_shared")
+    later.put("deploy", DeployedEntry(job=job(2), start=JobStart()))
+    later.check(job(2), job(3), "reject")
+    path = "runs/redeploy_orders/manual__2"
+    try:
+        with server.airflow_knows("redeploy_orders", "manual__2", deployment, rendered="moved"):
+            found = {each["deployment"]: each["decision"]["state"] for each in server.get("ann", path)["changes"]}
+            assert found["moved"] == "rejected"
+            assert server.get("ann", "runs/redeploy_orders/manual__77")["changes"] == []
+        assert "moved" not in [each["deployment"] for each in server.get("ann", path)["changes"]]
+    finally:
+        _remove(server.named, "moved")
 
 
 def test_addresses_are_shown_to_who_may_read_connections(server: Server) -> None:
@@ -279,7 +321,7 @@ def test_of_the_files_only_those_of_the_bundle_are_served(server: Server, name: 
 
 
 def test_the_bundle_is_served(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "main.umd.js").write_text("globalThis['Flink deployments'] = () => null;\n")
+    (tmp_path / "main.umd.js").write_text("globalThis.Flink = () => null;\n")
     monkeypatch.setattr("airflow_flinkcompat.plugin.app.STATIC", tmp_path)
     client, path = server.client("bob"), "/flinkcompat/static/main.umd.js"
     found = client.get(path)
@@ -295,7 +337,7 @@ def test_airflow_lists_the_plugin(server: Server) -> None:
     found = server.client("root").get("/api/v2/plugins").json()
     plugin = next(each for each in found["plugins"] if each["name"] == "flinkcompat")
     assert [(each["name"], each["destination"]) for each in plugin["react_apps"]] == [
-        ("Flink deployments", "nav"), ("Flink change", "dag_run"), ("Flink change", "task_instance"),
+        ("Flink", "nav"), ("Flink change", "dag_run"), ("Flink change", "task_instance"),
         ("Flink overview", "dashboard"),
     ]  # fmt: skip
     assert plugin["react_apps"][0]["nav_top_level"]

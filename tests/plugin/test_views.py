@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,13 +20,16 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     DeployingEntry,
     FailedEntry,
     JobStart,
+    JobStop,
     JobVersion,
     LedgerEntry,
     OtherEntry,
     Review,
+    StoppedEntry,
 )
 from airflow_flinkcompat.deploy.ledger.rows import DeploymentRow
 from airflow_flinkcompat.deploy.ledger.store import LedgerError
+from airflow_flinkcompat.deploy.target import JobRef, Snapshot
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.plugin import changes, fleet, models, views
 from airflow_flinkcompat.plugin.ledgers import FoundLedgers, LedgerConnection, NamedLedger
@@ -133,18 +137,78 @@ def test_a_redeploy_is_in_flight_for_as_long_as_its_claim_holds(hour: int, minut
     assert fleet.attention_of(row, now) == {fleet.Attention(state.replace(" ", "_"))}
 
 
-def test_who_wrote_an_entry_is_shown_to_who_may_read_that_dag_alone() -> None:
-    start = JobStart("stateless")
-    entries = numbered(
-        DeployedEntry(job=job(1), start=start, owner="airflow:former/run/1/deploy"),
-        DeployedEntry(job=job(2), start=start, owner="airflow:present/run/1/deploy"),
+def moved() -> list[LedgerEntry]:
+    """A deployment that went from one DAG to another, which says so by nothing but its entries."""
+    left = Snapshot("s3://bucket/savepoints/1")
+    stop = JobStop(JobRef("a" * 32), savepoint=left)
+    check = Review("partial", approved_by="former approver", reason="former reason")
+    former, present = "airflow:former/run/1/deploy", "airflow:present/run/1/deploy"
+    return numbered(
+        DeployedEntry(job=job(1), start=JobStart("stateless", job_id=JobRef("a" * 32)), review=check, owner=former),
+        CheckedEntry(version=JobVersion.of(job(2)), branch="approve", message="former message", owner=former),
+        DeployingEntry(job=job(2), owner=former),
+        StoppedEntry(job=job(2), stop=stop, owner=former),
+        DeployedEntry(job=job(2), start=JobStart("savepoint", left), owner=present),
         CheckedEntry(version=JobVersion.of(job(1)), owner="bob@host:7"),
     )
-    both = page(entries, OnlyDags(("former", "present"), ("former", "present")))
-    assert both.history[0].run == models.TaskOfRun(dag_id="former", run_id="run/1", task_id="deploy")
-    one = page(entries, OnlyDags(("former", "present"), ("present",)))
-    assert [each.owner for each in one.history] == ["", "airflow:present/run/1/deploy", "bob@host:7"]
-    assert [each.run is None for each in one.history] == [True, False, True]
+
+
+BOTH = OnlyDags(("former", "present"), ("former", "present"))
+ONE = OnlyDags(("former", "present"), ("present",))
+
+
+def test_what_another_dag_wrote_is_hidden_in_a_history() -> None:
+    shown = page(moved(), BOTH)
+    assert shown.history[0].run == models.TaskOfRun(dag_id="former", run_id="run/1", task_id="deploy")
+    assert [each.end for each in shown.redeploys] == ["deployed", "deployed"]
+
+    shown = page(moved(), ONE)
+    assert [(each.number, each.kind, each.at != "") for each in shown.history] == [
+        (1, "hidden", True), (2, "hidden", True), (3, "hidden", True), (4, "hidden", True), (5, "deployed", True),
+        (6, "checked", True),
+    ]  # fmt: skip
+    hidden = shown.history[0].model_dump(exclude={"number", "at", "kind", "message", "language"})
+    assert not any(hidden.values())
+    assert shown.history[0].message == "an entry of a DAG that you may not read"
+    assert shown.redeploys == [], "its steps are of both"
+    # It is named by the entry that started from it, too.
+    assert [(each.path, each.left_by) for each in shown.savepoints] == [("s3://bucket/savepoints/1", 1)]
+    shown = shown.model_copy(update={"savepoints": [], "summary": None})
+    assert "former" not in shown.model_dump_json()
+    assert "a" * 32 not in shown.model_dump_json()
+
+
+def test_a_savepoint_of_another_dag_that_nothing_readable_started_from_is_hidden() -> None:
+    entries = [
+        replace(each, start=JobStart("stateless")) if isinstance(each, DeployedEntry) else each for each in moved()
+    ]
+    assert len(page(entries, BOTH).savepoints) == 1
+    assert page(entries, ONE).savepoints == []
+
+
+def test_what_started_from_a_savepoint_for_another_dag_is_told_without_its_job() -> None:
+    entries = [replace(each, owner=each.owner.replace("former", "own")) for each in moved()]
+    (shown,) = page(entries, OnlyDags(("own", "present"), ("own",))).savepoints
+    assert [(each.number, each.kind, each.job_id) for each in shown.starts] == [(5, "hidden", None)]
+
+
+def test_a_change_hides_what_another_dag_wrote_of_it(found: FoundLedgers) -> None:
+    entries = moved()
+
+    def shown(number: int, rights: OnlyDags) -> models.ChangePage:
+        proposal = changes.Proposal.at(entries, number)
+        assert proposal is not None
+        return changes.change(found.ledgers[0], "jobs", entries, proposal, rights)
+
+    both, one = shown(5, BOTH), shown(5, ONE)
+    assert both.old is not None
+    assert both.old.number == 1
+    assert one.old is None
+    assert one.new is not None
+    assert one.new.number == 5
+    assert [each.kind for each in one.entries] == ["hidden", "hidden", "hidden", "deployed"]
+    assert one.checked is not None
+    assert one.checked.kind == "hidden"
     assert "former" not in one.model_dump_json()
 
 

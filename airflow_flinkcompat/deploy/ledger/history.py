@@ -73,6 +73,11 @@ class Ledger:
         # That of the last entry this object has written.
         self._row: DeploymentRow | None = None
 
+    @property
+    def id(self) -> str:
+        """What names the ledger that this deployment is in, in the address of a page."""
+        return ledger_id(self._root)
+
     @cached_property
     def _index(self) -> Index:
         return Index(self._root, **self._options)
@@ -345,6 +350,18 @@ class Ledger:
                 "changed: restore it from a backup (deleting it would hide what was deployed)"
             ) from error
         return entry
+
+
+def ledger_id(root: str | os.PathLike[str]) -> str:
+    """What names a ledger in the address of a page.
+
+    Args:
+        root: Path or URI of the folder that holds the ledgers of all deployments.
+
+    Returns:
+        Twelve characters, the same for as long as the path or URI is.
+    """
+    return hashlib.sha256(os.fspath(root).rstrip("/").encode()).hexdigest()[:12]
 
 
 def can_name(text: str) -> bool:

@@ -31,10 +31,12 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.secrets import Redactor
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -60,6 +62,9 @@ class _Client:
 
 _S3, _GCS = _Client("s3fs", (2026, 3), "s3"), _Client("gcsfs", (2026, 3), "gcs")
 _CLIENTS = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS}
+_PASSWORD = re.compile(r"[\w+.-]+://[^/@:]*:(?P<password>[^/@]+)@")
+# Where a bucket should stand; the name of an access point holds colons, too.
+_LOGIN = re.compile(r"[^/]*@|(?!arn:)[^/]*:")
 
 
 class Store:
@@ -69,6 +74,14 @@ class Store:
         place = os.fspath(root)
         protocol = place.partition("://")[0] if "://" in place else ""
         client = _CLIENTS.get(protocol)
+        if client and _LOGIN.match(place.partition("://")[2]):
+            # Not what stands there: the store's client takes the login for a part of the bucket, and tells it.
+            raise LedgerError(
+                f"the ledger's place {protocol}://***/… cannot be used: a login stands before its bucket; write "
+                f"{protocol}://BUCKET/FOLDER, and give the credentials in the environment, as its client expects them"
+            )
+        password = _PASSWORD.match(place)
+        self._redacted = Redactor.of([("password", unquote(password["password"]))] if password else [])
         if client is _S3:
             # Else s3fs asks the size of each object first, to read large ones in parts; entries are small.
             options = {"max_concurrency": 1, **options}
@@ -84,6 +97,10 @@ class Store:
         if client:
             _require(client)
 
+    def _reason(self, error: BaseException) -> str:
+        text = self._redacted(re.sub(r"\s+", " ", str(error)).strip()) or type(error).__name__
+        return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+
     # ------------------------------------------------------------------------------------------------- reading
     def names(self, folder: str = "") -> list[str]:
         """Names of what lies in the folder (none where there is no folder), as it is now. Raises LedgerError."""
@@ -98,7 +115,7 @@ class Store:
         except FileNotFoundError:
             return []
         except Exception as error:  # botocore, aiohttp and google.auth have errors of their own
-            raise LedgerError(f"the ledger {place} cannot be listed: {_reason(error)}") from error
+            raise LedgerError(f"the ledger {place} cannot be listed: {self._reason(error)}") from error
 
     def folders(self) -> list[str]:
         """Names of the folders in this one, in order, as they are now.
@@ -120,7 +137,7 @@ class Store:
         except FileNotFoundError:
             return []
         except Exception as error:  # as in names()
-            raise LedgerError(f"the ledger {self.directory} cannot be listed: {_reason(error)}") from error
+            raise LedgerError(f"the ledger {self.directory} cannot be listed: {self._reason(error)}") from error
 
     def read(self, names: Sequence[str]) -> list[bytes]:
         """What the files hold, in that order; of an object store many at a time. Raises LedgerError."""
@@ -142,7 +159,7 @@ class Store:
         try:
             return Path(path.path).read_bytes() if self._local else bytes(self._fs.cat_file(path.path))
         except Exception as error:
-            raise LedgerError(f"{path} cannot be read: {_reason(error)}") from error
+            raise LedgerError(f"{path} cannot be read: {self._reason(error)}") from error
 
     def _find(self, name: str) -> bytes | None:
         try:
@@ -167,7 +184,7 @@ class Store:
             else:
                 _empty_local(Path(path.path))
         except Exception as error:
-            raise LedgerError(f"the ledger cannot write {path}: {_reason(error)}") from error
+            raise LedgerError(f"the ledger cannot write {path}: {self._reason(error)}") from error
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete files; one that is not there is none to delete. Raises LedgerError."""
@@ -183,7 +200,7 @@ class Store:
         except FileNotFoundError:
             return
         except Exception as error:
-            raise LedgerError(f"the ledger cannot delete {path}: {_reason(error)}") from error
+            raise LedgerError(f"the ledger cannot delete {path}: {self._reason(error)}") from error
 
     def create(self, name: str, content: bytes, *, patience: float | None = None) -> None:
         """Create the file, whole or not at all. Raises FileExistsError: another writer has; LedgerError.
@@ -204,7 +221,7 @@ class Store:
         except (FileExistsError, LedgerError):
             raise
         except Exception as error:
-            raise LedgerError(f"the ledger cannot write {path}: {_reason(error)}") from error
+            raise LedgerError(f"the ledger cannot write {path}: {self._reason(error)}") from error
 
     @property
     def conditional(self) -> bool:
@@ -245,7 +262,7 @@ class Store:
         except LedgerError:
             raise
         except Exception as error:
-            raise LedgerError(f"the ledger cannot write {self.directory}: {_reason(error)}") from error
+            raise LedgerError(f"the ledger cannot write {self.directory}: {self._reason(error)}") from error
         if free:
             yield
             return
@@ -387,11 +404,6 @@ def _is_conflict(error: BaseException) -> bool:
 def _is_unsupported(error: BaseException) -> bool:
     """The store does not know the condition and says so."""
     return isinstance(error, NotImplementedError) or (isinstance(error, OSError) and error.errno == errno.ENOSYS)
-
-
-def _reason(error: BaseException) -> str:
-    text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
-    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
 
 
 def _create_local(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from airflow_flinkcompat.compat import (
     Reports,
@@ -21,8 +22,9 @@ from airflow_flinkcompat.fleet.values import PASSED, DeploymentReview, FleetDiff
 from airflow_flinkcompat.secrets import mask_secrets
 
 _COMPARED = (Status.CHANGED, Status.DELETED)
-_LONGEST_COMMENT = 60_000
-"""Characters of a comment: GitHub takes 65,536."""
+_LONGEST_COMMENT, _LONGEST_TABLE, _LONGEST_NOTES = 58_000, 36_000, 6_000
+"""Characters of a comment without the names of what is left out, of the rows of its table, of its notes: GitHub takes
+65,536 in all."""
 _WIDEST_CELL = 60
 _MOST_LISTED = 40
 _HEADER = {
@@ -78,14 +80,14 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
     if shown:
         titles = [title for title in _HEADER[linted] if title]
         head += ["", f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
-    for review in shown:
-        name, result, what, action = _row(review)
-        mark = "" if review.exit_code(fleet.fail_on) == PASSED else "**"
-        cells = [code_span(name), f"{mark}{result}{mark}", plain_words(what), plain_words(action)]
-        head.append(f"| {' | '.join(cells[:3] if linted else cells)} |")
+    rows = [_markdown_row(review, fleet) for review in shown]
+    if sum(map(len, rows)) > _LONGEST_TABLE:  # what fails is seen in any case
+        failing = [review.exit_code(fleet.fail_on) != PASSED for review in shown]
+        rows = [row for fails in (True, False) for row, each in zip(rows, failing, strict=True) if each is fails]
+    head += _fitting(rows, _LONGEST_TABLE)
     head += [f"\n{word}: {_listed([code_span(name) for name in names])}" for word, names in passed.items()]
     head += ["", plain_words(fleet.summary) + "."]
-    head += [f"\n> {plain_words(note)}" for note in fleet.notes]
+    head += _fitting([f"\n> {plain_words(note)}" for note in fleet.notes], _LONGEST_NOTES)
     blocks, left_out, places = ["\n".join(head)], [], _places(fleet)
     for review in fleet.deployments:
         body = _markdown_detail(review, places.get(review.name, ()))
@@ -93,12 +95,12 @@ def render_fleet_markdown(fleet: FleetDiff) -> str:
         block = f"<details>{title}\n\n{body}\n\n</details>"
         if not body:
             continue
-        if sum(map(len, blocks)) + len(block) > _LONGEST_COMMENT:
+        if len("\n\n".join((*blocks, block))) > _LONGEST_COMMENT:
             left_out.append(review.name)
         else:
             blocks.append(block)
     if left_out:
-        blocks.append(f"Too long for a comment, see the log: {', '.join(map(code_span, left_out))}.")
+        blocks.append(f"Too long for a comment, see the log: {_listed([code_span(name) for name in left_out])}.")
     return mask_secrets("\n\n".join(blocks)) + "\n"
 
 
@@ -147,6 +149,21 @@ def _listed(names: Sequence[str]) -> str:
 
 def _row(review: DeploymentReview) -> tuple[str, str, str, str]:
     return review.name, result_label(review), review.sentence, format_inline(review.action)
+
+
+def _markdown_row(review: DeploymentReview, fleet: FleetDiff) -> str:
+    name, result, what, action = _row(review)
+    mark = "" if review.exit_code(fleet.fail_on) == PASSED else "**"
+    cells = [code_span(name), f"{mark}{result}{mark}", plain_words(what), plain_words(action)]
+    return f"| {' | '.join(cells[:3] if fleet.command == 'lint' else cells)} |"
+
+
+def _fitting(lines: Sequence[str], room: int) -> list[str]:
+    """The first lines that have room, and how many more there are."""
+    ends = accumulate(len(line) + 1 for line in lines)
+    count = sum(end <= room for end in ends)
+    left = len(lines) - count
+    return [*lines[:count], *([f"\nToo long for a comment, see the log: {left} more."] if left else [])]
 
 
 def _markdown_detail(review: DeploymentReview, places: Sequence[str]) -> str:

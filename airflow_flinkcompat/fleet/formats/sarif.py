@@ -52,7 +52,9 @@ def render_sarif(fleet: FleetDiff) -> str:
                         "rules": [_rule(code) for code in codes],
                     }
                 },
-                "automationDetails": {"id": f"flinkcompat/{fleet.command}/"},
+                "automationDetails": {
+                    "id": "/".join(filter(None, ("flinkcompat", fleet.command, fleet.project))) + "/"
+                },
                 "columnKind": "unicodeCodePoints",
                 "results": [_result(each, codes.index(each.rule)) for each in found],
             }

@@ -17,6 +17,7 @@ from typing import Any
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import _registry as registered
 
 from airflow_flinkcompat.deploy import Ledger, LedgerConflict, LedgerError
@@ -324,6 +325,31 @@ def test_missing_client(uri: str, extra: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delitem(registered, uri[:2], raising=False)
     with pytest.raises(LedgerError, match=rf"cannot be used: .*airflow-flinkcompat\[{extra}\]"):
         Ledger(uri, "orders")
+
+
+@pytest.mark.parametrize("login", ["AKIAX:hunter2secret@", "AKIAX:hunter2/secret@", "hunter2secret@", "AKIAX:hunter2"])
+@pytest.mark.parametrize("protocol", ["s3", "s3a", "gs", "gcs"])
+def test_a_login_before_a_bucket_is_refused_and_not_told(protocol: str, login: str) -> None:
+    with pytest.raises(
+        LedgerError, match=rf"^the ledger's place {protocol}://\*\*\*/… cannot be used: a login"
+    ) as found:
+        Ledger(f"{protocol}://{login}bucket/l", "orders")
+    assert "hunter2" not in str(found.value)
+
+
+@pytest.mark.parametrize("place", ["arn:aws:s3:eu-west-1:123456789012:accesspoint/point/l", "bucket/team@x:1"])
+def test_a_bucket_without_a_login_is_taken(place: str) -> None:
+    assert Ledger(f"s3://{place}", "orders")
+
+
+def test_a_password_in_an_address_is_masked_in_what_its_client_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("cannot log in as ann with hunter2@secret, nor with hunter2%40secret")
+
+    monkeypatch.setattr(MemoryFileSystem, "ls", refuse)
+    with pytest.raises(LedgerError) as found:
+        Ledger("memory://ann:hunter2%40secret@host/l", "orders").entries()
+    assert str(found.value).endswith("cannot be listed: cannot log in as ann with ***, nor with ***")
 
 
 def test_errors_of_the_store_are_told_in_one_line(s3: S3StandIn, monkeypatch: pytest.MonkeyPatch) -> None:

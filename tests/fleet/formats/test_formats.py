@@ -205,6 +205,30 @@ def test_a_comment_is_known_again_and_never_too_long(fleet: FleetDiff) -> None:
     assert "`orders_59`" in comment.rpartition("Too long")[2]
 
 
+def test_a_table_is_never_too_long_and_begins_with_what_fails(fleet: FleetDiff) -> None:
+    orders = next(each for each in fleet.deployments if each.name == "orders")
+    passing = next(each for each in fleet.deployments if each.name == "payments")
+    names = [f"a_deployment_with_a_long_name_{number:04}" for number in range(900)]
+    many = tuple(replace(passing if number % 2 else orders, name=name) for number, name in enumerate(names))
+    notes = tuple(f"a note on {name}" for name in names)
+    comment = FORMATS["markdown"](replace(fleet, deployments=many, notes=notes))
+    assert len(comment) < 65_536
+    rows = [line for line in comment.splitlines() if line.startswith("| `a_deployment")]
+    assert 100 < len(rows) < 900
+    assert all("**incompatible**" in row for row in rows[:100])
+    left = [int(line.split()[-2]) for line in comment.splitlines() if line.endswith(" more.") and "log: " in line]
+    assert left[0] == 900 - len(rows)
+    assert "900 deployments" in comment
+
+
+def test_projects_of_one_repository_are_told_apart(fleet: FleetDiff) -> None:
+    runs = [json.loads(FORMATS["sarif"](replace(fleet, project=name)))["runs"][0] for name in ("a/x.toml", "b/x.toml")]
+    assert [each["automationDetails"]["id"] for each in runs] == [f"flinkcompat/diff/{name}/x.toml/" for name in "ab"]
+    found = [{row["partialFingerprints"]["flinkcompat/v1"] for row in each["results"]} for each in runs]
+    assert found[0]
+    assert found[0].isdisjoint(found[1])
+
+
 def test_many_that_did_not_change_take_one_line(fleet: FleetDiff) -> None:
     clicks = next(each for each in fleet.deployments if each.name == "clicks")
     many = replace(fleet, deployments=tuple(replace(clicks, name=f"job_{number}") for number in range(1000)))

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,20 +29,29 @@ class ApiServer:
 
     url: str
     home: Path
+    passwords: Mapping[str, str] = field(default_factory=lambda: PASSWORDS)
     tokens: dict[str, str] = field(default_factory=dict)
 
     def token(self, user: str) -> str:
         """What the cookie of a user who is signed in holds."""
         if user not in self.tokens:
-            given = {"username": user, "password": PASSWORDS[user]}
+            given = {"username": user, "password": self.passwords[user]}
             answer = httpx.post(f"{self.url}/auth/token", json=given, timeout=60).raise_for_status()
             self.tokens[user] = answer.json()["access_token"]
         return self.tokens[user]
 
     def get(self, user: str, path: str, **params: str | int) -> Any:
         """What the plugin's API tells a user."""
+        return self._get(user, f"flinkcompat/api/v1/{path}", params)
+
+    def question(self, dag_id: str, run_id: str) -> Any:
+        """The question of a run, as Airflow has it."""
+        path = f"api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+        return self._get("admin", path, {})
+
+    def _get(self, user: str, path: str, params: Mapping[str, str | int]) -> Any:
         cookies = {"_token": self.token(user)}
-        answer = httpx.get(f"{self.url}/flinkcompat/api/v1/{path}", params=params, cookies=cookies, timeout=60)
+        answer = httpx.get(f"{self.url}/{path}", params=dict(params), cookies=cookies, timeout=60)
         return answer.raise_for_status().json()
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.plugin.pages.airflow import REPOSITORY, ApiServer
 
@@ -21,6 +24,14 @@ _READY = "() => { const r = document.querySelector('.fc-root'); return r && !r.i
 def executable() -> str | None:
     """The Chromium of this machine."""
     return next(filter(None, map(shutil.which, _BROWSERS)), None)
+
+
+def require_chromium() -> None:
+    """Installs a Chromium where that can be done; skips the test where it cannot."""
+    if executable() is None:
+        subprocess.run([REPOSITORY / "scripts" / "apt_install.sh", "chromium"], check=False)
+    if executable() is None:
+        pytest.skip("the pages are opened in a Chromium, and there is none on the PATH: apt-get install chromium")
 
 
 class Browser:

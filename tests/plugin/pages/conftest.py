@@ -8,15 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.plugin.pages.airflow import REPOSITORY, ApiServer, serving
-from tests.plugin.pages.browser import AXE, Browser, browsing, executable
+from tests.plugin.pages.browser import AXE, Browser, browsing, require_chromium
 
 
 @pytest.fixture(scope="package")
 def pages_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    if executable() is None:
-        subprocess.run([REPOSITORY / "scripts" / "apt_install.sh", "chromium"], check=False)
-    if executable() is None:
-        pytest.skip("the pages are opened in a Chromium, and there is none on the PATH: apt-get install chromium")
+    require_chromium()
     if not AXE.exists():
         subprocess.run([REPOSITORY / "scripts" / "build_frontend.sh", tmp_path_factory.mktemp("built")], check=True)
     with serving(tmp_path_factory.mktemp("pages-airflow")) as server:

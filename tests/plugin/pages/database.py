@@ -6,10 +6,19 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.plugin.pages.world import DAGS
+from airflow.sdk.execution_time.hitl import HITLUser
+
+from tests.plugin.pages.world import DAGS, HOSTILE
 
 RUNS = {"redeploy_orders": 4, "redeploy_parcels": 2, "redeploy_revenue": 2, "redeploy_hostile": 3, "redeploy_other": 1}
-WAITING = {"redeploy_orders": "manual__4", "redeploy_revenue": "manual__2"}
+# The run of a DAG that asks, the deployment that it asks about, and who may answer.
+WAITING: dict[str, tuple[str, str, list[HITLUser] | None]] = {
+    "redeploy_orders": ("manual__4", "orders", None),
+    "redeploy_revenue": ("manual__2", "revenue", None),
+    "redeploy_hostile": ("manual__3", "x-hostile", [HITLUser(id="ana", name=HOSTILE[1])]),
+}
+OPTIONS = ["Resume from savepoint", "Restart with empty state", "Reject"]
+REASON = {"reason": {"value": None, "description": "Why", "schema": {"type": ["null", "string"]}}}
 _DAG = """\
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
@@ -33,6 +42,7 @@ def fill(ledger: str, fleet: str) -> None:
     from airflow.models.connection import Connection
     from airflow.models.dagrun import DagRun
     from airflow.models.hitl import HITLDetail
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.utils.session import create_session
     from airflow.utils.state import DagRunState, TaskInstanceState
     from airflow.utils.types import DagRunTriggeredByType
@@ -48,7 +58,8 @@ def fill(ledger: str, fleet: str) -> None:
             )
     with create_session() as session:
         for run in session.scalars(select(DagRun)):
-            asks = WAITING.get(run.dag_id) == run.run_id
+            waiting, deployment, assigned = WAITING.get(run.dag_id, ("", "", None))
+            asks = waiting == run.run_id
             run.state = DagRunState.RUNNING if asks else DagRunState.SUCCESS
             run.start_date = datetime(2026, 11, 20, 9, tzinfo=UTC)
             for instance in run.get_task_instances(session=session):
@@ -56,10 +67,14 @@ def fill(ledger: str, fleet: str) -> None:
                 instance.state = TaskInstanceState.SUCCESS if done else TaskInstanceState.SKIPPED
                 if asks and instance.task_id == "approve":
                     instance.state = TaskInstanceState.DEFERRED
-                    options = ["Resume from savepoint", "Restart with empty state", "Reject"]
-                    session.add(
-                        HITLDetail(ti_id=instance.id, options=options, subject="Deploy it?", body="", params={})
+                    rendered = RenderedTaskInstanceFields(
+                        instance, render_templates=False, rendered_fields={"deployment": deployment}
                     )
+                    asked = HITLDetail(
+                        ti_id=instance.id, options=OPTIONS, subject="Deploy it?", body="", params=REASON,
+                        assignees=assigned,
+                    )  # fmt: skip
+                    session.add_all([rendered, asked])
         for name, uri in (("flink_default", ledger), ("flink_fleet", fleet)):
             extra = {"ledger": uri, "jobmanager_url": "http://flink:8081", "ui_url": "https://ui.example.org/flink"}
             session.add(Connection(conn_id=name, conn_type="flink", host="gateway", extra=extra))

@@ -115,6 +115,83 @@ def test_one_decides_on_the_page_of_airflow(browser: Browser) -> None:
     browser.errors.clear()  # Airflow's page asks for what there is none of
 
 
+def test_a_decision_is_given_by_keyboard_once_and_with_a_reason(browser: Browser) -> None:
+    path, reason = browser.waiting("orders"), "the sales team counts otherwise\n<b>"
+    with browser.signed_in() as page, browser.signed_in() as other:
+        # The other window stands in the background: it does not look again.
+        other.add_init_script("Object.defineProperty(document, 'hidden', {get: () => true})")
+        browser.open(other, path)
+        browser.open(page, path)
+        page.get_by_role("radio", name="Resume from savepoint").focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowDown")
+        assert page.get_by_role("radio", name="Reject").is_checked()
+        field = page.get_by_role("textbox", name="Reason, for the ledger (needed to reject)")
+        for key in ("Tab", "Tab", "Enter"):
+            page.keyboard.press(key)
+        assert field.evaluate("e => e.validity.valueMissing && document.activeElement === e")
+        assert violations(page) == []
+        page.keyboard.type(reason)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        told = page.get_by_role("status").filter(has_text="You chose “Reject”. Airflow has your answer")
+        told.wait_for()
+        assert told.evaluate("e => document.activeElement === e")
+        assert page.get_by_role("button", name="Give this answer").count() == 0
+        assert violations(page) == []
+
+        other.get_by_role("radio", name="Resume from savepoint").check()
+        other.get_by_role("button", name="Give this answer").click()
+        assert "Somebody has answered before you." in other.get_by_role("alert").inner_text()
+    question = browser.server.question("redeploy_orders", "manual__4")
+    assert (question["chosen_options"], question["params_input"]) == (["Reject"], {"reason": reason})
+    assert question["responded_by_user"] == {"id": "admin", "name": "admin"}
+    assert [error for error in browser.errors if "409" not in error] == []
+    browser.errors.clear()
+
+
+@pytest.mark.parametrize(
+    ("user", "name", "run", "why"),
+    [
+        ("viewer", "revenue", ("redeploy_revenue", "manual__2"), "Forbidden"),
+        ("admin", "x-hostile", ("redeploy_hostile", "manual__3"), "User=admin (id=admin) is not a respondent"),
+    ],
+)
+def test_a_decision_that_airflow_refuses_is_said_in_words(
+    browser: Browser, user: str, name: str, run: tuple[str, str], why: str
+) -> None:
+    with browser.signed_in(user, width=400, theme="dark") as page:
+        browser.open(page, browser.waiting(name))
+        page.get_by_role("radio", name="Resume from savepoint").check()
+        page.get_by_role("button", name="Give this answer").click()
+        told = page.get_by_role("alert").inner_text()
+        assert told.startswith("You may not decide this.")
+        assert why in told
+        assert violations(page) == []
+        assert (f"Asked of {HOSTILE[1]}." in page.locator(".fc-answer").inner_text()) == (name == "x-hostile")
+    assert not browser.server.question(*run)["response_received"]
+    assert [error for error in browser.errors if "403" not in error] == []
+    browser.errors.clear()
+
+
+@pytest.mark.parametrize("more", [{"params": {"reason": {}, "ticket": {}}}, {"task_instance": {}}])
+def test_what_the_page_cannot_ask_is_asked_by_airflows_form(browser: Browser, more: dict[str, Any]) -> None:
+    """A form with further fields, and a question of which it is not known what it is about."""
+
+    def changed(route: Any) -> None:
+        told = route.fetch().json()
+        (asked,) = told["hitl_details"]
+        for key, value in more.items():
+            asked[key] = value or {**asked[key], "rendered_fields": {}}
+        route.fulfill(json=told)
+
+    with browser.signed_in() as page:
+        page.route(re.compile(r"/hitlDetails\?"), changed)
+        browser.open(page, browser.waiting("revenue"))
+        page.get_by_role("link", name="Decide in Airflow").wait_for()
+        assert page.get_by_role("radio").count() == 0
+
+
 def test_a_run_without_a_deployment_has_a_friendly_page(browser: Browser) -> None:
     with browser.signed_in() as page:
         browser.open(page, "dags/redeploy_other/runs/manual__1/plugin/flink_change")

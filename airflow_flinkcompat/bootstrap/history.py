@@ -1,0 +1,197 @@
+"""What history makes of a migration: which state it says, told without Spark, and who computes that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.bootstrap.aggregations import NotComputable, accumulator_query
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.state.migration import Migration, StateAction, with_history
+from airflow_flinkcompat.state.model import StateKind, StateSpec
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.bootstrap.computing import HistoryComputer
+
+
+@dataclass(frozen=True)
+class KnownHistory:
+    """The tables of which history is known.
+
+    Attributes:
+        tables: By the name of each the place of its rows, "" for where the script says it lies.
+        master: Of the Spark that computes; None: all cores of this machine.
+    """
+
+    tables: Mapping[str, str]
+    master: str | None = None
+
+    def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
+        """What another job could keep, where the rows are known that the old one had read.
+
+        Args:
+            found: What it could keep without.
+            new: The new script.
+
+        Returns:
+            What becomes of each state, and by the name of an operator why it cannot be computed.
+
+        Raises:
+            InputError: The script declares no table of such a name.
+        """
+        known = {table.path[2]: table.name for table in new.program.tables}
+        if unknown := sorted(self.tables.keys() - known.keys()):
+            raise InputError(
+                f"history of {unknown[0]}: the new script declares no table of that name; it declares "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )
+        reasons: dict[str, str] = {}
+
+        def computable(spec: StateSpec) -> bool:
+            try:
+                query = accumulator_query(new, spec, AssumedLocations(self._places))
+            except NotComputable as error:
+                reasons[spec.name] = str(error)
+                return False
+            if query.table.path[2] not in self.tables:
+                reasons[spec.name] = f"the history of table {query.table.name} is not named"
+                return False
+            return True
+
+        return with_history(found, computable), reasons
+
+    def applied(self, found: Migration, new: Side) -> Migration:
+        """What another job could keep, as :meth:`extend` says it.
+
+        Args:
+            found: What it could keep without.
+            new: The new script.
+
+        Returns:
+            What becomes of each state.
+
+        Raises:
+            InputError: The script declares no table of such a name.
+        """
+        return self.extend(found, new)[0]
+
+    @contextmanager
+    def computing(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
+    ) -> Iterator[HistoryComputer]:
+        """Who computes what a migration takes from history, on a Spark of its own or the one that is active.
+
+        Where the whole state of an operator is computed, what the savepoint holds in its place is first held against
+        what history says of that.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+            say: Gets a line for what is read and compared.
+
+        Yields:
+            The computer, with the workers on whom it computes.
+
+        Raises:
+            HistoryDiffers: What history says is not what the savepoint holds.
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        lines = [line for line in migration.operators if line.from_history]
+        going_on = {
+            line.new.name: line.old.id
+            for line in migration.operators
+            if line.keeps and line.new and line.old and line.new.kind is StateKind.POSITIONS
+        }
+        with self._computers((new, going_on), (old, _positions(migration)), savepoint=savepoint) as (computer, former):
+            for line in lines:
+                assert line.new is not None
+                for place in computer.places(line.new):
+                    say(f"{line.new.name} is computed from {place}, as far as the job had read it")
+            replaced = [line.old for line in lines if line.keep is StateAction.COMPUTED and line.old is not None]
+            for spec, found in _audited(former, replaced, savepoint):
+                if isinstance(found, NotComputable):
+                    say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
+                elif found:
+                    raise found.to_error(spec.name)
+                else:
+                    say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
+            yield computer
+
+    def audit(
+        self, old: Side, savepoint: str, migration: Migration
+    ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
+        """Holds what a savepoint keeps of each operator against what history says.
+
+        Args:
+            old: The script of the savepoint's job.
+            savepoint: Path or URI of it.
+            migration: What becomes of its state; its old operators are compared.
+
+        Returns:
+            What differs of each operator, or why history does not say its state.
+
+        Raises:
+            InputError: Spark does not start.
+            NotMigratable: History cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        specs = [line.old for line in migration.operators if line.old and line.old.kind is StateKind.OPERATOR]
+        with self._computers((old, _positions(migration)), savepoint=savepoint) as (computer,):
+            return list(_audited(computer, specs, savepoint))
+
+    @contextmanager
+    def _computers(
+        self, *jobs: tuple[Side, Mapping[str, str]], savepoint: str
+    ) -> Iterator[tuple[HistoryComputer, ...]]:
+        """Of each script one, given the ids of its sources by the names of their tables."""
+        # What is told without Spark is told without its packages.
+        from airflow_flinkcompat.backfill.spark.session import spark_session
+        from airflow_flinkcompat.bootstrap.computing import HistoryComputer, read_positions
+        from airflow_flinkcompat.spark_migration import SparkWorkers
+
+        found = [(side, read_positions(savepoint, sources, self._places)) for side, sources in jobs]
+        needs = Needs()
+        for side, locations in found:
+            for table in side.program.tables:
+                with suppress(BackfillError):
+                    needs |= locations.source(table).needs
+        try:
+            with spark_session(self.master, needs) as session:
+                workers = SparkWorkers(session)
+                yield tuple(HistoryComputer(session, workers, side, locations) for side, locations in found)
+        except BackfillError as error:
+            raise InputError(str(error)) from None
+
+    @property
+    def _places(self) -> Mapping[str, str]:
+        """The places of tables whose rows lie elsewhere than their script says."""
+        return {table: place for table, place in self.tables.items() if place}
+
+
+def _positions(migration: Migration) -> Mapping[str, str]:
+    """The ids of the old sources, by the names of their tables."""
+    lines = (line.old for line in migration.operators if line.old is not None)
+    return {spec.name: spec.id for spec in lines if spec.kind is StateKind.POSITIONS}
+
+
+def _audited(
+    computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str
+) -> Iterator[tuple[StateSpec, Differences | NotComputable]]:
+    from airflow_flinkcompat.bootstrap.computing import audit
+
+    for spec in dict.fromkeys(specs):
+        try:
+            yield spec, audit(computer, savepoint, spec)
+        except NotComputable as error:
+            yield spec, error

@@ -1,0 +1,50 @@
+"""The pages of deployments inside Airflow: where they are, and the link to a change that tasks have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode, urlsplit
+
+from airflow.sdk import BaseOperatorLink
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+PAGE_ROUTE = "flink"
+"""The page in the navigation, as the plugin registers it."""
+
+
+def path_of_airflow() -> str:
+    """The path that Airflow's addresses begin with, by ``[api] base_url``; empty where there is none.
+
+    The host is left out: a link inside Airflow is right also where a user has another name for it.
+    """
+    from airflow.configuration import conf
+
+    return urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
+
+
+def change_page(ledger_id: str, deployment: str, number: int) -> str:
+    """Where a browser that is signed in to Airflow opens a change.
+
+    Args:
+        ledger_id: What names the ledger.
+        deployment: The deployment.
+        number: An entry about the proposed version.
+
+    Returns:
+        A path.
+    """
+    place = urlencode({"ledger": ledger_id, "deployment": deployment, "change": number})
+    return f"{path_of_airflow()}/plugin/{PAGE_ROUTE}?{place}"
+
+
+class FlinkChangeLink(BaseOperatorLink):
+    """The page of the change that a task is about; operators keep its address in ``change_url``."""
+
+    name = "Flink change"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        """Called in the worker after the task ran or was parked; Airflow keeps the answer as an XCom."""
+        return getattr(operator, "change_url", "") or ""

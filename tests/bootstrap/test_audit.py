@@ -1,0 +1,116 @@
+"""What history says is what Flink had stored, byte for byte; and a history that is not whole is told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_flinkcompat.bootstrap import KnownHistory, positions
+from airflow_flinkcompat.bootstrap.aggregations import NotComputable
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
+from airflow_flinkcompat.state.migration import Migration
+from measure.savepoints import load_cases
+from tests.migration.cases import migration_of
+from tests.nightly import NIGHTLY
+from tests.savepoint.savepoints import FOLDER
+
+ROWS = Path(__file__).parents[2] / "measure" / "data"
+EQUAL = {
+    "2.3/tumble": 5,
+    "2.3/cumulate": 6,
+    "2.3/group-retracting": 5,
+    "2.3/group-rocksdb": 5,
+    "2.3/group-compressed": 5,
+    "2.3/group-in-files": 5,
+    "2.3/group-parallel": 6,
+    "2.3/group-all": 1,
+    "2.3/top-n-counted": 10,
+    "1.20/tumble": 5,
+}
+"""Savepoints of a real Flink, and the number of keys or windows that their first aggregation holds."""
+
+pytestmark = pytest.mark.slow
+Edit = Callable[[list[str]], list[str]]
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes a folder of the rows that the job of a savepoint had read, which names files of the machine it ran on."""
+
+    def moved(operator: OperatorState, path: str) -> FilesRead:
+        found = file_positions(operator, path)
+        assert found.seen is not None
+        names = (each.rpartition("/data/")[2].partition("/")[2] for each in found.seen)
+        return replace(found, seen=frozenset((tmp_path / name).as_uri() for name in names))
+
+    monkeypatch.setattr(positions, "file_positions", moved)
+
+    def made(table: str) -> Path:
+        folder = tmp_path / table
+        folder.mkdir()
+        for file in (ROWS / table).glob("before*.csv"):
+            if ".filler" not in file.name:
+                (folder / file.name).write_bytes(file.read_bytes())
+        filler = ROWS / table / "before.filler.csv"
+        for number in (1, 2) if filler.is_file() else ():
+            (folder / f"before-filler-{number}.csv").write_bytes(filler.read_bytes())
+        return folder
+
+    return made
+
+
+@cache
+def case(name: str) -> tuple[Side, Migration]:
+    """The script of a savepoint, and the migration to itself."""
+    plan = (FOLDER / name / "plan.json").read_text("utf-8")
+    (side,) = (each.side for each in load_cases() if each.name == name.partition("/")[2])
+    return Side(side.script, dict(side.settings), engine="flink"), migration_of(plan, plan)
+
+
+def audited(name: str, folder: Path) -> Differences | NotComputable:
+    side, change = case(name)
+    side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
+    return KnownHistory({folder.name: ""}).audit(side, str(FOLDER / name), change)[0][1]
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_history_says_what_flink_stored(name: str, history: Callable[[str], Path], spark: SparkSession) -> None:
+    found = audited(name, history("busy" if name == "2.3/group-parallel" else "orders"))
+    assert isinstance(found, Differences), found
+    assert (str(found) if found else "", found.compared) == ("", EQUAL[name])
+
+
+def edits(lines: list[str], seed: int) -> Iterator[tuple[str, list[str]]]:
+    """Histories that are not what the job had read, each with what is wrong."""
+    draw = random.Random(seed)
+    chosen = sorted(draw.sample(range(len(lines)), draw.randint(1, 3)))
+    yield "rows are missing", [line for number, line in enumerate(lines) if number not in chosen]
+    yield "rows are there twice", [*lines, *(lines[number] for number in chosen)]
+    a, b, *rest = lines[chosen[0]].split(",")
+    yield (
+        "a value is another one",
+        [*lines[: chosen[0]], ",".join([a, str(int(b) + 1), *rest]), *lines[chosen[0] + 1 :]],
+    )
+    yield "a key is another one", [*lines[: chosen[0]], ",".join(["elsewhere", b, *rest]), *lines[chosen[0] + 1 :]]
+
+
+@pytest.mark.parametrize("seed", range(25 if NIGHTLY else 1))
+def test_a_history_that_is_not_whole_differs(seed: int, history: Callable[[str], Path], spark: SparkSession) -> None:
+    """A hundred at night: of GROUP BY, to which each row counts."""
+    folder = history("orders")
+    (file,) = folder.iterdir()
+    for wrong, lines in edits(file.read_text("utf-8").splitlines(), seed):
+        file.write_text("\n".join(lines) + "\n", "utf-8")
+        found = audited("2.3/group-rocksdb", folder)
+        assert isinstance(found, Differences)
+        assert found, wrong
+        assert found.shown, wrong

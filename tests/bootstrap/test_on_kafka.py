@@ -1,0 +1,55 @@
+"""The same from a topic: history is what lies below the offsets of the savepoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_flinkcompat.local_flink import LocalFlink
+from measure.pair_runner import CLUSTER, PairRunner
+from measure.services import Services, jars, services
+from tests.bootstrap.test_on_flink import Case, goes_on, load_cases
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
+TOPIC = """'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = '127.0.0.1:9092',
+  'properties.group.id' = 'shop', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json'
+"""
+"""In place of the files of the cases' table."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    with services(tmp_path_factory.mktemp("services")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def bench(served: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairRunner]:
+    folder = tmp_path_factory.mktemp("topics")
+    with (
+        LocalFlink(folder / "flink", slots=4, config=CLUSTER, extra_jars=jars()) as flink,
+        closing(PairRunner(flink, folder / "data", services=served)) as made,
+    ):
+        (folder / "data").mkdir()
+        yield made
+
+
+def from_topic(case: Case) -> Case:
+    old, new = (
+        replace(side, script=re.sub(r"'connector' = 'filesystem'.*?\n(?=\))", TOPIC, side.script, flags=re.DOTALL))
+        for side in (case.old, case.new)
+    )
+    return replace(case, old=old, new=new)
+
+
+@pytest.mark.parametrize("case", [*map(from_topic, load_cases())], ids=lambda case: case.title)
+def test_the_job_goes_on_as_though_it_had_always_run(
+    case: Case, bench: PairRunner, served: Services, spark: SparkSession
+) -> None:
+    assert "kafka" in case.new.script
+    goes_on(case, bench, served.bound)

@@ -1,0 +1,118 @@
+"""Computed entries beside stored ones: what is taken from which, and what differs, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_flinkcompat.migration.computed import Differences, EntryJoin, HistoryDiffers
+from airflow_flinkcompat.savepoint.binary import write_int
+from airflow_flinkcompat.savepoint.binary_row import write_row
+from airflow_flinkcompat.savepoint.field_values import field_writer
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
+from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.state.migration import OperatorMigration, StateAction, with_history
+from airflow_flinkcompat.state.model import StateKind
+from tests.migration.cases import FOLDER, change
+
+ADDED = "a-metric-is-added-to-a-tumbling-window"
+
+
+def line() -> OperatorMigration:
+    (found,) = (each for each in change(ADDED).operators if each.new and each.new.kind is StateKind.OPERATOR)
+    return replace(found, from_history=True)
+
+
+def header() -> KeyedHeader:
+    folder = str(FOLDER / ADDED / "template")
+    for operator in read_metadata(folder).operators:
+        for subtask in operator.subtasks or ():
+            if subtask.keyed is not None:
+                with open_keyed(subtask.keyed, folder) as file:
+                    return file.header
+    raise AssertionError(folder)
+
+
+def join() -> EntryJoin:
+    return EntryJoin(line(), header(), 1)
+
+
+def entry(key: str, *values: int | None, end: int = 60_000) -> Entry:
+    row = write_row([field_writer("VARCHAR(10)")(key)])
+    stored = write_row([field_writer("BIGINT")(value) for value in values])
+    number = [state.name for state in header().states].index("window-aggs")
+    place = b"\x07" + write_int(len(row)) + row + end.to_bytes(8, "big")
+    return Entry(number, place, write_int(len(stored)) + stored)
+
+
+def test_what_begins_is_taken_from_history_and_the_rest_as_it_is_stored() -> None:
+    both = join()
+    assert both.entries([entry("x", 23, 5, None)], [entry("x", 23, 5, 8)]) == [entry("x", 23, 5, 8)]
+    assert not both.differences
+    assert both.differences.compared == 1
+
+
+@pytest.mark.parametrize(
+    ("stored", "computed", "told"),
+    [
+        (
+            [entry("x", 23, 5, None)],
+            [],
+            "1 of which history has no row (of 1): a='x', window or slice",
+        ),
+        (
+            [],
+            [entry("y", 1, 1, 1)],
+            "1 which the savepoint does not hold (of 0): a='y', window or slice",
+        ),
+        (
+            [entry("x", 23, 5, None)],
+            [entry("x", 20, 5, 8)],
+            "1 of which it says another value (of 1): a='x', window",
+        ),
+    ],
+)
+def test_what_differs_is_told_by_key(stored: list[Entry], computed: list[Entry], told: str) -> None:
+    both = join()
+    both.entries(stored, computed)
+    assert both.differences
+    assert str(both.differences).startswith(told)
+    error = both.differences.to_error("global-window-aggregate")
+    assert isinstance(error, HistoryDiffers)
+    assert told in str(error)
+
+
+def test_parts_of_one_window_are_put_together() -> None:
+    whole = EntryJoin(replace(line(), keep=StateAction.COMPUTED), header(), 1)
+    assert whole.entries([], [entry("x", 20, 4, 3), entry("x", 3, 1, 8)]) == [entry("x", 23, 5, 8)]
+
+
+def test_differences_of_several_parts_are_added_and_few_are_shown() -> None:
+    total = Differences()
+    for number in range(4):
+        part = Differences(compared=2, other=2, shown=[f"{number}a", f"{number}b"])
+        total += part
+    assert (total.compared, total.other, total.shown) == (8, 8, ["0a", "0b", "1a", "1b", "2a"])
+
+
+def test_history_takes_the_place_of_what_begins_and_of_what_cannot_be_kept() -> None:
+    found = change(ADDED)
+    told = with_history(found, lambda spec: True)
+    (new,) = (each for each in told.operators if each.from_history)
+    assert (new.keep, new.begun, new.computed) == (StateAction.REWRITTEN, (), ("MAX(d)",))
+    assert with_history(found, lambda spec: False) == found
+    impossible = replace(
+        found,
+        operators=tuple(
+            OperatorMigration(StateAction.IMPOSSIBLE, each.old, each.new, "its windows are longer")
+            if each.new and each.new.kind is StateKind.OPERATOR
+            else each
+            for each in found.operators
+        ),
+    )
+    (whole,) = (each for each in with_history(impossible, lambda spec: True).operators if each.from_history)
+    assert (whole.keep, whole.computed) == (StateAction.COMPUTED, ("SUM(b)", "COUNT(*)", "MAX(d)"))
+    assert with_history(impossible, lambda spec: True).kept == "whole"
+    assert impossible.kept == "none"
