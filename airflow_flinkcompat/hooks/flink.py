@@ -87,21 +87,28 @@ class FlinkHook(BaseHook):
         given = self._given_ui_url
         return _bare(given if _is_address(given) else self.jobmanager_url)
 
-    def job_url(self, job_id: str | None) -> str:
+    def job_url(self, job_id: str | None, *, asking: bool = True) -> str:
         """Where a browser opens the job's page.
 
         Args:
             job_id: The job, as its target names it; None: there is none.
+            asking: Whether the target may be asked, which takes as long as it takes to answer.
 
         Returns:
             The address. Where a job is not named as Flink names it, the target is asked for it: without an answer it
-            is ``ui_url``, and empty where there is none.
+            is ``ui_url``, and empty where there is none. Without asking it is empty where the target alone knows it.
         """
+        from airflow_flinkcompat.deploy.target import JobPages
+
         if not job_id:
             return ""
         if self.names_jobs_as_flink:
             return f"{self.ui_url}/#/job/running/{job_id}/overview"
-        return self._page_by_target(job_id) if _is_address(self._given_ui_url) else ""
+        if not _is_address(self._given_ui_url):
+            return ""
+        if not self.target_has(JobPages):
+            return _bare(self._given_ui_url)
+        return self._page_by_target(job_id) if asking else ""
 
     def _page_by_target(self, job_id: str) -> str:
         from airflow_flinkcompat.deploy import DeployError

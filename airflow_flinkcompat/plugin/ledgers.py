@@ -67,22 +67,21 @@ class NamedLedger:
         return _entries(self.uri, deployment, self.open(deployment).last_number())
 
     @property
-    def _flink(self) -> FlinkHook | None:
-        """Whose jobs it is about; None where several connections name it, and where jobs go by other ids."""
-        hooks = [each.hook for each in self.connections]
-        return hooks[0] if len(hooks) == 1 and hooks[0].names_jobs_as_flink else None
+    def _hook(self) -> FlinkHook | None:
+        """Whose jobs it is about; None where several connections name it, or none."""
+        return self.connections[0].hook if len(self.connections) == 1 else None
 
     @property
     def takes_commands(self) -> bool:
         """Whether its jobs are known to go by their ids in Flink, so that Flink's own commands take them."""
-        return self._flink is not None
+        return self._hook is not None and self._hook.names_jobs_as_flink
 
     def job_url(self, job_id: str | None) -> str | None:
-        """The job's page in Flink's UI, where that is known without asking a target."""
+        """The job's page in Flink's UI or in the platform's console, where it is known without asking a target."""
         from airflow.providers.common.compat.sdk import AirflowException
 
         try:
-            return self._flink.job_url(job_id) or None if self._flink else None
+            return self._hook.job_url(job_id, asking=False) or None if self._hook else None
         except AirflowException:  # the connection has no host: there is nothing to link to
             return None
 

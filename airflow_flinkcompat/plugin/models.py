@@ -86,7 +86,9 @@ class DeploymentItem(_Answer):
     team: str | None
     owned_by: str | None
     dags: list[str] = Field(description="The DAGs that write this ledger, of those that are in this Airflow.")
-    job_url: str | None = Field(description="The job in Flink's UI, where one connection alone names the ledger.")
+    job_url: str | None = Field(
+        description="The job in Flink's UI, or the platform's console, where one connection alone names the ledger."
+    )
 
 
 class LedgerItem(_Answer):

@@ -214,7 +214,7 @@ export interface components {
             failed: components["schemas"]["EntrySummary"] | null;
             /**
              * Job Url
-             * @description The job in Flink's UI, where one connection alone names the ledger.
+             * @description The job in Flink's UI, or the platform's console, where one connection alone names the ledger.
              */
             job_url: string | null;
             /**

@@ -101,7 +101,23 @@ def test_a_job_that_is_not_named_as_in_flink_has_the_page_that_its_target_knows(
     extra = {"target": "depots", "ui_url": ui_url}
     found = hook(monkeypatch, login=login, extra=json.dumps(extra))
     assert found.job_url(job) == page
+    assert found.job_url(job, asking=False) == ""
     assert not found.names_jobs_as_flink
+
+
+@pytest.mark.parametrize(
+    ("conn_type", "target"), [("flink", "aws"), ("alibaba_realtime_compute", None), ("flink", "kubernetes")]
+)
+def test_a_platform_without_pages_of_jobs_has_a_console(
+    monkeypatch: pytest.MonkeyPatch, conn_type: str, target: str | None
+) -> None:
+    extra = {"ui_url": "https://console.example.com/flink?region=x"} | ({"target": target} if target else {})
+    found = hook(monkeypatch, conn_type=conn_type, extra=json.dumps(extra))
+    monkeypatch.setattr(found, "get_conn", lambda: pytest.fail("the target is asked"))
+    known = "" if target == "kubernetes" else "https://console.example.com/flink"
+    assert found.job_url("orders/1", asking=False) == known
+    bare = hook(monkeypatch, conn_type=conn_type, extra=json.dumps({"target": target} if target else {}))
+    assert bare.job_url("orders/1", asking=False) == bare.job_url("orders/1") == ""
 
 
 def test_what_a_target_can_do_is_told_without_opening_it(monkeypatch: pytest.MonkeyPatch) -> None:

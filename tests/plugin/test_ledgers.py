@@ -45,6 +45,16 @@ def test_connections_of_the_deployment_types_name_ledgers(server: Server, add: A
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("extra", "url"), [({}, None), ({"ui_url": "https://console/vvp"}, "https://console/vvp")])
+def test_a_job_of_a_platform_links_to_its_console_or_to_nothing(
+    server: Server, add: Add, extra: dict[str, str], url: str | None
+) -> None:
+    with add("vvp", "alibaba_realtime_compute", {"ledger": "memory://b", **extra}):
+        found = next(each for each in find_ledgers().ledgers if each.uri == "memory://b")
+        assert (found.job_url("some-deployment/7"), found.takes_commands) == (url, False)
+
+
+@pytest.mark.slow
 def test_settings_name_what_cannot_be_listed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     of_environment = {"conn_type": "flink", "extra": {"ledger": "memory://e"}}
     monkeypatch.setenv("AIRFLOW_CONN_OF_ENVIRONMENT", json.dumps(of_environment))

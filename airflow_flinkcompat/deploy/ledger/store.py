@@ -36,7 +36,6 @@ from urllib.parse import unquote
 from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.secrets import Redactor
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -80,8 +79,7 @@ class Store:
                 f"the ledger's place {protocol}://***/… cannot be used: a login stands before its bucket; write "
                 f"{protocol}://BUCKET/FOLDER, and give the credentials in the environment, as its client expects them"
             )
-        password = _PASSWORD.match(place)
-        self._redacted = Redactor.of([("password", unquote(password["password"]))] if password else [])
+        self._redacted = _redactor(place)
         if client is _S3:
             # Else s3fs asks the size of each object first, to read large ones in parts; entries are small.
             options = {"max_concurrency": 1, **options}
@@ -454,3 +452,14 @@ def _replace_local(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _redactor(place: str) -> Callable[[str], str]:
+    """Takes the password of an address out of what a client says."""
+    password = _PASSWORD.match(place)
+    if password is None:
+        return str
+    # It brings the parser of SQL, and hardly any ledger has a password in its address.
+    from airflow_flinkcompat.secrets import Redactor
+
+    return Redactor.of([("password", unquote(password["password"]))])
