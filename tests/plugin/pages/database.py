@@ -8,6 +8,7 @@ from pathlib import Path
 
 from airflow.sdk.execution_time.hitl import HITLUser
 
+from airflow_flinkcompat.operators.approval import REJECT, RESTART, RESUME
 from tests.plugin.pages.world import DAGS, HOSTILE
 
 RUNS = {"redeploy_orders": 4, "redeploy_parcels": 2, "redeploy_revenue": 2, "redeploy_hostile": 3, "redeploy_other": 1}
@@ -17,7 +18,7 @@ WAITING: dict[str, tuple[str, str, list[HITLUser] | None]] = {
     "redeploy_revenue": ("manual__2", "revenue", None),
     "redeploy_hostile": ("manual__3", "x-hostile", [HITLUser(id="ana", name=HOSTILE[1])]),
 }
-OPTIONS = ["Resume from savepoint", "Restart with empty state", "Reject"]
+OPTIONS = [RESUME, RESTART, REJECT]
 REASON = {"reason": {"value": None, "description": "Why", "schema": {"type": ["null", "string"]}}}
 _DAG = """\
 from airflow.providers.standard.operators.empty import EmptyOperator
