@@ -158,21 +158,21 @@ def test_a_run_is_shown_to_who_may_read_its_dag(server: Server) -> None:
         assert server.client(user).get(f"{API}/runs/{dag_id}/manual__4").status_code == 403
 
 
-@pytest.mark.parametrize("deployment", ["moved", "{{ params.name }}"])
+@pytest.mark.parametrize("deployment", ["taken_over", "{{ params.name }}"])
 def test_a_run_is_found_also_where_another_dag_has_taken_its_deployment_over(server: Server, deployment: str) -> None:
-    fill_rejected(server.named, "redeploy_orders", "moved")
-    later = Writing(server.named, "moved", "redeploy_shared")
+    fill_rejected(server.named, "redeploy_orders", "taken_over")
+    later = Writing(server.named, "taken_over", "redeploy_shared")
     later.put("deploy", DeployedEntry(job=job(2), start=JobStart()))
     later.check(job(2), job(3), "reject")
     path = "runs/redeploy_orders/manual__2"
     try:
-        with server.airflow_knows("redeploy_orders", "manual__2", deployment, rendered="moved"):
+        with server.airflow_knows("redeploy_orders", "manual__2", deployment, rendered="taken_over"):
             found = {each["deployment"]: each["decision"]["state"] for each in server.get("ann", path)["changes"]}
-            assert found["moved"] == "rejected"
+            assert found["taken_over"] == "rejected"
             assert server.get("ann", "runs/redeploy_orders/manual__77")["changes"] == []
-        assert "moved" not in [each["deployment"] for each in server.get("ann", path)["changes"]]
+        assert "taken_over" not in [each["deployment"] for each in server.get("ann", path)["changes"]]
     finally:
-        _remove(server.named, "moved")
+        _remove(server.named, "taken_over")
 
 
 def test_addresses_are_shown_to_who_may_read_connections(server: Server) -> None:

@@ -114,6 +114,7 @@ def test_example_change_that_was_deployed(found: FoundLedgers, example: Snapshot
     assert deployed == example
 
 
+@pytest.mark.usefixtures("server")  # it has made the tables in which Airflow keeps its DAGs
 def test_example_run(found: FoundLedgers, example: SnapshotAssertion) -> None:
     proposed = fleet.changes_of_run(found, EVERYTHING, "redeploy_parcels", "manual__2", None)
     answer = told(models.RunChanges(dag_id="redeploy_parcels", run_id="manual__2", changes=proposed))
