@@ -95,6 +95,7 @@ def test_first_deployment_rejection_and_restart_with_backfill(gate: Gate) -> Non
     assert f"/#/job/running/{head.job_id}/overview" in client.xcom(DAG_ID, run, "restart", "_link_FlinkJobLink")
 
 
+@pytest.mark.nightly  # goes on from the job that the first test deployed
 def test_secrets_stay_in_the_connection(gate: Gate) -> None:
     client = gate.client
     run = gate.run()
