@@ -24,7 +24,6 @@ from airflow_flinkcompat.plan.nodes import (
     Measure,
     Node,
     Scan,
-    Sink,
     Table,
     Window,
     WindowAssign,
@@ -225,16 +224,12 @@ def _steps(
         end = len(table.columns) + _BOUNDS.index(WindowField.END)
         body, keys = _in_slices(body, table, windows), (*keys, InputRef(end, timestamp(3)))
     settings = dict(pipeline.settings)
-    made = localised(_sink(pipeline.sink, Aggregate(body, keys, tuple(calls), ())), settings, {}).input
+    made = localised(replace(pipeline.sink, input=Aggregate(body, keys, tuple(calls), ())), settings, {}).input
     assert isinstance(made, Aggregate)
     context = CompileContext(OPERATORS, locations, Range(), settings)
     below = context.compile(made.input, read_by(made.keys, made.aggregates))
     columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
     return Group(below, tuple(map(grouped, made.keys)), columns)
-
-
-def _sink(sink: Sink, below: Node) -> Sink:
-    return replace(sink, input=below)
 
 
 def _in_slices(body: Node, table: Table, windows: SlicedWindow) -> WindowAssign:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
@@ -26,6 +25,7 @@ from airflow_flinkcompat.savepoint.key_groups import group_ranges
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.secrets import placeholders_in_script
 from airflow_flinkcompat.spark_migration.workers import SparkWorkers
 from airflow_flinkcompat.state.layout import StateField, StateLayout
 from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
@@ -80,7 +80,7 @@ class HistoryComputer:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        redactor = driver_redactor((), os.environ)
+        redactor = driver_redactor(placeholders_in_script(self.side.script), os.environ)
         spec = wanted.made.new
         assert spec is not None
         assert isinstance(spec.layout, StateLayout)
@@ -90,7 +90,7 @@ class HistoryComputer:
             writer = EntryWriter(
                 spec.layout.key, state, wanted.header, wanted.max_parallelism, query.windows, wanted.watermark
             )
-            computed = _plain(self._frame(query), query).rdd.mapPartitions(partial(_entries, writer))
+            computed = _plain(self._frame(query), query).rdd.mapPartitions(writer.entries)
             return self.workers.regrouped(scatter, parts, gather, groups, computed)
         except NotComputable as error:
             raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
@@ -138,10 +138,6 @@ def _exact(type: str, column: str) -> str:
     if type.startswith("DATE"):
         return f"unix_date({column}) AS {column}"
     return column
-
-
-def _entries(writer: EntryWriter, rows: Iterable[Any]) -> Iterator[tuple[int, bytes]]:
-    return writer.entries(rows)
 
 
 def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
