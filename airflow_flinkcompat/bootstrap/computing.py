@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
-from airflow_flinkcompat.backfill.steps import reads_of
-from airflow_flinkcompat.bootstrap.aggregations import AccumulatorQuery, NotComputable, accumulator_query
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
 from airflow_flinkcompat.bootstrap.positions import RowsRead
+from airflow_flinkcompat.bootstrap.queries import state_query
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
@@ -27,13 +27,14 @@ from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.secrets import placeholders_in_script
 from airflow_flinkcompat.spark_migration.workers import SparkWorkers
-from airflow_flinkcompat.state.layout import StateField, StateLayout
+from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.rewrites.parts import as_it_is
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark import RDD
+    from pyspark.sql import SparkSession
 
 R = TypeVar("R")
 
@@ -85,13 +86,8 @@ class HistoryComputer:
         assert spec is not None
         assert isinstance(spec.layout, StateLayout)
         try:
-            query = accumulator_query(self.side, spec, self.locations)
-            (state,) = spec.layout.states
-            writer = EntryWriter(
-                spec.layout.key, state, wanted.header, wanted.max_parallelism, query.windows, wanted.watermark
-            )
-            computed = _plain(self._frame(query), query).rdd.mapPartitions(writer.entries)
-            return self.workers.regrouped(scatter, parts, gather, groups, computed)
+            query = state_query(self.side, spec, self.locations)
+            return self.workers.regrouped(scatter, parts, gather, groups, self._entries(query, wanted))
         except NotComputable as error:
             raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
         except BackfillError as error:
@@ -113,31 +109,23 @@ class HistoryComputer:
             NotMigratable: Its state cannot be computed.
         """
         try:
-            return [read.source.place for read in reads_of(accumulator_query(self.side, spec, self.locations).steps)]
+            return [read.source.place for read in state_query(self.side, spec, self.locations).reads]
         except NotComputable as error:
             raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
 
-    def _frame(self, query: AccumulatorQuery) -> DataFrame:
+    def _entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
-        for read in reads_of(query.steps):
+        for read in query.reads:
             reader(self.session, read.source).check()
-        return Execution(self.session).frame(query.steps)
-
-
-def _plain(frame: DataFrame, query: AccumulatorQuery) -> DataFrame:
-    """The rows in values that Python reads exactly: times as numbers."""
-    slices = (StateField("TIMESTAMP(3)"),) if query.windows is not None else ()
-    fields = (*query.keys, *slices, *query.accumulators)
-    return frame.selectExpr(*(_exact(field.type, f"c{i}") for i, field in enumerate(fields)))
-
-
-def _exact(type: str, column: str) -> str:
-    if type.startswith("TIMESTAMP"):
-        return f"unix_micros(CAST({column} AS TIMESTAMP_LTZ)) AS {column}"
-    if type.startswith("DATE"):
-        return f"unix_date({column}) AS {column}"
-    return column
+        execution = Execution(self.session)
+        entries = []
+        for each in query.states:
+            writer = EntryWriter(
+                query.key, each.state, wanted.header, wanted.max_parallelism, query.windows, wanted.watermark
+            )
+            entries.append(execution.frame(each.steps).rdd.mapPartitions(writer.entries))
+        return self.session.sparkContext.union(entries)
 
 
 def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
@@ -175,7 +163,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         NotMigratable: History cannot be read, or the savepoint tells no watermark.
         SavepointUnreadable: The savepoint cannot be had from here, or holds no such operator.
     """
-    accumulator_query(computer.side, spec, computer.locations)
+    state_query(computer.side, spec, computer.locations)
     assert isinstance(spec.layout, StateLayout)
     held = {each.id: each for each in read_metadata(savepoint).operators}
     if spec.id not in held:

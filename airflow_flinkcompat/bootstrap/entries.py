@@ -1,34 +1,41 @@
-"""Rows that Spark computed as entries of keyed state, in the bytes in which Flink stores them."""
+"""Computed rows as entries of keyed state, in the bytes in which Flink stores them and the groups where it looks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT
 from airflow_flinkcompat.migration.entries import StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.rewriting import pack_entry
 from airflow_flinkcompat.migration.slices import TIMERS, window_timer
-from airflow_flinkcompat.savepoint.binary import write_int, write_long
+from airflow_flinkcompat.migration.values import StoredRow, write_rows
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.binary_row import write_row
-from airflow_flinkcompat.savepoint.field_values import PlainValue, field_writer
+from airflow_flinkcompat.savepoint.field_values import PlainValue, field_writer, value_writer
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
-from airflow_flinkcompat.state.layout import NamedState, StateField
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.state.layout import Begins, NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 _VOID = b"\0"
 """The namespace of a state that is not told apart by windows."""
+_THERE = b"\0"
+"""What says of a map's value that it is not missing."""
+Columns = Sequence[Any]
+Content = Callable[[Columns], bytes]
 
 
 @dataclass(frozen=True)
 class EntryWriter:
-    """Makes entries of rows.
+    """Makes entries of one state of rows.
 
     Attributes:
         key: The fields of the key.
-        state: The state of the accumulators.
+        state: The state.
         header: Of the new files.
         max_parallelism: The number of key groups.
         windows: The windows, of which the end of a slice follows the key; None without.
@@ -42,24 +49,25 @@ class EntryWriter:
     windows: SlicedWindow | None
     watermark: int | None
 
-    def entries(self, rows: Iterable[Sequence[PlainValue]]) -> Iterator[tuple[int, bytes]]:
+    def entries(self, rows: Iterable[Columns]) -> Iterator[tuple[int, bytes]]:
         """The entries of some rows.
 
         Args:
-            rows: Of each the key, of windows the end of the slice in microseconds, and the accumulators.
+            rows: Of each the key, of windows the end of the slice in microseconds, of a map its key, and the value.
 
         Yields:
             The number of a key group, and an entry of it.
         """
-        keys = [field_writer(field.type) for field in self.key]
-        fields = [(field_writer(field.type), field) for field in self.state.value.fields]
         numbers = {state.name: number for number, state in enumerate(self.header.states)}
         value_number = numbers[self.state.name] | COMPUTED_BIT
         timer_number = numbers[TIMERS] | COMPUTED_BIT if self.windows is not None else 0
-        prefix, width, first = prefix_length(self.max_parallelism), len(keys), len(keys) + (self.windows is not None)
-        begins = [begin(field) if field.begins is not None else None for _, field in fields]
+        prefix, width = prefix_length(self.max_parallelism), len(self.key)
+        first = width + (self.windows is not None)
+        of_key, of_map_key, of_value, behind = row_writer(self.key), None, value_content(self.state), first
+        if self.state.map_key is not None:
+            of_map_key, behind = map_key_content(self.state), first + len(self.state.map_key.fields)
         for row in rows:
-            key = write_row([write(value) for write, value in zip(keys, row[:width], strict=True)])
+            key = of_key(row[:width])
             namespace, timer = _VOID, None
             if self.windows is not None:
                 assert self.watermark is not None
@@ -68,15 +76,135 @@ class EntryWriter:
                     continue
                 namespace = write_long(place[0])
                 timer = window_timer(StoredKey(b"", key, namespace), place[1]).to_bytes()
-            accumulators = write_row(
-                [
-                    begins[number] or write(None) if value is None else write(value)
-                    for number, ((write, _), value) in enumerate(zip(fields, row[first:], strict=True))
-                ]
-            )
+            rest = namespace if of_map_key is None else namespace + of_map_key(row[first:behind])
             group = key_group(key, self.max_parallelism)
             head = group.to_bytes(prefix, "big")
-            stored = head + StoredKey(b"", key, namespace).to_bytes()
-            yield group, pack_entry(Entry(value_number, stored, write_int(len(accumulators)) + accumulators))
+            stored = head + StoredKey(b"", key, rest).to_bytes()
+            yield group, pack_entry(Entry(value_number, stored, of_value(row[behind:])))
             if timer is not None:
                 yield group, pack_entry(Entry(timer_number, head + timer, b""))
+
+
+def check_writable(key: Sequence[StateField], state: NamedState) -> None:
+    """Sees that entries of a state can be written.
+
+    Args:
+        key: The fields of the operator's key.
+        state: One of its states.
+
+    Raises:
+        NotMigratable: What stands in a field before any row came was not measured.
+        SavepointUnreadable: How values of a type are stored is not known here.
+    """
+    row_writer(key)
+    value_content(state)
+    if state.map_key is not None:
+        map_key_content(state)
+
+
+def row_writer(fields: Sequence[StateField]) -> Content:
+    """How rows are stored.
+
+    Args:
+        fields: Of the rows. An accumulator's map begins empty, and has no column.
+
+    Returns:
+        A function from the columns of a row, in order, to it as it is stored, without its length.
+
+    Raises:
+        NotMigratable: What stands in a field before any row came was not measured.
+        SavepointUnreadable: How values of a type are stored is not known here.
+    """
+    view = [field.begins is Begins.EMPTY_VIEW for field in fields]
+    begins = [begin(field) if field.begins is not None else None for field in fields]
+    writers = [None if no_column else field_writer(field.type) for field, no_column in zip(fields, view, strict=True)]
+
+    def written(columns: Columns) -> bytes:
+        left = iter(columns)
+        made = []
+        for writer, first in zip(writers, begins, strict=True):
+            value: PlainValue = None if writer is None else next(left)
+            if value is None and first is not None:
+                made.append(first)
+            else:
+                assert writer is not None
+                made.append(writer(value))
+        return write_row(made)
+
+    return written
+
+
+def map_key_content(state: NamedState) -> Content:
+    """How the key of a map is stored, behind the namespace.
+
+    Args:
+        state: A map.
+
+    Returns:
+        A function from the columns of the key to it as it is stored.
+
+    Raises:
+        SavepointUnreadable: How values of a type are stored is not known here.
+    """
+    assert state.map_key is not None
+    if state.map_key.form == "row":
+        of_row = row_writer(state.map_key.fields)
+        return lambda columns: _sized(of_row(columns))
+    (field,) = state.map_key.fields
+    of_value = value_writer(field.type)
+    return lambda columns: of_value(columns[0])
+
+
+def value_content(state: NamedState) -> Content:
+    """How the value of a state is stored.
+
+    Args:
+        state: One without a time to live.
+
+    Returns:
+        A function from the columns of the value to it as it is stored.
+
+    Raises:
+        SavepointUnreadable: How values of its form, or of a type, are stored is not known here.
+    """
+    of = _CONTENTS.get(state.value.form)
+    if of is None:
+        raise SavepointUnreadable(f"how values of the form {state.value.form} are computed is not known here")
+    content = of(state)
+    return content if state.kind is not KeyedStateKind.MAP else lambda columns: _THERE + content(columns)
+
+
+def _sized(row: bytes) -> bytes:
+    return write_int(len(row)) + row
+
+
+def _row(state: NamedState) -> Content:
+    of_row = row_writer(state.value.fields)
+    return lambda columns: _sized(of_row(columns))
+
+
+def _value(state: NamedState) -> Content:
+    (field,) = state.value.fields
+    of_value = value_writer(field.type)
+    return lambda columns: of_value(columns[0])
+
+
+def _rows(state: NamedState) -> Content:
+    """A list whose one column holds its rows in their order."""
+    of_row = row_writer(state.value.fields)
+    return lambda columns: write_rows([StoredRow(of_row(row)) for row in columns[0]], state)
+
+
+def _counts(state: NamedState) -> Content:
+    return lambda columns: b"".join(write_int(int(cast(int, each))) for each in columns)
+
+
+_CONTENTS: Mapping[str, Callable[[NamedState], Content]] = {
+    "row": _row,
+    "value": _value,
+    "List<row>": _rows,
+    "Int": _counts,
+    "Tuple<Int, Int>": _counts,
+    "Boolean": lambda state: lambda columns: bytes([bool(columns[0])]),
+    "Long": lambda state: lambda columns: write_long(int(cast(int, columns[0]))),
+}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
-from airflow_flinkcompat.bootstrap.aggregations import NotComputable, accumulator_query
+from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.model import InputError
@@ -53,15 +54,17 @@ class KnownHistory:
                 f"{', '.join(sorted(known)) or 'none'}"
             )
         reasons: dict[str, str] = {}
+        specs = [line.new for line in found.operators if line.new is not None]
 
         def computable(spec: StateSpec) -> bool:
             try:
-                query = accumulator_query(new, spec, AssumedLocations(self._places))
+                require_sole(spec, specs)
+                query = state_query(new, spec, AssumedLocations(self._places))
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
-            if query.table.path[2] not in self.tables:
-                reasons[spec.name] = f"the history of table {query.table.name} is not named"
+            if missing := [table.name for table in query.tables if table.path[2] not in self.tables]:
+                reasons[spec.name] = f"the history of table {missing[0]} is not named"
                 return False
             return True
 

@@ -314,7 +314,7 @@ def _from_history(made: Migration, new: Side, tables: Mapping[str, str], master:
 def _audit(old: Side, savepoint: str, made: Migration, tables: Mapping[str, str], master: str | None) -> None:
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
-        from airflow_flinkcompat.bootstrap.aggregations import NotComputable
+        from airflow_flinkcompat.bootstrap.state_rows import NotComputable
         from airflow_flinkcompat.migration import NotMigratable
         from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
     except ImportError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 from airflow_flinkcompat.migration.entries import StoredKey, key_fields, value_merger
@@ -15,8 +16,9 @@ from airflow_flinkcompat.savepoint.field_values import field_reader
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
-from airflow_flinkcompat.state.layout import NamedState
+from airflow_flinkcompat.state.layout import NamedState, StateNamespace
 from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite, words
 
 _SHOWN = 5
 """Of how many keys a message shows what differs."""
@@ -25,6 +27,8 @@ _ROUNDING = 1e-9
 COMPUTED_BIT = 0x8000
 """Marks the number of the state of a computed entry, as long as it is not written."""
 R = TypeVar("R")
+_Join = Callable[[bytes, bytes], tuple[bytes, str]]
+"""Of a stored and a computed value the one to write, and what differs, in words."""
 
 
 class HistoryDiffers(NotMigratable):
@@ -145,8 +149,8 @@ class EntryJoin:
         self._prefix, self._key = prefix, key_fields(made.new)
         self._stored = made.keep is StateAction.REWRITTEN
         self._timers = [state.kind is KeyedStateKind.TIMERS for state in header.states]
-        self._rows = [_RowJoin(state.new, state.fields) if state is not None else None for state in states]
-        self._mergers = [value_merger(state.new) if state is not None else None for state in states]
+        self._states = states
+        self._joins = [_join(state) for state in states]
         self.differences = Differences()
 
     def entries(self, stored: Iterable[Entry], computed: Iterable[Entry]) -> list[Entry]:
@@ -161,9 +165,8 @@ class EntryJoin:
         """
         found: dict[tuple[int, bytes], bytes] = {}
         for state, key, value in computed:  # of several slices that are stored as one each has a part
-            former = found.get((state, key))
-            merge = self._mergers[state]
-            found[state, key] = value if former is None or merge is None else merge(former, value)
+            former, of = found.get((state, key)), self._states[state]
+            found[state, key] = value if former is None or of is None else value_merger(of.new)(former, value)
         if not self._stored:
             return [Entry(state, key, value) for (state, key), value in found.items()]
         return list(self._joined(stored, found))
@@ -172,40 +175,54 @@ class EntryJoin:
         for entry in stored:
             state, key, value = entry
             other = computed.pop((state, key), None)
-            row = self._rows[state]
-            if self._timers[state] or row is None:
+            join = self._joins[state]
+            if join is None:
                 yield entry
             elif other is None:
                 self._differs("unknown", state, key, "is not in history")
                 yield entry
             else:
-                value, told = row(value, other)
+                value, told = join(value, other)
                 self.differences.compared += 1
                 if told:
                     self._differs("other", state, key, told)
                 yield Entry(state, key, value)
-        for state, key in computed:
-            if not self._timers[state]:
+        for (state, key), value in computed.items():
+            of = self._states[state]
+            if of is not None and of.old is None:
+                yield Entry(state, key, value)
+            elif of is not None:
                 self._differs("added", state, key, "is in history alone")
 
     def _differs(self, kind: str, state: int, key: bytes, told: str) -> None:
         setattr(self.differences, kind, getattr(self.differences, kind) + 1)
         if len(self.differences.shown) < _SHOWN:
-            self.differences.shown.append(f"{self._named(key)} {told}")
+            self.differences.shown.append(f"{self._named(state, key)} {told}")
 
-    def _named(self, key: bytes) -> str:
+    def _named(self, number: int, key: bytes) -> str:
         """A key for a reader, with the end of its window."""
+        state = self._states[number]
         parts = StoredKey.read(key[self._prefix :], timer=False)
         values = read_row(parts.row, [field_form(each.type) for each in self._key])
         words = [
             f"{each.words}={field_reader(each.type)(value)!r}" for each, value in zip(self._key, values, strict=True)
         ]
-        window = (
-            [f"window or slice to {int.from_bytes(parts.rest[:8], 'big', signed=True)} ms"]
-            if len(parts.rest) >= 8
-            else []
-        )
+        windowed = state is not None and state.new.namespace is StateNamespace.WINDOW_END
+        window = [f"window or slice to {int.from_bytes(parts.rest[:8], 'big', signed=True)} ms"] if windowed else []
         return ", ".join([*words, *window]) or "the only key"
+
+
+def _join(state: StateRewrite | None) -> _Join | None:
+    """How a stored and a computed value of a state become one; None of timers, and of a state that begins now."""
+    if state is None or state.old is None:
+        return None
+    if state.new.kind is KeyedStateKind.VALUE and state.new.value.form == "row":
+        return _RowJoin(state.new, state.fields)
+    return partial(_equal, state.new)
+
+
+def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, str]:
+    return stored, "" if stored == computed else f"has other {words(state.row)[0]} in history"
 
 
 class _RowJoin:
@@ -215,7 +232,6 @@ class _RowJoin:
         self._fields = state.value.fields
         self._forms = [field_form(each.type) for each in self._fields]
         self._kept = [place is not None for place in places]
-        self._readers = [field_reader(each.type) for each in self._fields]
 
     def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:
         """The value to write, and what of it differs, in words."""
@@ -231,10 +247,10 @@ class _RowJoin:
         return len(row).to_bytes(4, "big") + row, ", ".join(told)
 
     def _shown(self, place: int, one: Field, other: Field) -> str:
-        stored, computed = (self._readers[place](each) for each in (one, other))
+        stored, computed = map(field_reader(self._fields[place].type), (one, other))
         return f"{self._fields[place].words} is {stored!r} and by history {computed!r}"
 
     def _rounded(self, place: int, one: Field, other: Field) -> bool:
         """Whether both are one sum of numbers that were added up in another order."""
-        left, right = (self._readers[place](each) for each in (one, other))
+        left, right = map(field_reader(self._fields[place].type), (one, other))
         return isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=_ROUNDING)

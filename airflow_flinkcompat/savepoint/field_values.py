@@ -28,6 +28,7 @@ _NUMBERS = {
     "DOUBLE": "<d", "DATE": "<i", "TIME": "<i",
 }  # fmt: skip
 _BYTES = frozenset({"BINARY", "VARBINARY", "BYTES"})
+_TEXTS = frozenset({"CHAR", "VARCHAR", "STRING"})
 _TYPE = re.compile(r"(?P<root>\w+)(?:\((?P<precision>\d+)(?:, (?P<scale>\d+))?\))?")
 _ROOM = {FieldForm.DECIMAL: DECIMAL_ROOM, FieldForm.TIMESTAMP: TIMESTAMP_ROOM}
 
@@ -102,6 +103,31 @@ def field_reader(type: str) -> Callable[[Field], PlainValue]:
         return number
 
     return value
+
+
+def value_writer(type: str) -> Callable[[PlainValue], bytes]:
+    """How values of a type are stored that stand by themselves, as keys and values of a map do.
+
+    Args:
+        type: In Flink's words.
+
+    Returns:
+        A function from a value that is not NULL to its bytes.
+
+    Raises:
+        SavepointUnreadable: How values of that type are stored was not measured.
+    """
+    root, _, _ = _parts(type)
+    if root in _TEXTS:
+        return lambda value: _sized(str(value).encode("utf-8"))
+    if root not in _NUMBERS:
+        raise SavepointUnreadable(f"how a {type} is stored by itself was not measured")
+    form = _NUMBERS[root].replace("<", ">")
+    return lambda value: struct.pack(form, value)
+
+
+def _sized(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
 
 
 def decimal_field(unscaled: int) -> Field:

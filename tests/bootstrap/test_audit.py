@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.bootstrap import KnownHistory, positions
-from airflow_flinkcompat.bootstrap.aggregations import NotComputable
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.savepoint.metadata import OperatorState
@@ -33,6 +33,8 @@ EQUAL = {
     "2.3/group-in-files": 5,
     "2.3/group-parallel": 6,
     "2.3/group-all": 1,
+    "2.3/hop-distinct": 14,
+    "2.3/group-distinct": 26,
     "2.3/top-n-counted": 10,
     "1.20/tumble": 5,
 }

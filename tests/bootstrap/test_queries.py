@@ -6,9 +6,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
-from airflow_flinkcompat.backfill.steps import reads_of
 from airflow_flinkcompat.bootstrap import KnownHistory
-from airflow_flinkcompat.bootstrap.aggregations import NotComputable, accumulator_query
+from airflow_flinkcompat.bootstrap.queries import state_query
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.state.model import StateKind
@@ -29,12 +29,11 @@ def test_each_operator_is_computed_or_says_why_not(snapshot: SnapshotAssertion) 
             if spec is None or spec.kind is not StateKind.OPERATOR:
                 continue
             try:
-                query = accumulator_query(script, spec, AssumedLocations())
+                query = state_query(script, spec, AssumedLocations())
             except NotComputable as error:
                 told.append(f"{name} {spec.name}: {error}")
             else:
-                assert len(reads_of(query.steps)) == 1
-                told.append(f"{name} {spec.name}: computed of {query.table.name}: {query.steps.aggregates}")
+                told.append(f"{name} {spec.name}: computed of {', '.join(table.name for table in query.tables)}")
     assert told == snapshot
 
 

@@ -1,0 +1,108 @@
+"""What computes the state of an operator of a script, found by what a compiled plan tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.backfill.protocols import Locations
+from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
+from airflow_flinkcompat.bootstrap.entries import check_writable
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, operators
+from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.layouts.script_operator import operator_layout
+from airflow_flinkcompat.state.model import StateSpec
+
+_QUERIES: Mapping[type[Operator], Callable[[Pipeline, Any, StateLayout, Locations], StateQuery]] = {
+    AggregateOperator: lambda pipeline, operator, layout, locations: aggregation_query(
+        TableRows(pipeline, operator.segment, locations), operator, layout
+    ),
+}
+_SEVERAL = "several operators of the script store the same, and which of them it is is not told"
+
+
+def state_query(side: Side, spec: StateSpec, locations: Locations) -> StateQuery:
+    """What computes the state of an operator of a script.
+
+    Args:
+        side: The script with all that it is planned with.
+        spec: What the compiled plan of the script tells of the operator.
+        locations: Where the rows of its tables lie.
+
+    Returns:
+        For each of its states what computes it.
+
+    Raises:
+        NotComputable: History does not say what stands in the state, or that was not measured.
+    """
+    pipeline, operator, layout = _of_script(side, spec)
+    if any(state.time_to_live for state in layout.states):
+        raise NotComputable(
+            "when its values were last used, from which their time to live counts, history does not say"
+        )
+    try:
+        query = _QUERIES[type(operator)](pipeline, operator, layout, locations)
+        for state in layout.states:
+            check_writable(layout.key, state)
+    except (BackfillError, NotMigratable, SavepointUnreadable) as error:
+        raise NotComputable(str(error)) from None
+    return query
+
+
+def require_sole(spec: StateSpec, specs: Iterable[StateSpec]) -> None:
+    """Sees that an operator is told from all others of its job by what it stores.
+
+    Args:
+        spec: The operator.
+        specs: Those of the compiled plan.
+
+    Raises:
+        NotComputable: Another one stores the same, of which the script's own plan need not tell anything.
+    """
+    if sum(_stored(each) == _stored(spec) for each in specs) > 1:
+        raise NotComputable(_SEVERAL)
+
+
+def _stored(spec: StateSpec) -> tuple[StateLayout, list[str]] | None:
+    return (spec.layout.stored, _words(spec.layout)) if isinstance(spec.layout, StateLayout) else None
+
+
+def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLayout]:
+    """The operator of the script's own plan that stores and means what the compiled plan tells of one."""
+    if not isinstance(spec.layout, StateLayout):
+        raise NotComputable(spec.layout.reason if spec.layout is not None else "it keeps nothing by key")
+    if spec.layout.retracting:
+        raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
+    outputs, problems = side.outputs
+    if problems:
+        raise NotComputable(f"the script is not understood: {problems[0].message}")
+    found: dict[Operator, tuple[Pipeline, StateLayout]] = {}
+    reasons = []
+    for place, output in outputs.items():
+        for operator in operators(output):
+            if type(operator) not in _QUERIES:
+                continue
+            layout = operator_layout(operator, Symbols(), any(state.time_to_live for state in spec.layout.states))
+            if not isinstance(layout, StateLayout):
+                reasons.append(layout.reason)
+            elif layout.stored == spec.layout.stored and _words(layout) == _words(spec.layout):
+                found[operator] = (side.program.pipelines[place], layout)
+    if len(found) > 1:
+        raise NotComputable(_SEVERAL)
+    for operator, (pipeline, layout) in found.items():
+        return pipeline, operator, layout
+    raise NotComputable(
+        reasons[0] if len(set(reasons)) == 1 else "the script's own plan has no operator that stores it"
+    )
+
+
+def _words(layout: StateLayout) -> list[str]:
+    """What the fields are of. Of a condition compiled plans know the column alone that it was computed into."""
+    return [field.words.partition(" FILTER ")[0] for state in layout.states for field in state.row]

@@ -1,0 +1,162 @@
+"""What computes the states of an operator: for each named state steps whose rows say what its entries hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
+from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.protocols import Locations, Range
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
+from airflow_flinkcompat.backfill.spark_sql.localtime import localised
+from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, reads_of
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, transform
+from airflow_flinkcompat.plan.nodes import Aggregate, Filter, Node, Scan, Table, walk_nodes
+from airflow_flinkcompat.plan.operators import Source, StatelessSegment
+from airflow_flinkcompat.plan.origins import SourceColumn
+from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.state.layout import NamedState, StateField
+from airflow_flinkcompat.state.windows import SlicedWindow
+
+
+class NotComputable(Exception):
+    """A state cannot be computed from history; says why, as the end of a sentence."""
+
+
+@dataclass(frozen=True)
+class StateRows:
+    """What computes the entries of one named state.
+
+    Attributes:
+        state: The state.
+        steps: Their rows are the key, of windows the end of the slice, of a map its key, and the value, as columns
+            ``c0`` … that Python reads exactly.
+    """
+
+    state: NamedState
+    steps: Step
+
+
+@dataclass(frozen=True)
+class StateQuery:
+    """What computes the state of one operator.
+
+    Attributes:
+        tables: The tables that it reads.
+        key: The fields of its key.
+        states: What computes each of its states.
+        windows: Of an operator whose states are told apart by slices of windows these windows.
+    """
+
+    tables: tuple[Table, ...]
+    key: tuple[StateField, ...]
+    states: tuple[StateRows, ...]
+    windows: SlicedWindow | None = None
+
+    @property
+    def reads(self) -> Sequence[Read]:
+        """What is read, each table once."""
+        return list({read.table: read for each in self.states for read in reads_of(each.steps)}.values())
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows that come to an operator straight from a table.
+
+    Attributes:
+        pipeline: In which the operator stands.
+        segment: What stands between both.
+        locations: Where the rows lie.
+    """
+
+    pipeline: Pipeline
+    segment: StatelessSegment
+    locations: Locations
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+        origin = self.segment.origin
+        assert isinstance(origin, Source)
+        tables = (node.table for node in walk_nodes(self.pipeline.sink) if isinstance(node, Scan))
+        return next(table for table in tables if table.name == origin.table)
+
+    @property
+    def node(self) -> Node:
+        """The rows that the conditions let through."""
+        body: Node = Scan(self.table)
+        for condition in self.segment.filters:
+            body = Filter(body, self.over_table(condition))
+        return body
+
+    def over_table(self, part: Expression) -> Expression:
+        """A resolved expression over the columns of the table.
+
+        Args:
+            part: Of the operator.
+
+        Returns:
+            The expression.
+        """
+        table = self.table
+        names = [column.name for column in table.columns]
+
+        def leaf(each: Expression) -> Expression:
+            if not isinstance(each, SourceColumn):
+                return each
+            place = names.index(each.column)
+            return InputRef(place, table.columns[place].type, each.span)
+
+        return transform(part, leaf)
+
+    def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
+        """Rows by keys, aggregated.
+
+        Args:
+            node: The rows.
+            keys: Over their columns.
+            calls: Over their columns.
+
+        Returns:
+            The steps, whose columns are the keys and then the calls.
+
+        Raises:
+            BackfillError: An expression is not computed exactly.
+        """
+        settings = dict(self.pipeline.settings)
+        rows = Aggregate(node, tuple(keys), tuple(calls), ())
+        made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
+        assert isinstance(made, Aggregate)
+        context = CompileContext(OPERATORS, self.locations, Range(), settings)
+        below = context.compile(made.input, read_by(made.keys, made.aggregates))
+        columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
+        return Group(below, tuple(map(grouped, made.keys)), columns)
+
+
+def exact(steps: Step, types: Sequence[str]) -> Select:
+    """Rows in values that Python reads exactly: times as numbers.
+
+    Args:
+        steps: Their columns are ``c0`` ….
+        types: Of the columns, in Flink's words.
+
+    Returns:
+        The steps, of the same columns.
+    """
+    return Select(steps, tuple((i, exact_value(type, f"c{i}")) for i, type in enumerate(types)))
+
+
+def exact_value(type: str, value: str) -> str:
+    """A value that Python reads exactly.
+
+    Args:
+        type: In Flink's words.
+        value: Spark SQL.
+
+    Returns:
+        Spark SQL: of dates the days, of timestamps the microseconds since 1970.
+    """
+    if type.startswith("TIMESTAMP"):
+        return f"unix_micros(CAST({value} AS TIMESTAMP_LTZ))"
+    return f"unix_date({value})" if type.startswith("DATE") else value
