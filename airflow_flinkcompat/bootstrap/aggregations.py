@@ -6,22 +6,18 @@ an average the sum and the count. Rows of windows are put into the slices in whi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.steps import Select, Where
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, StateRows, TableRows, exact
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef
-from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowAssign, WindowField, WindowKind
+from airflow_flinkcompat.bootstrap.state_rows import END_TYPE, NotComputable, StateQuery, StateRows, TableRows, exact
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
+from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
-from airflow_flinkcompat.plan.types import BIGINT, DOUBLE, Column, DataType, TimeAttribute, decimal, timestamp
+from airflow_flinkcompat.plan.types import BIGINT, DOUBLE, DataType, TimeAttribute, decimal
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.state.windows import SlicedWindow
-
-_BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
-_END_TYPE = "TIMESTAMP(3)"
 
 
 def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
@@ -67,30 +63,23 @@ class _Aggregation:
     @property
     def node(self) -> Node:
         """The rows, of windows in the slices in which Flink keeps them."""
-        windows, body, table = self.windows, self.rows.node, self.rows.table
+        windows = self.windows
         if windows is None:
-            return body
-        assert table.watermark is not None
-        place = [column.name for column in table.columns].index(table.watermark.column)
-        column = table.columns[place]
-        bounds: Iterable[Column] = (Column(f"slice_{field}", timestamp(3)) for field in _BOUNDS)
-        slices = Window(WindowKind.TUMBLE, size=windows.step, offset=windows.offset, measure=Measure.TIME)
-        time = InputRef(place, column.type)
-        made = WindowAssign(body, slices, time, (*table.columns, *bounds))
-        if zone_of(dict(self.rows.pipeline.settings), made, time) not in ("", "UTC"):
-            raise NotComputable("windows in a local time zone other than UTC are not computed from history yet")
-        return made
+            return self.rows.node
+        return self.rows.in_windows(
+            Window(WindowKind.TUMBLE, size=windows.step, offset=windows.offset, measure=Measure.TIME)
+        )
 
     @property
     def keys(self) -> tuple[Expression, ...]:
         keys = tuple(map(self.rows.over_table, self.operator.keys))
         if self.windows is None:
             return keys
-        return (*keys, InputRef(len(self.rows.table.columns) + _BOUNDS.index(WindowField.END), timestamp(3)))
+        return (*keys, self.rows.window_end)
 
     @property
     def key_types(self) -> list[str]:
-        return [field.type for field in self.layout.key] + [_END_TYPE] * (self.windows is not None)
+        return [field.type for field in self.layout.key] + [END_TYPE] * (self.windows is not None)
 
     def computed(self, state: NamedState) -> StateRows:
         if state.kind is KeyedStateKind.VALUE and state.value.form == "row":

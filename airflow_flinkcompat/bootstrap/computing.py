@@ -115,6 +115,7 @@ class HistoryComputer:
 
     def _entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
         from airflow_flinkcompat.backfill.execution.frames import Execution
+        from airflow_flinkcompat.backfill.execution.ordered import ARRIVAL
 
         for read in query.reads:
             reader(self.session, read.source).check()
@@ -124,7 +125,7 @@ class HistoryComputer:
             writer = EntryWriter(
                 query.key, each.state, wanted.header, wanted.max_parallelism, query.windows, wanted.watermark
             )
-            entries.append(execution.frame(each.steps).rdd.mapPartitions(writer.entries))
+            entries.append(execution.frame(each.steps).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
         return self.session.sparkContext.union(entries)
 
 
@@ -163,7 +164,8 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         NotMigratable: History cannot be read, or the savepoint tells no watermark.
         SavepointUnreadable: The savepoint cannot be had from here, or holds no such operator.
     """
-    state_query(computer.side, spec, computer.locations)
+    if incomparable := state_query(computer.side, spec, computer.locations).incomparable:
+        raise NotComputable(incomparable)
     assert isinstance(spec.layout, StateLayout)
     held = {each.id: each for each in read_metadata(savepoint).operators}
     if spec.id not in held:

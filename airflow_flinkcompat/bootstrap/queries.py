@@ -10,9 +10,10 @@ from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
 from airflow_flinkcompat.bootstrap.entries import check_writable
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
+from airflow_flinkcompat.bootstrap.stored_rows import join_query, rank_query
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
-from airflow_flinkcompat.plan.operators import AggregateOperator, Operator, operators
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, Operator, RankOperator, operators
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.compiled.symbols import Symbols
@@ -23,6 +24,12 @@ from airflow_flinkcompat.state.model import StateSpec
 _QUERIES: Mapping[type[Operator], Callable[[Pipeline, Any, StateLayout, Locations], StateQuery]] = {
     AggregateOperator: lambda pipeline, operator, layout, locations: aggregation_query(
         TableRows(pipeline, operator.segment, locations), operator, layout
+    ),
+    RankOperator: lambda pipeline, operator, layout, locations: rank_query(
+        TableRows(pipeline, operator.segment, locations), operator, layout
+    ),
+    JoinOperator: lambda pipeline, operator, layout, locations: join_query(
+        [TableRows(pipeline, segment, locations) for segment in operator.segments], operator, layout
     ),
 }
 _SEVERAL = "several operators of the script store the same, and which of them it is is not told"

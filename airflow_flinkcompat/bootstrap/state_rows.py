@@ -7,17 +7,34 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
 from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, reads_of
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, transform
-from airflow_flinkcompat.plan.nodes import Aggregate, Filter, Node, Scan, Table, walk_nodes
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Filter,
+    Node,
+    Project,
+    Scan,
+    Table,
+    Window,
+    WindowAssign,
+    WindowField,
+    walk_nodes,
+)
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
-from airflow_flinkcompat.plan.origins import SourceColumn
+from airflow_flinkcompat.plan.origins import SourceColumn, WindowColumn
 from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.types import Column, timestamp
 from airflow_flinkcompat.state.layout import NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
+
+BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
+"""What a row says of its window, in the order of the columns behind its own."""
+END_TYPE = "TIMESTAMP(3)"
 
 
 class NotComputable(Exception):
@@ -47,12 +64,14 @@ class StateQuery:
         key: The fields of its key.
         states: What computes each of its states.
         windows: Of an operator whose states are told apart by slices of windows these windows.
+        incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
     """
 
     tables: tuple[Table, ...]
     key: tuple[StateField, ...]
     states: tuple[StateRows, ...]
     windows: SlicedWindow | None = None
+    incomparable: str = ""
 
     @property
     def reads(self) -> Sequence[Read]:
@@ -103,12 +122,37 @@ class TableRows:
         names = [column.name for column in table.columns]
 
         def leaf(each: Expression) -> Expression:
+            if isinstance(each, WindowColumn) and each.field in BOUNDS:
+                return InputRef(len(names) + BOUNDS.index(each.field), timestamp(3))
             if not isinstance(each, SourceColumn):
                 return each
             place = names.index(each.column)
             return InputRef(place, table.columns[place].type, each.span)
 
         return transform(part, leaf)
+
+    def in_windows(self, window: Window) -> WindowAssign:
+        """The rows, each once for each of its windows, with the bounds of the window behind its columns.
+
+        Args:
+            window: Over the event time of the table.
+
+        Returns:
+            The rows.
+
+        Raises:
+            NotComputable: The windows go by the clock of a place.
+            Untranslatable: Which clock they go by nobody says.
+        """
+        table = self.table
+        assert table.watermark is not None
+        place = [column.name for column in table.columns].index(table.watermark.column)
+        time = InputRef(place, table.columns[place].type)
+        bounds = (Column(f"bound_{field}", timestamp(3)) for field in BOUNDS)
+        made = WindowAssign(self.node, window, time, (*table.columns, *bounds))
+        if zone_of(dict(self.pipeline.settings), made, time) not in ("", "UTC"):
+            raise NotComputable("windows in a local time zone other than UTC are not computed from history yet")
+        return made
 
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         """Rows by keys, aggregated.
@@ -132,6 +176,39 @@ class TableRows:
         below = context.compile(made.input, read_by(made.keys, made.aggregates))
         columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
         return Group(below, tuple(map(grouped, made.keys)), columns)
+
+    @property
+    def window_end(self) -> InputRef:
+        """The end of a row's window, of rows in windows."""
+        return InputRef(len(self.table.columns) + BOUNDS.index(WindowField.END), timestamp(3))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the table tells in which order its rows arrived."""
+        return self.locations.source(self.table).ordered
+
+    def selected(self, node: Node, columns: Sequence[Expression]) -> Select:
+        """Some columns of rows, with the column ``arrival`` where the table tells in which order they arrived.
+
+        Args:
+            node: The rows.
+            columns: Over their columns.
+
+        Returns:
+            The steps.
+
+        Raises:
+            BackfillError: An expression is not computed exactly.
+        """
+        settings = dict(self.pipeline.settings)
+        named = tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns))
+        rows = Project(node, tuple(columns), named)
+        made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
+        assert isinstance(made, Project)
+        context = CompileContext(OPERATORS, self.locations, Range(), settings, arriving=self.ordered)
+        step = context.compile(made, frozenset(range(len(columns))))
+        assert isinstance(step, Select)
+        return step
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:

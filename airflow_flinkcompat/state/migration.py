@@ -301,7 +301,7 @@ def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], boo
     lacks = line.begun or line.accepted if rewritten else line.keep in (StateAction.BEGINS, StateAction.IMPOSSIBLE)
     if not lacks or not computable(new):
         return line
-    if rewritten and line.keeps and not (line.merges or line.accepted):
+    if rewritten and line.keeps and aggregates(new) and not (line.merges or line.accepted):
         return replace(line, from_history=True)
     states = tuple(StateRewrite(state, None, (None,) * len(state.row)) for state in new.layout.states)
     return OperatorMigration(StateAction.COMPUTED, line.old, new, "", states=states, from_history=True)

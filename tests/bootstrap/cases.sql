@@ -101,3 +101,81 @@ FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) WHERE d > 
 SELECT COUNT(*), SUM(b) FROM orders;
 --- new
 SELECT COUNT(*), SUM(b), SUM(d) FILTER (WHERE b > 2), MAX(c) FROM orders;
+--- case: distinct values are counted in an aggregation
+-- computed: COUNT(DISTINCT c), SUM(DISTINCT d), distinct values of c, distinct values of d
+--- old
+SELECT a, SUM(b) FROM orders GROUP BY a;
+--- new
+SELECT a, SUM(b), COUNT(DISTINCT c), SUM(DISTINCT d), COUNT(DISTINCT c) FILTER (WHERE b > 4) FROM orders GROUP BY a;
+--- case: distinct values are counted in a tumbling window
+-- computed: COUNT(DISTINCT c), distinct values of c
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b), COUNT(DISTINCT c)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: distinct values are counted in hopping windows
+-- computed: all
+--- old
+SELECT a, window_end, COUNT(DISTINCT c)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, COUNT(DISTINCT c)
+FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '2' MINUTE))
+GROUP BY a, window_start, window_end;
+--- case: a deduplication gets a column
+-- computed: all
+--- old
+SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS n FROM orders) WHERE n = 1;
+--- new
+SELECT a, b, c, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS n FROM orders) WHERE n = 1;
+--- case: a deduplication goes by another key
+-- computed: all
+--- old
+SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts DESC) AS n FROM orders) WHERE n = 1;
+--- new
+SELECT a, c, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY c ORDER BY ts DESC) AS n FROM orders) WHERE n = 1;
+--- case: more ranks are kept
+-- computed: all
+--- old
+SELECT a, b, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS n FROM orders) WHERE n <= 2;
+--- new
+SELECT a, b, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS n FROM orders) WHERE n <= 4;
+--- case: the greatest becomes the least
+-- computed: all
+--- old
+SELECT a, b, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS n FROM orders) WHERE n = 1;
+--- new
+SELECT a, b, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) AS n FROM orders) WHERE n = 1;
+--- case: ranks are told and go by two columns
+-- computed: all
+--- old
+SELECT a, b, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS n FROM orders) WHERE n <= 2;
+--- new
+SELECT a, b, d, n
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY d, b DESC) AS n FROM orders) WHERE n <= 3;
+--- case: more ranks are kept of a window
+-- computed: all
+--- old
+SELECT a, b, window_end FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY b DESC) AS n
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+) WHERE n <= 2;
+--- new
+SELECT a, b, d, window_end FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY b DESC) AS n
+  FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '1' MINUTE))
+) WHERE n <= 3;
+--- case: a deduplication in windows keeps the last row
+-- computed: all
+--- old
+SELECT a, b, window_end FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY a, window_start, window_end ORDER BY ts) AS n
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+) WHERE n = 1;
+--- new
+SELECT a, b, c, window_end FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY a, window_start, window_end ORDER BY ts DESC) AS n
+  FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '2' MINUTE))
+) WHERE n = 1;

@@ -36,6 +36,11 @@ EQUAL = {
     "2.3/hop-distinct": 14,
     "2.3/group-distinct": 26,
     "2.3/top-n-counted": 10,
+    "2.3/inner-join": 21,
+    "2.3/deduplicated": 5,
+    "2.3/top-n": 7,
+    "2.3/top-1": 5,
+    "2.3/window-first-row": 5,
     "1.20/tumble": 5,
 }
 """Savepoints of a real Flink, and the number of keys or windows that their first aggregation holds."""

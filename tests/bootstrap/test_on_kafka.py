@@ -16,7 +16,8 @@ from measure.services import Services, jars, services
 from tests.bootstrap.test_on_flink import Case, goes_on, load_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
-TOPIC = """'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = '127.0.0.1:9092',
+FOLDER = re.compile(r"'connector' = 'filesystem', 'path' = 'file://DATA/(\w+)'.*?\n(?=\))", re.DOTALL)
+TOPIC = """'connector' = 'kafka', 'topic' = '\\1', 'properties.bootstrap.servers' = '127.0.0.1:9092',
   'properties.group.id' = 'shop', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json'
 """
 """In place of the files of the cases' table."""
@@ -41,7 +42,15 @@ def bench(served: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def from_topic(case: Case) -> Case:
     old, new = (
-        replace(side, script=re.sub(r"'connector' = 'filesystem'.*?\n(?=\))", TOPIC, side.script, flags=re.DOTALL))
+        replace(
+            side,
+            script=re.sub(
+                r"'connector' = 'filesystem', 'path' = 'file://DATA/(\w+)'.*?\n(?=\))",
+                TOPIC,
+                side.script,
+                flags=re.DOTALL,
+            ),
+        )
         for side in (case.old, case.new)
     )
     return replace(case, old=old, new=new)

@@ -1,0 +1,235 @@
+"""What computes the state of operators that store rows of their tables: joins, Top-N and deduplication.
+
+Where equal rows may stand in one order or another, that is the order of their arrival, if the table tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, scalar
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
+from airflow_flinkcompat.bootstrap.state_rows import (
+    END_TYPE,
+    NotComputable,
+    StateQuery,
+    StateRows,
+    TableRows,
+    exact,
+    exact_value,
+)
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.nodes import Node, WindowKind
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, RankKind, RankOperator
+from airflow_flinkcompat.plan.origins import OperatorColumn, window_field
+from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
+from airflow_flinkcompat.state.layout import NamedState, StateLayout
+from airflow_flinkcompat.state.windows import SlicedWindow
+
+
+def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of a regular join: how often each row came, of an outer side with how many matches.
+
+    Args:
+        sides: What comes to it.
+        operator: Of the script's own plan.
+        layout: What it stores.
+
+    Returns:
+        For the rows of each side what computes them.
+
+    Raises:
+        BackfillError: An expression is not computed exactly.
+        NotComputable: History does not say what stands in the state, or that was not measured.
+    """
+    if operator.form is not JoinForm.REGULAR:
+        raise NotComputable(f"{operator.form}s are not computed from history yet")
+    if not all(state.counts_rows for state in layout.states):
+        raise NotComputable("rows that a join keeps by their key are not computed from history yet")
+    if operator.conditions and any(_counts_matches(state) for state in layout.states):
+        raise NotComputable("with how many rows each row of an outer join matched is computed without conditions alone")
+    rows = tuple(_JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
+    states = (
+        StateRows(state, rows[side].with_matches(rows[1 - side]) if _counts_matches(state) else rows[side].counted())
+        for side, state in enumerate(layout.states)
+    )
+    return StateQuery(tuple(dict.fromkeys(side.table for side in sides)), layout.key, tuple(states))
+
+
+def _counts_matches(state: NamedState) -> bool:
+    return state.value.form == "Tuple<Int, Int>"
+
+
+@dataclass(frozen=True)
+class _JoinSide:
+    """The rows of one side of a join."""
+
+    rows: TableRows
+    operator: JoinOperator
+    side: int
+    layout: StateLayout
+
+    @property
+    def keys(self) -> list[Expression]:
+        outputs = (pair[self.side] for pair in self.operator.keys)
+        return [self.rows.over_table(key.output) for key in outputs if isinstance(key, OperatorColumn)]
+
+    @property
+    def row(self) -> list[Expression]:
+        return [self.rows.over_table(column) for column in self.operator.rows[self.side]]
+
+    @property
+    def types(self) -> list[str]:
+        return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
+
+    def counted(self) -> Step:
+        """Each row with how often it came."""
+        count = AggregateCall("COUNT", (), BIGINT)
+        return exact(self.rows.grouped(self.rows.node, [*self.keys, *self.row], [count]), [*self.types, "BIGINT"])
+
+    def with_matches(self, other: _JoinSide) -> Step:
+        """Each row with how often it came, and the number of rows of the other side that have its key."""
+        width, key = len(self.types), range(len(self.layout.key))
+        own = self.rows.selected(self.rows.node, [*self.keys, *self.row])
+        others = other.rows.selected(other.rows.node, other.keys)
+        columns = [f"c{i}" for i in range(width)]
+        nothing = [f"c{i}" if i in key else "NULL" for i in range(width)]
+        both = UnionAll(
+            tuple(
+                Select(step, tuple(enumerate([*found, of_other])))
+                for step, found, of_other in ((own, columns, "0"), (others, nothing, "1"))
+            ),
+            tuple(range(width + 1)),
+        )
+        keys = [columns[i] for i in key]
+        matches = f"sum(c{width}) OVER (PARTITION BY {', '.join(keys)})"
+        no_key = " OR ".join(f"{column} IS NULL" for column in keys)
+        matched = Select(both, (*enumerate([*columns, f"c{width}", f"IF({no_key}, 0, {matches})"]),))
+        counts = ((width, "count(1)"), (width + 1, f"max(c{width + 1})"))
+        grouped = Group(Where(matched, f"c{width} = 0"), tuple(columns), counts)
+        return exact(grouped, [*self.types, "BIGINT", "BIGINT"])
+
+
+def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of a Top-N or a deduplication by event time: the rows of the first ranks.
+
+    Args:
+        rows: What comes to it.
+        operator: Of the script's own plan.
+        layout: What it stores.
+
+    Returns:
+        What computes its rows.
+
+    Raises:
+        BackfillError: An expression is not computed exactly.
+        NotComputable: History does not say what stands in the state, or that was not measured.
+    """
+    (state, *more) = layout.states
+    if more or state.value.form not in ("row", "List<row>"):
+        raise NotComputable("whether the first row was sent already is not computed from history yet")
+    if operator.kind is RankKind.DEDUPLICATION and operator.order_clock is not TimeAttribute.ROWTIME:
+        raise NotComputable("it goes by processing time, and when a row came history does not say")
+    ranking = _Ranking(rows, operator, layout, state)
+    several = operator.kind is RankKind.WINDOW_TOP_N
+    return StateQuery(
+        (rows.table,),
+        layout.key,
+        (StateRows(state, ranking.stored()),),
+        ranking.windows,
+        "of a window it keeps more rows than it ranks, by how they came together" if several else "",
+    )
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """The rows of one ranking."""
+
+    rows: TableRows
+    operator: RankOperator
+    layout: StateLayout
+    state: NamedState
+
+    @property
+    def windows(self) -> SlicedWindow | None:
+        """Windows that are told apart by their ends, whether or not they overlap."""
+        if self.operator.window is None:
+            return None
+        found = SlicedWindow.of(self.operator.window.window)
+        if found is None or self.operator.window.time_attribute is not TimeAttribute.ROWTIME:
+            raise NotComputable("windows whose ends are not told by their definition are not computed from history yet")
+        return SlicedWindow(WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step)
+
+    @property
+    def node(self) -> Node:
+        window = self.operator.window
+        return self.rows.node if window is None else self.rows.in_windows(window.window)
+
+    @property
+    def keys(self) -> list[Expression]:
+        """The key as it is stored: its columns in the order of the row."""
+        row = self.operator.row
+        places = sorted(row.index(key) for key in self.operator.partition if not window_field(key))
+        ends = [] if self.operator.window is None else [self.rows.window_end]
+        return [*(self.rows.over_table(row[place]) for place in places), *ends]
+
+    def stored(self) -> Step:
+        """The rows that are kept: of a list those of one sort key in the order in which they came."""
+        row = [self.rows.over_table(column) for column in self.operator.row]
+        order = [self.rows.over_table(key) for key, _, _ in self.operator.order]
+        columns = [*self.keys, *order, *row]
+        by_key, by_order = range(len(self.keys)), range(len(self.keys), len(self.keys) + len(order))
+        of_row = range(by_order.stop, len(columns))
+        for each in columns:
+            scalar(each)
+        found = self._first_ranks(self.rows.selected(self.node, columns), by_key, by_order, of_row)
+        key_types = [field.type for field in self.layout.key] + [END_TYPE] * (self.windows is not None)
+        types = [field.type for field in self.state.value.fields]
+        if self.state.map_key is None:
+            return exact(Select(found, tuple(enumerate(f"c{i}" for i in (*by_key, *of_row)))), [*key_types, *types])
+        number = len(columns)
+        values = ", ".join(exact_value(type, f"c{i}") for i, type in zip(of_row, types, strict=True))
+        listed = f"sort_array(collect_list(struct(c{number} AS number, struct({values}) AS row)))"
+        grouped = Group(
+            found,
+            tuple(f"c{i}" for i in (*by_key, *by_order)),
+            ((by_order.stop, f"transform({listed}, each -> each.row)"),),
+        )
+        sort_types = [field.type for field in self.state.map_key.fields]
+        return exact(grouped, [*key_types, *sort_types, "ARRAY"])
+
+    def _first_ranks(self, step: Step, by_key: range, by_order: range, of_row: range) -> Step:
+        """The rows of the ranks that are kept, and behind their columns the rank of each."""
+        operator = self.operator
+        newest = operator.kind in _BY_TIME and not operator.order[0][1]
+        by = [
+            f"c{i} {'ASC' if ascending else 'DESC'} NULLS "
+            f"{'FIRST' if (ascending if nulls_first is None else nulls_first) else 'LAST'}"
+            for i, (_, ascending, nulls_first) in zip(by_order, operator.order, strict=True)
+        ]
+        row = f"struct({', '.join(f'c{i}' for i in of_row)})"
+        came = "arrival" if self.rows.ordered else row
+        keys = [f"c{i}" for i in by_key]
+        partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        alike = f"PARTITION BY {', '.join([*keys, *(f'c{i}' for i in by_order)])}"
+        number = f"row_number() OVER ({partition}ORDER BY {', '.join(by)}, {came} {'DESC' if newest else 'ASC'})"
+        differ = f"min({row}) OVER ({alike}) <> max({row}) OVER ({alike})"
+        streams = f"min(arrival.stream) OVER ({alike}) <> max(arrival.stream) OVER ({alike})"
+        clash = f"{differ} AND {streams}" if self.rows.ordered else differ
+        width = of_row.stop
+        columns = tuple(enumerate([*(f"c{i}" for i in range(width)), number, clash]))
+        ranked = Select(step, columns)
+        refused = f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS BOOLEAN)"
+        kept = f"c{width} <= {operator.last}"
+        if operator.number_read and self.state.map_key is not None:
+            # Rows of the last sort key stay as a whole where the number of each row is put out.
+            ends = f"max(c{width}) OVER ({alike})"
+            ranked = Select(ranked, (*enumerate([*(f"c{i}" for i in range(width + 2)), ends]),))
+            return Where(ranked, f"IF({kept} AND (c{width + 1} OR c{width + 2} > {operator.last}), {refused}, {kept})")
+        return Where(ranked, f"IF({kept} AND c{width + 1}, {refused}, {kept})")
+
+
+_BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
+_UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
