@@ -10,13 +10,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from airflow_flinkcompat.backfill.steps import Select, Where
-from airflow_flinkcompat.bootstrap.state_rows import END_TYPE, NotComputable, StateQuery, StateRows, TableRows, exact
+from airflow_flinkcompat.bootstrap.sessions import late_in_sessions
+from airflow_flinkcompat.bootstrap.state_rows import BOUND_TYPE, NotComputable, StateQuery, StateRows, TableRows, exact
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
-from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowKind
+from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
 from airflow_flinkcompat.plan.types import BIGINT, DOUBLE, DataType, TimeAttribute, decimal
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 
@@ -36,7 +38,9 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
         NotComputable: History does not say what stands in the state, or that was not measured.
     """
     of = _Aggregation(rows, operator, layout)
-    return StateQuery((rows.table,), layout.key, tuple(of.computed(state) for state in layout.states), of.windows)
+    states, sessions = tuple(of.computed(state) for state in layout.states), of.sessions
+    doubts = () if sessions is None else (late_in_sessions(rows, of.plain_keys, sessions),)
+    return StateQuery((rows.table,), layout.key, states, of.windows, sessions is not None, doubts)
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,19 @@ class _Aggregation:
     layout: StateLayout
 
     @property
+    def sessions(self) -> Window | None:
+        assigned = self.operator.window
+        if self.operator.kind is not AggregateKind.WINDOW or assigned is None:
+            return None
+        if assigned.window.kind is not WindowKind.SESSION or assigned.time_attribute is not TimeAttribute.ROWTIME:
+            return None
+        if set(assigned.partition_by) != set(self.operator.keys):
+            raise NotComputable("sessions of other keys than the aggregation has are not computed from history yet")
+        return assigned.window
+
+    @property
     def windows(self) -> SlicedWindow | None:
-        if self.operator.kind is AggregateKind.GROUP:
+        if self.operator.kind is AggregateKind.GROUP or self.sessions is not None:
             return None
         assigned = self.operator.window
         found = SlicedWindow.of(assigned.window) if assigned is not None else None
@@ -63,7 +78,9 @@ class _Aggregation:
     @property
     def node(self) -> Node:
         """The rows, of windows in the slices in which Flink keeps them."""
-        windows = self.windows
+        windows, sessions = self.windows, self.sessions
+        if sessions is not None:
+            return self.rows.in_windows(sessions, tuple(self.plain_keys))
         if windows is None:
             return self.rows.node
         return self.rows.in_windows(
@@ -71,19 +88,32 @@ class _Aggregation:
         )
 
     @property
+    def plain_keys(self) -> tuple[Expression, ...]:
+        return tuple(map(self.rows.over_table, self.operator.keys))
+
+    @property
+    def bounds(self) -> tuple[WindowField, ...]:
+        """What of a window follows the key."""
+        if self.sessions is not None:
+            return (WindowField.START, WindowField.END)
+        return () if self.windows is None else (WindowField.END,)
+
+    @property
     def keys(self) -> tuple[Expression, ...]:
-        keys = tuple(map(self.rows.over_table, self.operator.keys))
-        if self.windows is None:
-            return keys
-        return (*keys, self.rows.window_end)
+        return (*self.plain_keys, *map(self.rows.bound, self.bounds))
 
     @property
     def key_types(self) -> list[str]:
-        return [field.type for field in self.layout.key] + [END_TYPE] * (self.windows is not None)
+        return [field.type for field in self.layout.key] + [BOUND_TYPE] * len(self.bounds)
 
     def computed(self, state: NamedState) -> StateRows:
         if state.kind is KeyedStateKind.VALUE and state.value.form == "row":
             return self._accumulators(state)
+        if state == MERGED_SESSIONS:
+            found = exact(self.rows.grouped(self.node, self.keys, ()), self.key_types)
+            bounds = [f"c{i}" for i in range(len(self.plain_keys), len(self.keys))]
+            keys = [f"c{i}" for i in range(len(self.plain_keys))]
+            return StateRows(state, Select(found, tuple(enumerate([*keys, *bounds, *bounds, *bounds]))))
         (field,) = state.value.fields
         if users := _distinct_users(field.meaning):
             if self.windows is not None and self.windows.kind is WindowKind.CUMULATE:

@@ -86,7 +86,7 @@ class HistoryComputer:
         assert spec is not None
         assert isinstance(spec.layout, StateLayout)
         try:
-            query = state_query(self.side, spec, self.locations)
+            query = self.query(spec, wanted.watermark)
             return self.workers.regrouped(scatter, parts, gather, groups, self._entries(query, wanted))
         except NotComputable as error:
             raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
@@ -95,6 +95,31 @@ class HistoryComputer:
         except (PySparkException, Py4JError) as error:
             told = redactor(str(error)).splitlines()[0]
             raise NotMigratable(f"the history of {spec.name} cannot be read: {told}") from None
+
+    def query(self, spec: StateSpec, watermark: int | None) -> StateQuery:
+        """What computes the state of an operator, once it is sure that history tells it.
+
+        Args:
+            spec: The operator.
+            watermark: How far time has come in the savepoint, in milliseconds; None of one that stores none.
+
+        Returns:
+            For each of its states what computes it.
+
+        Raises:
+            BackfillError: History cannot be read.
+            NotComputable: It does not say what stands in the state.
+        """
+        from pyspark.sql import functions as F
+
+        from airflow_flinkcompat.backfill.execution.frames import Execution
+
+        query = state_query(self.side, spec, self.locations)
+        for doubt in query.doubts:
+            open_yet = F.col("c0") > ((watermark or 0) + 1) * 1000
+            if Execution(self.session).frame(doubt.steps).where(open_yet).take(1):
+                raise NotComputable(doubt.reason)
+        return query
 
     def places(self, spec: StateSpec) -> Sequence[str]:
         """Where the rows lie of which the state of an operator is computed, without secrets.
@@ -123,7 +148,13 @@ class HistoryComputer:
         entries = []
         for each in query.states:
             writer = EntryWriter(
-                query.key, each.state, wanted.header, wanted.max_parallelism, query.windows, wanted.watermark
+                query.key,
+                each.state,
+                wanted.header,
+                wanted.max_parallelism,
+                query.windows,
+                query.sessions,
+                wanted.watermark,
             )
             entries.append(execution.frame(each.steps).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
         return self.session.sparkContext.union(entries)
@@ -164,13 +195,14 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         NotMigratable: History cannot be read, or the savepoint tells no watermark.
         SavepointUnreadable: The savepoint cannot be had from here, or holds no such operator.
     """
-    if incomparable := state_query(computer.side, spec, computer.locations).incomparable:
-        raise NotComputable(incomparable)
-    assert isinstance(spec.layout, StateLayout)
     held = {each.id: each for each in read_metadata(savepoint).operators}
     if spec.id not in held:
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
     operator = held[spec.id]
+    watermark = sole_watermark(operator, savepoint)
+    if incomparable := computer.query(spec, watermark).incomparable:
+        raise NotComputable(incomparable)
+    assert isinstance(spec.layout, StateLayout)
     keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
     if not keyed:
         return Differences()
@@ -180,7 +212,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     line = OperatorMigration(
         StateAction.REWRITTEN, spec, spec, "", tuple(range(len(spec.layout.key))), states, from_history=True
     )
-    wanted = ComputedOperator(line, header, operator.max_parallelism, sole_watermark(operator, savepoint))
+    wanted = ComputedOperator(line, header, operator.max_parallelism, watermark)
     widths = operator.max_parallelism, operator.max_parallelism
     work = OperatorRewriting(savepoint, keyed, line, header, widths, "", 0)
     ranges = group_ranges(operator.max_parallelism, computer.workers.parts(0, operator.max_parallelism))

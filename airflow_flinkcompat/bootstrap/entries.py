@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT
@@ -18,7 +18,7 @@ from airflow_flinkcompat.savepoint.field_values import PlainValue, field_writer,
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import Begins, NamedState, StateField
+from airflow_flinkcompat.state.layout import Begins, NamedState, StateField, StateNamespace, Stored
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 _VOID = b"\0"
@@ -27,6 +27,7 @@ _THERE = b"\0"
 """What says of a map's value that it is not missing."""
 Columns = Sequence[Any]
 Content = Callable[[Columns], bytes]
+_NO_CONTENT: Content = lambda columns: b""  # noqa: E731
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class EntryWriter:
         header: Of the new files.
         max_parallelism: The number of key groups.
         windows: The windows, of which the end of a slice follows the key; None without.
+        sessions: Whether the start and the end of a session follow the key.
         watermark: How far time has come; what ended before is not stored.
     """
 
@@ -47,6 +49,7 @@ class EntryWriter:
     header: KeyedHeader
     max_parallelism: int
     windows: SlicedWindow | None
+    sessions: bool
     watermark: int | None
 
     def entries(self, rows: Iterable[Columns]) -> Iterator[tuple[int, bytes]]:
@@ -60,29 +63,38 @@ class EntryWriter:
         """
         numbers = {state.name: number for number, state in enumerate(self.header.states)}
         value_number = numbers[self.state.name] | COMPUTED_BIT
-        timer_number = numbers[TIMERS] | COMPUTED_BIT if self.windows is not None else 0
+        bounds = 2 if self.sessions else int(self.windows is not None)
+        timer_number = numbers[TIMERS] | COMPUTED_BIT if bounds else 0
         prefix, width = prefix_length(self.max_parallelism), len(self.key)
-        first = width + (self.windows is not None)
-        of_key, of_map_key, of_value, behind = row_writer(self.key), None, value_content(self.state), first
+        of_key, of_value, of_map_key = row_writer(self.key), value_content(self.state), _NO_CONTENT
+        first = behind = width + bounds
         if self.state.map_key is not None:
-            of_map_key, behind = map_key_content(self.state), first + len(self.state.map_key.fields)
+            of_map_key, behind = map_key_content(self.state), first + _columns(self.state.map_key)
         for row in rows:
-            key = of_key(row[:width])
-            namespace, timer = _VOID, None
-            if self.windows is not None:
-                assert self.watermark is not None
-                place = self.windows.place(int(row[width] or 0) // 1000, self.watermark)
+            key, namespace, timer = of_key(row[:width]), _VOID, None
+            if bounds:
+                place = self._place([int(bound) // 1000 for bound in row[width:first]])
                 if place is None:
                     continue
-                namespace = write_long(place[0])
-                timer = window_timer(StoredKey(b"", key, namespace), place[1]).to_bytes()
-            rest = namespace if of_map_key is None else namespace + of_map_key(row[first:behind])
+                namespace, timer = place[0], replace(place[1], row=key).to_bytes()
+            if self.state.namespace is StateNamespace.NONE:
+                namespace = _VOID
             group = key_group(key, self.max_parallelism)
             head = group.to_bytes(prefix, "big")
-            stored = head + StoredKey(b"", key, rest).to_bytes()
+            stored = head + StoredKey(b"", key, namespace + of_map_key(row[first:behind])).to_bytes()
             yield group, pack_entry(Entry(value_number, stored, of_value(row[behind:])))
             if timer is not None:
                 yield group, pack_entry(Entry(timer_number, head + timer, b""))
+
+    def _place(self, bounds: Sequence[int]) -> tuple[bytes, StoredKey] | None:
+        """The namespace of a slice or session, and the timer of what fires next; None where all has fired."""
+        assert self.watermark is not None
+        timer, end = StoredKey(b"", b"", b""), bounds[-1]
+        if self.windows is not None:
+            place = self.windows.place(end, self.watermark)
+            return place and (write_long(place[0]), window_timer(timer, place[1]))
+        session = b"".join(map(write_long, bounds))
+        return None if end - 1 <= self.watermark else (session, replace(window_timer(timer, end), rest=session))
 
 
 def check_writable(key: Sequence[StateField], state: NamedState) -> None:
@@ -147,6 +159,8 @@ def map_key_content(state: NamedState) -> Content:
         SavepointUnreadable: How values of a type are stored is not known here.
     """
     assert state.map_key is not None
+    if state.map_key.form == "TimeWindow":
+        return _window
     if state.map_key.form == "row":
         of_row = row_writer(state.map_key.fields)
         return lambda columns: _sized(of_row(columns))
@@ -174,6 +188,10 @@ def value_content(state: NamedState) -> Content:
     return content if state.kind is not KeyedStateKind.MAP else lambda columns: _THERE + content(columns)
 
 
+def _columns(stored: Stored) -> int:
+    return 2 if stored.form == "TimeWindow" else len(stored.fields)
+
+
 def _sized(row: bytes) -> bytes:
     return write_int(len(row)) + row
 
@@ -199,12 +217,17 @@ def _counts(state: NamedState) -> Content:
     return lambda columns: b"".join(write_int(int(cast(int, each))) for each in columns)
 
 
+def _window(columns: Columns) -> bytes:
+    return b"".join(write_long(int(bound) // 1000) for bound in columns)
+
+
 _CONTENTS: Mapping[str, Callable[[NamedState], Content]] = {
     "row": _row,
     "value": _value,
     "List<row>": _rows,
     "Int": _counts,
     "Tuple<Int, Int>": _counts,
+    "TimeWindow": lambda state: _window,
     "Boolean": lambda state: lambda columns: bytes([bool(columns[0])]),
     "Long": lambda state: lambda columns: write_long(int(cast(int, columns[0]))),
 }

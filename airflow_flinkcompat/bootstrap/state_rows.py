@@ -34,7 +34,7 @@ from airflow_flinkcompat.state.windows import SlicedWindow
 
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
 """What a row says of its window, in the order of the columns behind its own."""
-END_TYPE = "TIMESTAMP(3)"
+BOUND_TYPE = "TIMESTAMP(3)"
 
 
 class NotComputable(Exception):
@@ -56,6 +56,19 @@ class StateRows:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """Rows of which history does not tell what a job made of them.
+
+    Attributes:
+        steps: Their one column is the end of the window in which they matter, in microseconds.
+        reason: What is not told, as the end of a sentence.
+    """
+
+    steps: Step
+    reason: str
+
+
+@dataclass(frozen=True)
 class StateQuery:
     """What computes the state of one operator.
 
@@ -64,6 +77,8 @@ class StateQuery:
         key: The fields of its key.
         states: What computes each of its states.
         windows: Of an operator whose states are told apart by slices of windows these windows.
+        sessions: Whether they are told apart by sessions, whose start and end follow the key.
+        doubts: Nothing is computed where one of them has rows of a window that is still open.
         incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
     """
 
@@ -71,6 +86,8 @@ class StateQuery:
     key: tuple[StateField, ...]
     states: tuple[StateRows, ...]
     windows: SlicedWindow | None = None
+    sessions: bool = False
+    doubts: tuple[Doubt, ...] = ()
     incomparable: str = ""
 
     @property
@@ -123,7 +140,7 @@ class TableRows:
 
         def leaf(each: Expression) -> Expression:
             if isinstance(each, WindowColumn) and each.field in BOUNDS:
-                return InputRef(len(names) + BOUNDS.index(each.field), timestamp(3))
+                return self.bound(each.field)
             if not isinstance(each, SourceColumn):
                 return each
             place = names.index(each.column)
@@ -131,11 +148,20 @@ class TableRows:
 
         return transform(part, leaf)
 
-    def in_windows(self, window: Window) -> WindowAssign:
+    @property
+    def time(self) -> InputRef:
+        """The event time of the table."""
+        table = self.table
+        assert table.watermark is not None
+        place = [column.name for column in table.columns].index(table.watermark.column)
+        return InputRef(place, table.columns[place].type)
+
+    def in_windows(self, window: Window, partition_by: tuple[Expression, ...] = ()) -> WindowAssign:
         """The rows, each once for each of its windows, with the bounds of the window behind its columns.
 
         Args:
             window: Over the event time of the table.
+            partition_by: Of sessions what tells them apart, over the columns of the table.
 
         Returns:
             The rows.
@@ -144,13 +170,9 @@ class TableRows:
             NotComputable: The windows go by the clock of a place.
             Untranslatable: Which clock they go by nobody says.
         """
-        table = self.table
-        assert table.watermark is not None
-        place = [column.name for column in table.columns].index(table.watermark.column)
-        time = InputRef(place, table.columns[place].type)
         bounds = (Column(f"bound_{field}", timestamp(3)) for field in BOUNDS)
-        made = WindowAssign(self.node, window, time, (*table.columns, *bounds))
-        if zone_of(dict(self.pipeline.settings), made, time) not in ("", "UTC"):
+        made = WindowAssign(self.node, window, self.time, (*self.table.columns, *bounds), partition_by)
+        if zone_of(dict(self.pipeline.settings), made, self.time) not in ("", "UTC"):
             raise NotComputable("windows in a local time zone other than UTC are not computed from history yet")
         return made
 
@@ -177,10 +199,16 @@ class TableRows:
         columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
         return Group(below, tuple(map(grouped, made.keys)), columns)
 
-    @property
-    def window_end(self) -> InputRef:
-        """The end of a row's window, of rows in windows."""
-        return InputRef(len(self.table.columns) + BOUNDS.index(WindowField.END), timestamp(3))
+    def bound(self, field: WindowField) -> InputRef:
+        """A bound of a row's window, of rows in windows.
+
+        Args:
+            field: One of ``BOUNDS``.
+
+        Returns:
+            Its column.
+        """
+        return InputRef(len(self.table.columns) + BOUNDS.index(field), timestamp(3))
 
     @property
     def ordered(self) -> bool:

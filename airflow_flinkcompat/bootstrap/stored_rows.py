@@ -12,7 +12,7 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, scalar
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
 from airflow_flinkcompat.bootstrap.state_rows import (
-    END_TYPE,
+    BOUND_TYPE,
     NotComputable,
     StateQuery,
     StateRows,
@@ -21,7 +21,7 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     exact_value,
 )
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
-from airflow_flinkcompat.plan.nodes import Node, WindowKind
+from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, RankKind, RankOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn, window_field
 from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
@@ -139,7 +139,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         layout.key,
         (StateRows(state, ranking.stored()),),
         ranking.windows,
-        "of a window it keeps more rows than it ranks, by how they came together" if several else "",
+        incomparable="of a window it keeps more rows than it ranks, by how they came together" if several else "",
     )
 
 
@@ -172,7 +172,7 @@ class _Ranking:
         """The key as it is stored: its columns in the order of the row."""
         row = self.operator.row
         places = sorted(row.index(key) for key in self.operator.partition if not window_field(key))
-        ends = [] if self.operator.window is None else [self.rows.window_end]
+        ends = [] if self.operator.window is None else [self.rows.bound(WindowField.END)]
         return [*(self.rows.over_table(row[place]) for place in places), *ends]
 
     def stored(self) -> Step:
@@ -185,7 +185,7 @@ class _Ranking:
         for each in columns:
             scalar(each)
         found = self._first_ranks(self.rows.selected(self.node, columns), by_key, by_order, of_row)
-        key_types = [field.type for field in self.layout.key] + [END_TYPE] * (self.windows is not None)
+        key_types = [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
         types = [field.type for field in self.state.value.fields]
         if self.state.map_key is None:
             return exact(Select(found, tuple(enumerate(f"c{i}" for i in (*by_key, *of_row)))), [*key_types, *types])

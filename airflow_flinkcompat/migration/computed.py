@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -17,9 +17,12 @@ from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.state.layout import NamedState, StateNamespace
+from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite, words
 
+_WINDOW = 16
+"""The length of a window's start and end."""
 _SHOWN = 5
 """Of how many keys a message shows what differs."""
 _ROUNDING = 1e-9
@@ -150,6 +153,7 @@ class EntryJoin:
         self._stored = made.keep is StateAction.REWRITTEN
         self._timers = [state.kind is KeyedStateKind.TIMERS for state in header.states]
         self._states = states
+        self._sessions = next((i for i, each in enumerate(header.states) if each.name == MERGED_SESSIONS.name), None)
         self._joins = [_join(state) for state in states]
         self.differences = Differences()
 
@@ -169,7 +173,28 @@ class EntryJoin:
             found[state, key] = value if former is None or of is None else value_merger(of.new)(former, value)
         if not self._stored:
             return [Entry(state, key, value) for (state, key), value in found.items()]
-        return list(self._joined(stored, found))
+        stored = list(stored)
+        return list(self._joined(stored, self._as_stored(stored, found)))
+
+    def _as_stored(
+        self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]
+    ) -> dict[tuple[int, bytes], bytes]:
+        """What is computed of sessions, under the window that each began as when its first row came."""
+        first: dict[tuple[bytes, bytes], bytes] = {}
+        for state, key, value in stored:
+            if state == self._sessions:
+                parts = StoredKey.read(key[self._prefix :], timer=False)
+                first[parts.row, parts.rest[-_WINDOW:]] = value[-_WINDOW:]
+
+        def renamed(state: int, key: bytes) -> bytes:
+            of = self._states[state]
+            if of is None or of.new.namespace is not StateNamespace.WINDOW:
+                return key
+            parts = StoredKey.read(key[self._prefix :], timer=False)
+            window = first.get((parts.row, parts.rest[:_WINDOW]), parts.rest[:_WINDOW])
+            return key[: self._prefix] + replace(parts, rest=window + parts.rest[_WINDOW:]).to_bytes()
+
+        return {(state, renamed(state, key)): value for (state, key), value in computed.items()} if first else computed
 
     def _joined(self, stored: Iterable[Entry], computed: dict[tuple[int, bytes], bytes]) -> Iterator[Entry]:
         for entry in stored:
@@ -216,6 +241,8 @@ def _join(state: StateRewrite | None) -> _Join | None:
     """How a stored and a computed value of a state become one; None of timers, and of a state that begins now."""
     if state is None or state.old is None:
         return None
+    if state.new == MERGED_SESSIONS:
+        return lambda stored, computed: (stored, "")
     if state.new.kind is KeyedStateKind.VALUE and state.new.value.form == "row":
         return _RowJoin(state.new, state.fields)
     return partial(_equal, state.new)

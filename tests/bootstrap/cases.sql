@@ -179,3 +179,27 @@ SELECT a, b, c, window_end FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY a, window_start, window_end ORDER BY ts DESC) AS n
   FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '2' MINUTE))
 ) WHERE n = 1;
+--- case: metrics are added to sessions
+-- computed: MIN(d), COUNT(*)
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '20' SECOND)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, MIN(d), SUM(b), COUNT(*)
+FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '20' SECOND)) GROUP BY a, window_start, window_end;
+--- case: the gap of sessions becomes longer
+-- computed: all
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '20' SECOND)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_end, SUM(b)
+FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '40' SECOND)) GROUP BY a, window_start, window_end;
+--- case: a tumbling window becomes a session
+-- computed: all
+--- old
+SELECT a, window_end, SUM(b)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_start, window_end, SUM(b), MAX(c)
+FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY a, window_start, window_end;

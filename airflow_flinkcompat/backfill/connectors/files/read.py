@@ -90,12 +90,14 @@ class FileReader:
         return f"{row[0]} files {row[1] or 0:x}"
 
     def rows(self) -> DataFrame:
-        read = self._source.read
-        return self._rows(ordered=False) if read is None else rows_read(self._rows(ordered=True), read, self._source)
+        if self._source.read is None:
+            return self._rows(ordered=False)
+        return self.ordered_rows().drop(*text_reader.ORDER)
 
     def ordered_rows(self) -> DataFrame:
         """Files arrive in the order of their modification, those of one millisecond by path; rows as they stand."""
-        return self._rows(ordered=True)
+        rows, read = self._rows(ordered=True), self._source.read
+        return rows if read is None else rows_read(rows, read, self._source)
 
     def check_sequence(self) -> None:
         """One file after the other."""

@@ -27,7 +27,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
         source: Whose rows they are.
 
     Returns:
-        Some of the rows, without these columns.
+        Some of the rows.
 
     Raises:
         BackfillError: A file is gone, or how far it had been read cannot be told by rows.
@@ -52,7 +52,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
         order = Window.orderBy("part", "place")
         numbered = rows.where(stream == files[path]).withColumn(_NUMBER, F.row_number().over(order))
         parts.append(numbered.where(F.col(_NUMBER) <= split.records_read).drop(_NUMBER))
-    return reduce(DataFrame.union, parts).drop("part", "place", "stream")
+    return reduce(DataFrame.union, parts)
 
 
 def normal(path: str) -> str:
