@@ -133,13 +133,14 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     if operator.kind is RankKind.DEDUPLICATION and operator.order_clock is not TimeAttribute.ROWTIME:
         raise NotComputable("it goes by processing time, and when a row came history does not say")
     ranking = _Ranking(rows, operator, layout, state)
-    several = operator.kind is RankKind.WINDOW_TOP_N
+    # They are never sent: rows of a Top-N are not taken back here, so none of a greater rank comes up.
+    several = operator.kind is RankKind.WINDOW_TOP_N or (operator.number_read and state.map_key is not None)
     return StateQuery(
         (rows.table,),
         layout.key,
         (StateRows(state, ranking.stored()),),
         ranking.windows,
-        incomparable="of a window it keeps more rows than it ranks, by how they came together" if several else "",
+        incomparable="it keeps more rows than it ranks, by how they came together" if several else "",
     )
 
 
@@ -223,11 +224,6 @@ class _Ranking:
         ranked = Select(step, columns)
         refused = f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS BOOLEAN)"
         kept = f"c{width} <= {operator.last}"
-        if operator.number_read and self.state.map_key is not None:
-            # Rows of the last sort key stay as a whole where the number of each row is put out.
-            ends = f"max(c{width}) OVER ({alike})"
-            ranked = Select(ranked, (*enumerate([*(f"c{i}" for i in range(width + 2)), ends]),))
-            return Where(ranked, f"IF({kept} AND (c{width + 1} OR c{width + 2} > {operator.last}), {refused}, {kept})")
         return Where(ranked, f"IF({kept} AND c{width + 1}, {refused}, {kept})")
 
 

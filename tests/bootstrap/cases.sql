@@ -102,7 +102,7 @@ SELECT COUNT(*), SUM(b) FROM orders;
 --- new
 SELECT COUNT(*), SUM(b), SUM(d) FILTER (WHERE b > 2), MAX(c) FROM orders;
 --- case: distinct values are counted in an aggregation
--- computed: COUNT(DISTINCT c), SUM(DISTINCT d), distinct values of c, distinct values of d
+-- computed: COUNT(DISTINCT c), SUM(DISTINCT d), COUNT(DISTINCT c) FILTER (WHERE $f4), distinct values of c, distinct values of d
 --- old
 SELECT a, SUM(b) FROM orders GROUP BY a;
 --- new
@@ -151,7 +151,7 @@ SELECT a, b, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) AS 
 --- case: ranks are told and go by two columns
 -- computed: all
 --- old
-SELECT a, b, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC) AS n FROM orders) WHERE n <= 2;
+SELECT a, b, n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY d DESC) AS n FROM orders) WHERE n <= 2;
 --- new
 SELECT a, b, d, n
 FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY d, b DESC) AS n FROM orders) WHERE n <= 3;
