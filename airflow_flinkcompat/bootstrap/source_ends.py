@@ -74,7 +74,7 @@ class FolderEnd:
 
     def __str__(self) -> str:
         """How many files there are."""
-        return f"{len(self.files)} files of {self.source.place}"
+        return f"{self.source.place}, files there: {len(self.files)}"
 
 
 @dataclass(frozen=True)

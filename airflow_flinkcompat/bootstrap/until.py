@@ -53,12 +53,14 @@ class Until:
             ) from None
         if moment.tzinfo is None:
             raise InputError(f"--until {table}={text} names no zone: write a moment as 2026-01-31T00:00:00Z")
+        if moment.microsecond % 1000:
+            raise InputError(f"--until {table}={text} is finer than the milliseconds in which records and files count")
         return cls(moment=moment)
 
     @property
     def millis(self) -> int | None:
-        """The moment in milliseconds since 1970, those that have begun counted whole."""
-        return None if self.moment is None else -((EPOCH - self.moment) // _MILLISECOND)
+        """The moment in milliseconds since 1970."""
+        return None if self.moment is None else (self.moment - EPOCH) // _MILLISECOND
 
 
 ALL = Until()

@@ -246,6 +246,4 @@ def _told(table: str, reached: int) -> str:
     if reached == NEVER:
         return f"no watermark has come for table {table}: all windows over it are open"
     time = (EPOCH + timedelta(milliseconds=reached + 1)).replace(tzinfo=None).isoformat(timespec="milliseconds")
-    return (
-        f"time has come so far that windows over table {table} which end by {time} were sent: a backfill computes them"
-    )
+    return f"windows over table {table} that end by {time} count as sent: a backfill computes them"
