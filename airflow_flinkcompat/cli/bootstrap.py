@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
     history_of,
+    job_options,
     planner_options,
     require_one_job,
     require_sql,
@@ -27,9 +28,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.bootstrap import WarmStart
@@ -102,12 +101,7 @@ def bootstrap_command(
     if not (to or dry_run):
         raise InputError("name --to; or ask with --dry-run what would be computed")
     tables, ends = history_of(history), _ends(until)
-    given = JobOptions(
-        parse_settings(settings),
-        tuple(parse_function(text) for text in functions),
-        read_script(catalog).text if catalog else "",
-        engine_version=engine_version,
-    )
+    given = job_options(settings, functions, catalog, engine_version)
     path = path_of(script)
     by = judging_flink("bootstrap", project_for(config, path), path, deployment, given).options
     named = read_named(script)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
     history_of,
+    job_options,
     planner_options,
     require_one_job,
     require_sql,
@@ -30,9 +31,7 @@ from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import Plans, SourceOverrides, migrations
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
 
 if TYPE_CHECKING:
@@ -162,12 +161,7 @@ def migrate_command(
     elif not dry_run:
         _require_places(savepoint, to)
     require_sql("migrate", old, new)
-    given = JobOptions(
-        parse_settings(settings),
-        tuple(parse_function(text) for text in functions),
-        read_script(catalog).text if catalog else "",
-        engine_version=engine_version,
-    )
+    given = job_options(settings, functions, catalog, engine_version)
     require_one_stdin(old, new)
     script = path_of(new) or path_of(old)
     by = judging_flink("migrate", project_for(config, script), script, deployment, given).options

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.cli.targets import target_option
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import Migration
 
 if TYPE_CHECKING:
@@ -37,6 +40,18 @@ def planner_options(command: Decorated) -> Decorated:
         click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
     )
     return reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def job_options(
+    settings: Iterable[str], functions: Iterable[str], catalog: str | None, engine_version: str | None
+) -> JobOptions:
+    """What the options of a command say of how a script is planned. Raises InputError and ScriptError."""
+    return JobOptions(
+        parse_settings(settings),
+        tuple(parse_function(text) for text in functions),
+        read_script(catalog).text if catalog else "",
+        engine_version=engine_version,
+    )
 
 
 def history_of(texts: Iterable[str]) -> Mapping[str, str]:
