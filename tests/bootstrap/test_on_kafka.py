@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.source_positions import kafka_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
 from measure.pair_runner import CLUSTER, PairRunner
@@ -68,13 +68,13 @@ def test_the_job_goes_on_as_though_it_had_always_run(
     goes_on(case, bench, served.bound)
 
 
-def its_positions(savepoint: str, folder: Path) -> Mapping[str, Until]:
+def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until]:
     """How far a real job has read each partition, which tells the rows after apart."""
     found: dict[str, dict[int, int]] = {}
     for operator in read_metadata(savepoint).operators:
         for each in kafka_positions(operator, savepoint) if operator.coordinator is not None else ():
-            found.setdefault(each.topic.rpartition("-")[2], {})[each.partition] = max(each.offset, 0)
-    return {table: Until(offsets=tuple(offsets.items())) for table, offsets in found.items()}
+            found.setdefault(each.topic, {})[each.partition] = max(each.offset, 0)
+    return {table.path[2]: Until(offsets=tuple(found[str(table.option("topic"))].items())) for table in tables}
 
 
 @pytest.mark.parametrize("case", [*map(from_topic, load_cases())], ids=lambda case: case.title)
