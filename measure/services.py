@@ -33,9 +33,13 @@ PASSWORD = "${conn.postgres.password}"
 
 
 class Services:
-    """Both servers, and what runs have put there. A run is known by its folder."""
+    """Both servers, and what runs have put there. A run is known by its folder.
+
+    ``partitions`` is how many a topic has that is not filled; to be changed between runs only.
+    """
 
     def __init__(self, broker: Broker, jvm: Any, database: Postgres) -> None:
+        self.partitions = 1
         self._broker, self._jvm, self._database = broker, jvm, database
         self._topics: dict[str, set[str]] = {}
 
@@ -53,11 +57,13 @@ class Services:
     def send(self, folder: Path, feed: Feed, phase: str) -> int:
         """Sends the rows of a phase in their order, to partitions in turn, fillers to each; how many were sent."""
         topic = self._topic(folder, feed.rows)
-        partitions = _FILLED_PARTITIONS if feed.filled else 1
+        partitions = _FILLED_PARTITIONS if feed.filled else self.partitions
         lines = feed.lines(phase)
         each_has_all = phase.endswith(".filler")
         for partition in range(partitions):
             rows = [_row(line) for line in (lines if each_has_all else lines[partition::partitions])]
+            if not rows:
+                continue
             records = [(json.dumps({"a": row["a"]}), json.dumps(row)) for row in rows]
             self._broker.send(self._jvm, topic, records, partition, epoch_millis(str(rows[0]["ts"])))
         return len(lines) * (partitions if each_has_all else 1)
@@ -95,7 +101,7 @@ class Services:
         if name not in known:
             known.add(name)
             filled = (DATA / name).is_dir() and Feed(name).filled
-            self._broker.topic(self._jvm, _FILLED_PARTITIONS if filled else 1, topic)
+            self._broker.topic(self._jvm, _FILLED_PARTITIONS if filled else self.partitions, topic)
         return topic
 
 

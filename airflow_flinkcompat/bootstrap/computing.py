@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
@@ -53,7 +55,7 @@ class HistoryComputer:
     session: SparkSession
     workers: SparkWorkers
     side: Side
-    locations: RowsRead
+    locations: TableLocations
 
     def regrouped(
         self,
@@ -78,23 +80,38 @@ class HistoryComputer:
         Raises:
             NotMigratable: The state cannot be computed, or history cannot be read.
         """
+        spec = wanted.made.new
+        assert spec is not None
+        with self.reading(spec.name):
+            query = self.query(spec, wanted.watermark)
+            return self.workers.regrouped(scatter, parts, gather, groups, self._entries(query, wanted))
+
+    @contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Says of what goes wrong in the block whose history it was, without secrets.
+
+        Args:
+            what: Whose history is read, in words.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            NotMigratable: It cannot be computed, or history cannot be read.
+        """
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         redactor = driver_redactor(placeholders_in_script(self.side.script), os.environ)
-        spec = wanted.made.new
-        assert spec is not None
-        assert isinstance(spec.layout, StateLayout)
         try:
-            query = self.query(spec, wanted.watermark)
-            return self.workers.regrouped(scatter, parts, gather, groups, self._entries(query, wanted))
+            yield
         except NotComputable as error:
-            raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
+            raise NotMigratable(f"{what} cannot be computed from history: {error}") from None
         except BackfillError as error:
-            raise NotMigratable(f"the history of {spec.name} cannot be read: {redactor(str(error))}") from None
+            raise NotMigratable(f"the history of {what} cannot be read: {redactor(str(error))}") from None
         except (PySparkException, Py4JError) as error:
             told = redactor(str(error)).splitlines()[0]
-            raise NotMigratable(f"the history of {spec.name} cannot be read: {told}") from None
+            raise NotMigratable(f"the history of {what} cannot be read: {told}") from None
 
     def query(self, spec: StateSpec, watermark: int | None) -> StateQuery:
         """What computes the state of an operator, once it is sure that history tells it.

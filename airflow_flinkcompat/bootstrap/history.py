@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
+from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
@@ -19,6 +19,8 @@ from airflow_flinkcompat.state.migration import Migration, StateAction, with_his
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_flinkcompat.bootstrap.computing import HistoryComputer
 
 
@@ -59,7 +61,7 @@ class KnownHistory:
         def computable(spec: StateSpec) -> bool:
             try:
                 require_sole(spec, specs)
-                query = state_query(new, spec, AssumedLocations(self._places))
+                query = state_query(new, spec, AssumedLocations(self.places))
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
@@ -159,27 +161,46 @@ class KnownHistory:
     ) -> Iterator[tuple[HistoryComputer, ...]]:
         """Of each script one, given the ids of its sources by the names of their tables."""
         # What is told without Spark is told without its packages.
-        from airflow_flinkcompat.backfill.spark.session import spark_session
         from airflow_flinkcompat.bootstrap.computing import HistoryComputer, read_positions
         from airflow_flinkcompat.spark_migration import SparkWorkers
 
-        found = [(side, read_positions(savepoint, sources, self._places)) for side, sources in jobs]
-        needs = Needs()
-        for side, locations in found:
-            for table in side.program.tables:
-                with suppress(BackfillError):
-                    needs |= locations.source(table).needs
-        try:
-            with spark_session(self.master, needs) as session:
-                workers = SparkWorkers(session)
-                yield tuple(HistoryComputer(session, workers, side, locations) for side, locations in found)
-        except BackfillError as error:
-            raise InputError(str(error)) from None
+        found = [(side, read_positions(savepoint, sources, self.places)) for side, sources in jobs]
+        with history_session(self.master, found) as session:
+            workers = SparkWorkers(session)
+            yield tuple(HistoryComputer(session, workers, side, locations) for side, locations in found)
 
     @property
-    def _places(self) -> Mapping[str, str]:
+    def places(self) -> Mapping[str, str]:
         """The places of tables whose rows lie elsewhere than their script says."""
         return {table: place for table, place in self.tables.items() if place}
+
+
+@contextmanager
+def history_session(master: str | None, read: Iterable[tuple[Side, TableLocations]]) -> Iterator[SparkSession]:
+    """The Spark that reads history: the one that is active, or one of its own.
+
+    Args:
+        master: Its master; None: all cores of this machine.
+        read: The scripts whose tables are read, each with where these lie.
+
+    Yields:
+        The session.
+
+    Raises:
+        InputError: Spark does not start, or a source cannot be read.
+    """
+    from airflow_flinkcompat.backfill.spark.session import spark_session
+
+    needs = Needs()
+    for side, locations in read:
+        for table in side.program.tables:
+            with suppress(BackfillError):
+                needs |= locations.source(table).needs
+    try:
+        with spark_session(master, needs) as session:
+            yield session
+    except BackfillError as error:
+        raise InputError(str(error)) from None
 
 
 def _positions(migration: Migration) -> Mapping[str, str]:

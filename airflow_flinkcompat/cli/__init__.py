@@ -18,6 +18,7 @@ from airflow_flinkcompat.cli.accept import accept_command
 from airflow_flinkcompat.cli.audit import audit_command
 from airflow_flinkcompat.cli.backfill import backfill_command
 from airflow_flinkcompat.cli.batch import batch_command
+from airflow_flinkcompat.cli.bootstrap import bootstrap_command
 from airflow_flinkcompat.cli.check import check_command
 from airflow_flinkcompat.cli.diff import diff_command, lint_command, plan_command
 from airflow_flinkcompat.cli.init import init_command
@@ -53,6 +54,7 @@ for command in (
     backfill_command,
     rehearse_command,
     migrate_command,
+    bootstrap_command,
     ledger_command,
 ):
     cli.add_command(command)

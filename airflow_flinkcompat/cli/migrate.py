@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,18 +12,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
+from airflow_flinkcompat.cli.savepoints import (
+    history_of,
+    job_options,
+    planner_options,
+    require_one_job,
+    require_sql,
+    state_errors,
+    tell,
+    write_savepoint,
+)
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
-from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, planning, target_option
+from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, planning
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import Plans, SourceOverrides, migrations
-from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
-from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
 
 if TYPE_CHECKING:
@@ -85,12 +92,7 @@ _ACCEPTED = {
 @click.option(
     "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
 )
-@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
-@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
-@target_option(None, show_default="a SQL Gateway alone")
-@click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
-@click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one.")
-@click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
+@planner_options
 @click.option(
     "--spark/--no-spark", "spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
 )
@@ -151,20 +153,15 @@ def migrate_command(
     """
     if master and not (spark or history):
         raise InputError("--master belongs to --spark or --history: add one")
-    tables = dict(map(_history, history))
+    tables = history_of(history)
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
     if audit_history:
         _require_audited(tables, savepoint)
     elif not dry_run:
         _require_places(savepoint, to)
-    _require_sql(old, new)
-    given = JobOptions(
-        parse_settings(settings),
-        tuple(parse_function(text) for text in functions),
-        read_script(catalog).text if catalog else "",
-        engine_version=engine_version,
-    )
+    require_sql("migrate", old, new)
+    given = job_options(settings, functions, catalog, engine_version)
     require_one_stdin(old, new)
     script = path_of(new) or path_of(old)
     by = judging_flink("migrate", project_for(config, script), script, deployment, given).options
@@ -177,7 +174,7 @@ def migrate_command(
     after = side(read_named(new), {}, by.engine_version)
     planner = planning(target)
     plans = compiled_plans("migrate", before, after, planner, gateway, jobmanager, plan_dir)
-    _require_one_job(plans)
+    require_one_job("migrate rewrites", plans)
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
     (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
     if audit_history and savepoint:
@@ -192,28 +189,14 @@ def migrate_command(
     if savepoint and to and not dry_run:
         place = place_of(planner, gateway, jobmanager)
         with _workers(before, after, savepoint, made, tables, spark, master) as (workers, computer):
-            _write(savepoint, template or template_of(after, savepoint, place), to, made, workers, computer)
+            made_of = template or template_of(after, savepoint, place)
+            write_savepoint(savepoint, made_of, to, made, workers, computer)
 
 
 def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
     """Raises InputError: there is nothing to compare."""
     if not (tables and savepoint):
         raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
-
-
-def _require_sql(*scripts: str) -> None:
-    """Raises InputError: one is a program."""
-    if programs := [path for path in scripts if path.endswith(PROGRAM_SUFFIXES)]:
-        raise InputError(f"{programs[0]}: migrate compiles SQL scripts, not programs")
-
-
-def _require_one_job(plans: Plans) -> None:
-    """Raises InputError: a side makes several, or none."""
-    if [len(each) for each in plans] != [1, 1]:
-        raise InputError(
-            "migrate rewrites the savepoint of one job: put the INSERTs of each script into one statement set, "
-            "or name scripts of one job each"
-        )
 
 
 def _unseen(before: Side, after: Side, plans: Plans, accepted: Collection[str]) -> bool:
@@ -292,14 +275,6 @@ def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
     click.echo("\n".join(told.lines()))
 
 
-def _history(text: str) -> tuple[str, str]:
-    """``TABLE=URI`` → the table and the place of its rows, "" where the table says it."""
-    table, _, place = text.partition("=")
-    if not table:
-        raise InputError(f"--history {text}: write TABLE or TABLE=URI")
-    return table, place
-
-
 def _from_history(made: Migration, new: Side, tables: Mapping[str, str], master: str | None) -> Migration:
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
@@ -315,17 +290,10 @@ def _audit(old: Side, savepoint: str, made: Migration, tables: Mapping[str, str]
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.bootstrap.state_rows import NotComputable
-        from airflow_flinkcompat.migration import NotMigratable
-        from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
     except ImportError as error:
         raise bare_install("migrate --audit-history", error, "spark") from None
-    try:
+    with state_errors():
         found = KnownHistory(tables, master).audit(old, savepoint, made)
-    except NotMigratable as error:
-        click.echo(f"flinkcompat: {error}", err=True)
-        sys.exit(1)
-    except SavepointUnreadable as error:
-        raise InputError(str(error)) from None
     for spec, differences in found:
         if isinstance(differences, NotComputable):
             click.echo(f"{spec.name}: not compared: {mask_secrets(str(differences))}")
@@ -348,53 +316,15 @@ def _workers(
     master: str | None,
 ) -> Iterator[tuple[Workers | None, StateComputer | None]]:
     """Who rewrites, and who computes from history."""
-
-    def say(line: str) -> None:
-        click.echo(line, err=True)
-
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
-        from airflow_flinkcompat.migration import NotMigratable
-        from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
         raise bare_install("migrate", error) from None
-    try:
+    with state_errors():
         if any(line.from_history for line in made.operators):
-            with KnownHistory(tables, master).computing(old, new, savepoint, made, say) as computer:
+            with KnownHistory(tables, master).computing(old, new, savepoint, made, tell) as computer:
                 yield computer.workers, computer
         else:
-            with migration_workers(savepoint, spark, master, say) as workers:
+            with migration_workers(savepoint, spark, master, tell) as workers:
                 yield workers, None
-    except NotMigratable as error:
-        click.echo(f"flinkcompat: {error}", err=True)
-        sys.exit(1)
-    except SavepointUnreadable as error:
-        raise InputError(str(error)) from None
-
-
-def _write(
-    savepoint: str,
-    template: str,
-    to: str,
-    migration: Migration,
-    workers: Workers | None,
-    history: StateComputer | None,
-) -> None:
-    from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
-    from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-
-    try:
-        written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers, history)
-    except NotMigratable as error:
-        click.echo(f"flinkcompat: {error}", err=True)
-        sys.exit(1)
-    except (MigrationVerificationFailed, SavepointUnreadable) as error:
-        raise InputError(str(error)) from None
-    except InputError:
-        raise
-    except Exception as error:  # a store raises whatever its own library does
-        raise InputError(f"{to} cannot be written from here ({type(error).__name__}: {error})") from error
-    entries = sum(count for each in written for count in each.entries.values())
-    computed = " or computed" if history is not None else ""
-    click.echo(f"{entries} entries rewritten{computed}, read back and equal: {to}", err=True)

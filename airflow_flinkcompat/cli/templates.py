@@ -44,12 +44,13 @@ def place_of(target: str | None, gateway: str | None, jobmanager: str | None) ->
     return location(target or _TARGET, gateway, jobmanager)
 
 
-def template_of(new: Side, savepoint: str, place: TargetLocation | None) -> str:
+def template_of(new: Side, savepoint: str | None, place: TargetLocation | None) -> str:
     """A savepoint that the new script took before it had read anything, of the cache where one is kept there.
 
     Args:
         new: The script with its settings and catalog.
-        savepoint: The one to migrate: a Flink started here, which knows no other, takes its maximum parallelism.
+        savepoint: The one to migrate: a Flink started here, which knows no other, takes its maximum parallelism. None:
+            there is none.
         place: Where to take it; None: on a Flink started here.
 
     Returns:
@@ -64,7 +65,7 @@ def template_of(new: Side, savepoint: str, place: TargetLocation | None) -> str:
     side = replace(
         new, script=f"{new.catalog.strip().rstrip(';')};\n{new.script}" if new.catalog.strip() else new.script
     )
-    if place is None:
+    if place is None and savepoint is not None:
         side = replace(side, settings={**_limit(savepoint), **side.settings})
     try:
         with ExitStack() as stack:

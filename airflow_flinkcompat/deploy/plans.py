@@ -37,4 +37,5 @@ def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folde
             f"{new.source} is to run on Flink {new.version}, the planner is of Flink {version}: ask a SQL Gateway of "
             f"that version, or check for Flink {'.'.join(version.split('.')[:2])}"
         )
-    return planner.compile_plans(old, folder), planner.compile_plans(new, folder)
+    plans = planner.compile_plans(old, folder)
+    return plans, plans if old is new else planner.compile_plans(new, folder)

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.savepoint.metadata import ListState, OperatorLists
-from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, header_of
+from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, header_of, stored_lists
 
 
-def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[tuple[ListState, ...], bytes]:
+def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[OperatorLists, bytes]:
     """The lists of several subtasks as those of one.
 
     Args:
         stored: The lists of each subtask, and the content in which they are stored.
 
     Returns:
-        The lists, and the content in which they are stored: one header with all elements behind it.
+        The lists, without a handle, and the content in which they are stored: one header with all elements behind it.
 
     Raises:
         NotMigratable: They do not have one header.
     """
     header = header_of(*stored[0])
-    modes, held = dict[str, int](), dict[str, list[bytes]]()
+    lists, held = dict[str, ListState](), dict[str, list[bytes]]()
     for each, own in stored:
         if header_of(each, own) != header:
             raise NotMigratable("its subtasks store their lists in several forms, and it has to have fewer of them now")
         for state, found in elements(each, own):
             former = held.setdefault(state.name, [])
-            if modes.setdefault(state.name, state.mode) != BROADCAST or not former:
+            if lists.setdefault(state.name, state).mode != BROADCAST or not former:
                 former += found
-    content, lists = bytearray(header), []
-    for name, found in held.items():
-        begins = tuple(accumulate(map(len, found), initial=len(content)))[:-1]
-        lists.append(ListState(name, modes[name], begins))
-        content += b"".join(found)
-    return tuple(lists), bytes(content)
+    return stored_lists(header, ((lists[name], found) for name, found in held.items()))

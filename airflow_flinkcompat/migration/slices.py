@@ -11,7 +11,7 @@ from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import OperatorState
-from airflow_flinkcompat.savepoint.operator_lists import elements
+from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
 from airflow_flinkcompat.savepoint.store import read_handle
 from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.windows import SlicedWindow
@@ -160,6 +160,33 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
         for state, held in elements(each, read_handle(each.handle, path)):
             if state.name == _WATERMARK:
                 yield from (int.from_bytes(element, "big", signed=True) for element in held)
+
+
+def with_watermark(operator: OperatorState, path: str, watermark: int) -> OperatorState:
+    """An operator for which time has come so far, where it keeps that.
+
+    Args:
+        operator: What a savepoint holds of it.
+        path: Path or URI of the savepoint.
+        watermark: Milliseconds since 1970.
+
+    Returns:
+        The same for all its subtasks.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here.
+    """
+    subtasks = tuple(
+        replace(
+            each,
+            managed=each.managed
+            and with_elements(
+                each.managed, read_handle(each.managed.handle, path), _WATERMARK, (write_long(watermark),)
+            ),
+        )
+        for each in operator.subtasks or ()
+    )
+    return replace(operator, subtasks=subtasks)
 
 
 def _end(parts: StoredKey) -> int:

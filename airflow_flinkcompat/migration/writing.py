@@ -28,7 +28,6 @@ from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
-    OperatorLists,
     OperatorState,
     SavepointMetadata,
     StateFile,
@@ -319,7 +318,7 @@ class _Writing:
             return SubtaskState(index)
         lists, content = merge_operator_state(stored)
         handle = self.target.copy(StoredContent("lists", len(content), BytesIO(content)))
-        return SubtaskState(index, OperatorLists(lists, handle))
+        return SubtaskState(index, replace(lists, handle=handle))
 
     def _keys(self, subtask: SubtaskState, old: SubtaskState) -> SubtaskState:
         return replace(subtask, keyed=old.keyed and replace(old.keyed, handle=self._carried(old.keyed.handle)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
-from airflow_flinkcompat.savepoint.metadata import ListState, OperatorLists
+from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists
 
 BROADCAST = 2
 """The mode of a list that is the same in each subtask."""
@@ -38,3 +39,38 @@ def elements(lists: OperatorLists, content: bytes) -> Iterator[tuple[ListState, 
     ends = dict(pairwise([*begins, len(content)]))
     for each in lists.lists:
         yield each, [content[begin : ends[begin]] for begin in each.begins]
+
+
+def stored_lists(header: bytes, held: Iterable[tuple[ListState, Sequence[bytes]]]) -> tuple[OperatorLists, bytes]:
+    """Lists with the elements that they are to hold.
+
+    Args:
+        header: What stands in front of all elements.
+        held: Each list, wherever its elements stood, and its elements.
+
+    Returns:
+        The lists, without a handle, and the content in which they are stored.
+    """
+    content, lists = bytearray(header), []
+    for state, found in held:
+        begins = tuple(accumulate(map(len, found), initial=len(content)))[:-1]
+        lists.append(replace(state, begins=begins))
+        content += b"".join(found)
+    return OperatorLists(tuple(lists), None), bytes(content)
+
+
+def with_elements(lists: OperatorLists, content: bytes, name: str, wanted: Sequence[bytes]) -> OperatorLists:
+    """The lists of a subtask, one of which holds something else.
+
+    Args:
+        lists: Of the subtask.
+        content: In which they are stored.
+        name: Of the list.
+        wanted: The elements that it is to hold.
+
+    Returns:
+        The lists with their content.
+    """
+    held = ((state, wanted if state.name == name else found) for state, found in elements(lists, content))
+    made, stored = stored_lists(header_of(lists, content), held)
+    return replace(made, handle=Inline(name, stored))

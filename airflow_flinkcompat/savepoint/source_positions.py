@@ -8,18 +8,22 @@ the enumerator knows.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable
-from airflow_flinkcompat.savepoint.metadata import OperatorState
-from airflow_flinkcompat.savepoint.operator_lists import elements
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int, write_long, write_text
+from airflow_flinkcompat.savepoint.metadata import Inline, OperatorState
+from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
 from airflow_flinkcompat.savepoint.store import read_handle
 
 SPLITS = "SourceReaderState"
 """The list in which the readers of a source keep their splits."""
 _MAGIC = 0xDEADBEEF
 _COORDINATOR_VERSIONS = (0, 1)
+_PARTITIONS, _SPLITS = 2, 3
+"""The versions of what the enumerator of Kafka knows: of each partition its status, or its split too."""
+_SPLIT_VERSION, _ASSIGNED, _DISCOVERED = 0, 0, b"\x01"
+_NO_STOP = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -108,11 +112,77 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
     Raises:
         SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
     """
-    if operator.coordinator is None:
-        raise SavepointUnreadable(f"{operator.name or operator.id} keeps nothing of which files it has found")
-    waiting, seen = _enumerated(DataReader(read_handle(operator.coordinator, path)))
+    waiting, seen = _enumerated(_Coordinator.read(operator, path))
     begun = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
     return FilesRead(seen or None, waiting, begun)
+
+
+def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:
+    """A Kafka source that goes on at these offsets.
+
+    Args:
+        operator: What a savepoint holds of the source; it says in which version its connector writes.
+        path: Path or URI of the savepoint.
+        partitions: All partitions of its topics.
+
+    Returns:
+        The same, its partitions handed out to its subtasks in turn; whatever is found later begins at its first record.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    """
+    coordinator = _Coordinator.read(operator, path)
+    if coordinator.own not in (_PARTITIONS, _SPLITS):
+        raise SavepointUnreadable(f"the enumerator of Kafka writes version {coordinator.own}, which is not known here")
+    names = [write_text(each.topic) + write_int(each.partition) for each in partitions]
+    splits = [
+        name + write_long(each.offset) + write_long(_NO_STOP) for name, each in zip(names, partitions, strict=True)
+    ]
+    count, assigned = write_int(len(splits)), write_int(_ASSIGNED)
+    if coordinator.own == _PARTITIONS:
+        told = [count, *(name + assigned for name in names)]
+    else:
+        told = [count, write_int(_SPLIT_VERSION), *(write_int(len(split)) + split + assigned for split in splits)]
+    known = coordinator.of(operator, b"".join((*told, _DISCOVERED)))
+    return _with_splits(known, path, [(_SPLIT_VERSION, split) for split in splits])
+
+
+def with_files(operator: OperatorState, path: str, files: Collection[str]) -> OperatorState:
+    """A source of files that has read these to their end.
+
+    Args:
+        operator: What a savepoint holds of the source.
+        path: Path or URI of the savepoint.
+        files: Their URIs as Flink names them.
+
+    Returns:
+        The same, which waits for others.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here, or is of a form that is not known.
+    """
+    coordinator = _Coordinator.read(operator, path)
+    _enumerated(coordinator)
+    named = [each.encode() for each in sorted(files)]
+    head = struct.pack("<Iiii", _MAGIC, 1, 0, len(named))
+    told = head + b"".join(struct.pack("<i", len(each)) + each for each in named)
+    return _with_splits(coordinator.of(operator, told), path, [])
+
+
+def _with_splits(operator: OperatorState, path: str, splits: Sequence[tuple[int, bytes]]) -> OperatorState:
+    """The readers of a source with these splits, handed out in turn; a version with each."""
+    subtasks = operator.subtasks or ()
+    made = []
+    for subtask in subtasks:
+        lists = subtask.managed
+        if lists is None or all(each.name != SPLITS for each in lists.lists):
+            raise SavepointUnreadable(f"{operator.name or operator.id} keeps no list of splits")
+        own = (
+            write_int(len(split) + 8) + write_int(version) + write_int(len(split)) + split
+            for version, split in splits[subtask.index :: len(subtasks)]
+        )
+        made.append(replace(subtask, managed=with_elements(lists, read_handle(lists.handle, path), SPLITS, tuple(own))))
+    return replace(operator, subtasks=tuple(made))
 
 
 def _splits(operator: OperatorState, path: str) -> Iterator[tuple[int, bytes]]:
@@ -126,15 +196,36 @@ def _splits(operator: OperatorState, path: str) -> Iterator[tuple[int, bytes]]:
                 yield version, reader.take(reader.count())
 
 
-def _enumerated(reader: DataReader) -> tuple[tuple[FileSplit, ...], frozenset[str]]:
+@dataclass(frozen=True)
+class _Coordinator:
+    """What the coordinator of a source keeps: the state of its enumerator in a version of its ``own``."""
+
+    version: int
+    own: int
+    state: bytes
+    rest: bytes
+
+    @classmethod
+    def read(cls, operator: OperatorState, path: str) -> _Coordinator:
+        if operator.coordinator is None:
+            raise SavepointUnreadable(f"{operator.name or operator.id} keeps nothing of what its enumerator knows")
+        reader = DataReader(read_handle(operator.coordinator, path))
+        version = reader.int32()
+        if version not in _COORDINATOR_VERSIONS:
+            raise SavepointUnreadable(f"a coordinator of version {version} is not known here")
+        return cls(version, reader.int32(), reader.take(reader.count()), reader.rest())
+
+    def of(self, operator: OperatorState, state: bytes) -> OperatorState:
+        """The operator with another state of its enumerator."""
+        head = write_int(self.version) + write_int(self.own) + write_int(len(state))
+        return replace(operator, coordinator=Inline("coordinator", head + state + self.rest))
+
+
+def _enumerated(coordinator: _Coordinator) -> tuple[tuple[FileSplit, ...], frozenset[str]]:
     """The splits that no reader has got, and the files that were found; lengths are little endian."""
-    version = reader.int32()
-    if version not in _COORDINATOR_VERSIONS:
-        raise SavepointUnreadable(f"a coordinator of version {version} is not known here")
-    own = reader.int32()
-    reader = DataReader(reader.take(reader.count()))
+    reader = DataReader(coordinator.state)
     magic, splits_version, splits, paths = struct.unpack("<Iiii", reader.take(16))
-    if magic != _MAGIC or own != 1:
+    if magic != _MAGIC or coordinator.own != 1:
         raise SavepointUnreadable("what the source of files has found is of a form that is not known here")
 
     def parts(count: int) -> Iterator[bytes]:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_flinkcompat.bootstrap import KnownHistory
+from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
+from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Side
 from tests import sections
+from tests.bootstrap.stored import stored
 from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
@@ -97,3 +102,55 @@ def goes_on(case: Case, bench: PairRunner, bound: Callable[[str, Path], str]) ->
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunner, spark: SparkSession) -> None:
     goes_on(case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()))
+
+
+ROWS = {"deduplicate-state", "data-state-with-append", "window_rank"}
+"""States that hold rows which no result depends on, or say by a row that it took the place of another one."""
+SESSION = {"session-window-mapping", "window-aggs"}
+"""What Flink keeps of a session under that one of the windows it was merged of which came first."""
+Untils = Callable[[str, Sequence[Table]], Mapping[str, Until]]
+
+
+def begins(new: Side, bench: PairRunner, bound: Callable[[str, Path], str], until: Untils) -> None:
+    """The savepoint of a job that has never run holds what one has left which read the same rows, and it goes on so."""
+    new = bench.complete(new)
+    savepoint = bench.savepoint(new)
+    plan = bench.compiled(new)
+    side = JobSide(bound(new.script, savepoint.folder), dict(new.settings), engine="flink")
+    read = [table for table in side.program.tables if table.option("connector") != "print"]
+    history = KnownHistory({table.path[2]: "" for table in read})
+    start = WarmStart.of(migration_of(plan, plan), side, read_plan(plan), history, until(savepoint.path, read))
+    assert not start.reasons
+    target, template = f"{savepoint.folder}/begun", bench.template(new)
+    with start.computing(template, print) as (origin, computer):
+        migrate_savepoint(origin, template, target, start.state, NOW, computer.workers, computer)
+    one, other = stored(target), stored(savepoint.path)
+    otherwise = {state for of, state in one.keys() | other.keys() if one.get((of, state)) != other.get((of, state))}
+    assert otherwise <= (SESSION if "session-window-mapping" in otherwise else ROWS)
+    restored = bench.restored(new, replace(savepoint, path=f"file:{target}"))
+    _, expected = bench.from_scratch(new)
+    every = range(len(expected[0].split(", ")))
+    assert shown(restored, every) == shown(expected, every)
+    assert shown(restored, every)
+
+
+def before_the_rows_after(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until]:
+    """The moment at which the rows after came to each table."""
+    found = {}
+    for table in tables:
+        file = Path(str(table.option("path")).removeprefix("file://"), "after.csv")
+        found[table.path[2]] = Until.of(
+            "", datetime.fromtimestamp(file.stat().st_mtime, UTC).isoformat("T", "milliseconds")
+        )
+    return found
+
+
+BEGUN = {case.new: case.title for case in load_cases()}
+
+
+@pytest.mark.parametrize(
+    "new",
+    [pytest.param(new, marks=() if title in DAILY else pytest.mark.nightly, id=title) for new, title in BEGUN.items()],
+)
+def test_a_job_that_has_never_run_begins_as_though_it_had(new: Side, bench: PairRunner, spark: SparkSession) -> None:
+    begins(new, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), before_the_rows_after)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 
+from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.savepoint.source_positions import kafka_positions
+from airflow_flinkcompat.savepoint.store import read_metadata
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.services import Services, jars, services
-from tests.bootstrap.test_on_flink import Case, goes_on, load_cases
+from tests.bootstrap.test_on_flink import Case, begins, goes_on, load_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
 FOLDER = re.compile(r"'connector' = 'filesystem', 'path' = 'file://DATA/(\w+)'.*?\n(?=\))", re.DOTALL)
@@ -62,3 +66,21 @@ def test_the_job_goes_on_as_though_it_had_always_run(
 ) -> None:
     assert "kafka" in case.new.script
     goes_on(case, bench, served.bound)
+
+
+def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until]:
+    """How far a real job has read each partition, which tells the rows after apart."""
+    found: dict[str, dict[int, int]] = {}
+    for operator in read_metadata(savepoint).operators:
+        for each in kafka_positions(operator, savepoint) if operator.coordinator is not None else ():
+            found.setdefault(each.topic, {})[each.partition] = max(each.offset, 0)
+    return {table.path[2]: Until(offsets=tuple(found[str(table.option("topic"))].items())) for table in tables}
+
+
+@pytest.mark.parametrize("case", [*map(from_topic, load_cases())], ids=lambda case: case.title)
+def test_a_job_that_has_never_run_begins_as_though_it_had(
+    case: Case, bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three partitions; what the bench keeps of the same script is of one."""
+    monkeypatch.setattr(served, "partitions", 3)
+    begins(replace(case.new, script=case.new.script.replace("'shop'", "'three'")), bench, served.bound, its_positions)

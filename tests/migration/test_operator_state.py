@@ -95,7 +95,7 @@ def test_a_list_that_is_the_same_in_each_subtask_is_kept_once() -> None:
         for content in (b"headabS", b"headcdS")
     )
     lists, content = merge_operator_state([one, other])
-    found = {state.name: held for state, held in elements(OperatorLists(lists, None), content)}
+    found = {state.name: held for state, held in elements(lists, content)}
     assert found == {"split": [b"a", b"b", b"c", b"d"], "same": [b"S"]}
     assert content.startswith(b"head")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,8 @@ from airflow_flinkcompat.savepoint.source_positions import (
     PartitionRead,
     file_positions,
     kafka_positions,
+    with_files,
+    with_partitions,
 )
 from airflow_flinkcompat.savepoint.store import read_metadata
 from tests.savepoint.savepoints import FOLDER
@@ -117,3 +120,54 @@ def test_splits_of_another_version_are_refused() -> None:
         kafka_positions(source(b"", b"", version=9), "nowhere")
     with pytest.raises(SavepointUnreadable, match="version 9"):
         file_positions(source(enumerator(), b"", version=9), "nowhere")
+
+
+def reading(own: int, subtasks: int = 2) -> OperatorState:
+    """A source of Kafka whose enumerator writes this version, before it has found anything."""
+    empty = source(write_int(1) + write_int(own) + write_int(3) + b"old" + b"rest")
+    (only,) = empty.subtasks or ()
+    return replace(empty, subtasks=tuple(replace(only, index=index) for index in range(subtasks)))
+
+
+PARTITIONS = (PartitionRead("orders", 0, 1200), PartitionRead("orders", 1, 0), PartitionRead("orders", 2, 7))
+NAMES = [write_text("orders") + write_int(number) for number in range(3)]
+SPLITS = [name + write_long(each.offset) + b"\x80" + bytes(7) for name, each in zip(NAMES, PARTITIONS, strict=True)]
+ASSIGNED = write_int(0)
+
+
+@pytest.mark.parametrize(
+    ("own", "known"),
+    [
+        (2, write_int(3) + b"".join(name + ASSIGNED for name in NAMES) + b"\x01"),
+        (
+            3,
+            write_int(3) + write_int(0) + b"".join(write_int(len(one)) + one + ASSIGNED for one in SPLITS) + b"\x01",
+        ),
+    ],
+)
+def test_partitions_are_written_in_the_version_of_the_connector(own: int, known: bytes) -> None:
+    """As KafkaSourceEnumStateSerializer of the connectors 3.4 and 5.0 writes them; in turn for the subtasks."""
+    made = with_partitions(reading(own), "nowhere", PARTITIONS)
+    assert kafka_positions(made, "nowhere") == PARTITIONS
+    assert [len(each.managed.lists[0].begins) for each in made.subtasks or () if each.managed] == [2, 1]
+    head = write_int(1) + write_int(own) + write_int(len(known))
+    assert made.coordinator == Inline("coordinator", head + known + b"rest")
+
+
+def test_files_are_written_as_read_to_their_end() -> None:
+    found = source(enumerator(file_split("/t/waits.csv"), paths=("file:/t/a.csv",)), file_split("/t/b.csv"))
+    made = with_files(found, "nowhere", {"file:/t/ü.csv", "file:/t/b.csv"})
+    assert file_positions(made, "nowhere") == FilesRead(frozenset({"file:/t/ü.csv", "file:/t/b.csv"}), (), ())
+    assert made.coordinator == Inline("coordinator", enumerator(paths=("file:/t/b.csv", "file:/t/ü.csv")))
+
+
+def test_positions_of_a_form_that_is_not_known_are_not_written() -> None:
+    with pytest.raises(SavepointUnreadable, match="the enumerator of Kafka writes version 4"):
+        with_partitions(reading(4), "nowhere", PARTITIONS)
+    with pytest.raises(SavepointUnreadable, match="of a form that is not known here"):
+        with_files(source(enumerator(magic=7)), "nowhere", ())
+    bare = replace(reading(3), subtasks=(SubtaskState(0),))
+    with pytest.raises(SavepointUnreadable, match="keeps no list of splits"):
+        with_partitions(bare, "nowhere", PARTITIONS)
+    with pytest.raises(SavepointUnreadable, match="keeps nothing of what its enumerator knows"):
+        with_partitions(replace(bare, coordinator=None), "nowhere", PARTITIONS)

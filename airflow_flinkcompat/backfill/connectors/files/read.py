@@ -85,9 +85,18 @@ class FileReader:
 
     def version(self) -> str:
         """Of the names, sizes and modification times of all files; no file is opened."""
-        files = self._session.read.format("binaryFile").option("recursiveFileLookup", "true").load(self._source.place)
-        (row,) = files.selectExpr("count(1)", "bit_xor(xxhash64(path, length, modificationTime))").collect()
+        (row,) = self._listed().selectExpr("count(1)", "bit_xor(xxhash64(path, length, modificationTime))").collect()
         return f"{row[0]} files {row[1] or 0:x}"
+
+    def files(self) -> list[tuple[str, int]]:
+        """All visible files, each with the milliseconds since 1970 at which it was changed; none is opened."""
+        return [
+            (row[0], row[1]) for row in self._listed().selectExpr("path", "unix_millis(modificationTime)").collect()
+        ]
+
+    def _listed(self) -> DataFrame:
+        listing = self._session.read.format("binaryFile").option("recursiveFileLookup", "true")
+        return listing.load(self._source.place)
 
     def rows(self) -> DataFrame:
         if self._source.read is None:

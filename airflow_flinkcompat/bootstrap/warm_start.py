@@ -1,0 +1,249 @@
+"""The warm start of a job that has never run: the savepoint that it would have left, had it read its tables so far.
+
+It is written as a migration is. In the place of the old savepoint stands one of the new job that has read all rows and
+kept nothing of them: the template with the positions behind these rows and with the watermark to which they lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
+from airflow_flinkcompat.bootstrap.queries import state_query
+from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end_of, resumable
+from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
+from airflow_flinkcompat.bootstrap.watermarks import NEVER, last_name, watermark
+from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.migration.slices import watermarks, with_watermark
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
+from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata, SubtaskState
+from airflow_flinkcompat.savepoint.store import METADATA, read_metadata
+from airflow_flinkcompat.state.compiled.nodes import CompiledPlan
+from airflow_flinkcompat.state.layout import LayoutUnknown
+from airflow_flinkcompat.state.migration import Migration, MigrationExtent, OperatorMigration, StateAction
+from airflow_flinkcompat.state.model import StateKind, StateSpec
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.bootstrap.computing import HistoryComputer
+
+
+_WARM = "WARM START: all of the state is computed from history"
+_NOT_WARM = "NO WARM START: one state is not computed from history, so that no savepoint is written"
+_BEHIND = "it goes on behind what is read"
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What a job that has never run begins with.
+
+    Attributes:
+        side: Its script.
+        plan: Flink's own.
+        history: The tables of which the rows are known.
+        until: By the name of a table how far it is read; all that lies there of one that is not named.
+        state: What becomes of each of its states.
+        reasons: By the name of a source or operator why it would begin with less than all; empty where none does.
+    """
+
+    side: Side
+    plan: CompiledPlan
+    history: KnownHistory
+    until: Mapping[str, Until]
+    state: Migration
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, own: Migration, side: Side, plan: CompiledPlan, history: KnownHistory, until: Mapping[str, Until]
+    ) -> WarmStart:
+        """What a job would begin with, told without Spark.
+
+        Args:
+            own: The migration of the job to itself, which has a line for each of its states.
+            side: Its script.
+            plan: Flink's own.
+            history: The tables of which the rows are known.
+            until: By the name of a table how far it is read.
+
+        Returns:
+            Its states; where ``reasons`` holds one there is no warm start.
+
+        Raises:
+            InputError: The script reads no table of such a name.
+        """
+        lines = Migration(tuple(_line(line.new) for line in own.operators if line.new is not None))
+        state, reasons = history.extend(lines, side)
+        started = cls(side, plan, history, until, state)
+        return replace(started, reasons=dict(started._missing(reasons)))
+
+    def _missing(self, told: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        read = {last_name(spec.name) for spec in self._sources}
+        if unknown := sorted(self.until.keys() - read):
+            raise InputError(
+                f"--until {unknown[0]}: the script reads no table of that name; it reads {', '.join(sorted(read))}"
+            )
+        for node in self.plan.nodes:
+            if not node.inputs and not any(_is_of(node.config, spec) for spec in self._sources):
+                yield node.description, "its rows come once more when the job begins, as it keeps no positions"
+        for spec in self._sources:
+            try:
+                self._resumable(spec)
+            except BackfillError as error:
+                yield last_name(spec.name), str(error)
+        for line in self.state.operators:
+            kept = line.new
+            if kept is not None and kept.kind is StateKind.OPERATOR and line.keep is not StateAction.COMPUTED:
+                reason = kept.layout.reason if isinstance(kept.layout, LayoutUnknown) else "what it keeps is not known"
+                yield kept.name, told.get(kept.name, reason)
+
+    @property
+    def report(self) -> MigrationReport:
+        """What the job begins with, as a report says it."""
+        lines = (
+            replace(line, keep=StateAction.COMPUTED, reason=_BEHIND)
+            if line.new is not None and line.new.kind is StateKind.POSITIONS
+            else line
+            for line in self.state.operators
+        )
+        kept = MigrationExtent.NONE if self.reasons else MigrationExtent.WHOLE
+        return MigrationReport(kept, tuple(map(MigratedOperator.of, lines)))
+
+    @property
+    def headline(self) -> str:
+        """Whether there is a warm start, in a sentence that begins with its word in capitals."""
+        return _NOT_WARM if self.reasons else _WARM
+
+    @property
+    def _sources(self) -> Sequence[StateSpec]:
+        return [line.new for line in self.state.operators if line.new and line.new.kind is StateKind.POSITIONS]
+
+    def _table(self, spec: StateSpec) -> Table:
+        """Raises BackfillError: none, or several, are of that name, or nobody named its history."""
+        name = last_name(spec.name)
+        found = [table for table in self.side.program.tables if table.path[2] == name]
+        if len(found) != 1:
+            raise BackfillError(f"the script declares {len(found)} tables of that name")
+        if name not in self.history.tables:
+            raise BackfillError(f"the history of table {name} is not named: --history {name}")
+        return found[0]
+
+    @property
+    def _locations(self) -> TableLocations:
+        return TableLocations(tables=self.history.places)
+
+    def _resumable(self, spec: StateSpec) -> Table:
+        table = self._table(spec)
+        resumable(table, self._locations)
+        return table
+
+    @contextmanager
+    def computing(self, template: str, say: Callable[[str], None]) -> Iterator[tuple[str, HistoryComputer]]:
+        """Who computes the state, and the savepoint in whose place it comes.
+
+        Args:
+            template: Path or URI of a savepoint that the job took before it had read anything.
+            say: Gets a line for what is read.
+
+        Yields:
+            Path of a savepoint of the job that has read all rows and kept nothing of them, and the computer.
+
+        Raises:
+            InputError: Spark does not start, or what is to be read is not there.
+            NotMigratable: A state cannot be computed.
+            SavepointUnreadable: The template cannot be had from here, or is of a form that is not known.
+        """
+        from airflow_flinkcompat.bootstrap.computing import HistoryComputer
+        from airflow_flinkcompat.spark_migration import SparkWorkers
+
+        tables = {last_name(spec.name): self._table(spec) for spec in self._sources}
+        with history_session(self.history.master, [(self.side, self._locations)]) as session:
+            ends: dict[str, SourceEnd] = {}
+            for name, table in tables.items():
+                ends[name] = end_of(session, resumable(table, self._locations), self.until.get(name, ALL))
+                say(f"{name} is read to here: {ends[name]}")
+            locations = SourceEnds(ends=tuple(ends.items()))
+            computer = HistoryComputer(session, SparkWorkers(session), self.side, locations)
+            with TemporaryDirectory(prefix="flinkcompat-warm-start-") as folder:
+                Path(folder, METADATA).write_bytes(self._unfilled(template, computer, locations, say).to_bytes())
+                yield folder, computer
+
+    def _unfilled(
+        self, template: str, computer: HistoryComputer, ends: SourceEnds, say: Callable[[str], None]
+    ) -> SavepointMetadata:
+        """The template with positions and watermarks, and with nothing by key."""
+        head = read_metadata(template)
+        specs = {line.new.id: line.new for line in self.state.operators if line.new is not None}
+        committers = {number for spec in specs.values() for number in spec.committer_ids}
+        if strange := [each for each in head.operators if each.has_state and each.id not in specs.keys() | committers]:
+            names = ", ".join(each.name or each.id for each in strange)
+            raise NotMigratable(f"the template keeps state that the plan of the script does not tell: {names}")
+        by_name = dict(ends.ends)
+        reached: dict[str, int] = {}
+
+        def filled(operator: OperatorState) -> OperatorState:
+            spec = specs.get(operator.id)
+            if spec is not None and spec.kind is StateKind.POSITIONS:
+                return by_name[last_name(spec.name)].behind(operator, template)
+            if spec is None or spec.kind is StateKind.SINK or not list(watermarks(operator, template)):
+                return _empty(operator)
+            table = self._timed(computer, spec)
+            if table.name not in reached:
+                reached[table.name] = self._watermark(computer, table, ends)
+                say(_told(table.name, reached[table.name]))
+            return _without_keys(with_watermark(operator, template, reached[table.name]))
+
+        return replace(head, operators=tuple(map(filled, head.operators)))
+
+    def _timed(self, computer: HistoryComputer, spec: StateSpec) -> Table:
+        """The table by whose watermarks an operator goes."""
+        tables = state_query(self.side, spec, computer.locations).tables
+        if len(tables) != 1 or tables[0].watermark is None:
+            raise NotMigratable(f"{spec.name}: how far time has come for rows of several tables is not told by them")
+        return tables[0]
+
+    def _watermark(self, computer: HistoryComputer, table: Table, ends: SourceEnds) -> int:
+        pipeline = next(
+            each
+            for each in self.side.program.pipelines
+            if any(isinstance(node, Scan) and node.table == table for node in walk_nodes(each.sink))
+        )
+        with computer.reading(f"table {table.name}"):
+            return watermark(computer.session, pipeline, self.plan, table, ends)
+
+
+def _line(spec: StateSpec) -> OperatorMigration:
+    """What becomes of a state in the savepoint of a job that has read all rows and kept nothing of them."""
+    if spec.kind is StateKind.POSITIONS:
+        return OperatorMigration(StateAction.CARRIED, spec, spec, "")
+    return OperatorMigration(StateAction.BEGINS, spec, spec, "")
+
+
+def _is_of(config: Mapping[str, Any], spec: StateSpec) -> bool:
+    return "scanTableSource" in config and config["scanTableSource"]["table"]["identifier"] == spec.name
+
+
+def _empty(operator: OperatorState) -> OperatorState:
+    subtasks = tuple(SubtaskState(each.index) for each in operator.subtasks or ())
+    return replace(operator, coordinator=None, subtasks=subtasks)
+
+
+def _without_keys(operator: OperatorState) -> OperatorState:
+    return replace(operator, subtasks=tuple(replace(each, keyed=None) for each in operator.subtasks or ()))
+
+
+def _told(table: str, reached: int) -> str:
+    if reached == NEVER:
+        return f"no watermark has come for table {table}: all windows over it are open"
+    time = (EPOCH + timedelta(milliseconds=reached + 1)).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return f"windows over table {table} that end by {time} count as sent: a backfill computes them"

@@ -1,0 +1,130 @@
+"""How far time had come for a job that has read rows: the watermark that its operators of windows would hold.
+
+Read in Flink 2.3, and measured: an operator that assigns watermarks hands on the highest one, counted up from 1970. A
+source into which they are pushed does so for each of its splits and goes by the lowest of them; one without a row holds
+back all others, unless it counts as idle. Several readers would mix splits as they come: what is told is where one
+reader had come to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_flinkcompat.bootstrap.source_ends import SourceEnds, TopicEnd
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable, TableRows, exact
+from airflow_flinkcompat.plan.expressions import AggregateCall, InputRef
+from airflow_flinkcompat.plan.nodes import Scan, Table
+from airflow_flinkcompat.plan.operators import Source, StatelessSegment
+from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.types import INT, Column, timestamp
+from airflow_flinkcompat.state.compiled.nodes import CompiledPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEVER = -(1 << 63)
+"""The watermark of a job to which none has come."""
+_PARTITION = "flinkcompat_partition"
+
+
+@dataclass(frozen=True)
+class Watermarking:
+    """Where the watermarks of a table come from.
+
+    Attributes:
+        by_split: Whether its source makes them, for each split by itself.
+        idle: Whether a split without rows counts as idle then.
+    """
+
+    by_split: bool
+    idle: bool = False
+
+    @classmethod
+    def of(cls, plan: CompiledPlan, table: Table) -> Watermarking:
+        """What a compiled plan tells.
+
+        Args:
+            plan: Of the job.
+            table: One that it reads.
+
+        Returns:
+            The same for all its sources.
+
+        Raises:
+            NotComputable: They differ, or it depends on more than rows.
+        """
+        pushed = {_pushed(node.config["scanTableSource"], table) for node in plan.nodes if _reads(node.config, table)}
+        if len(pushed) != 1:
+            raise NotComputable(f"where the watermarks of table {table.name} come from its plan does not tell")
+        (found,) = pushed
+        return found
+
+
+def _reads(config: Any, table: Table) -> bool:
+    scanned = config.get("scanTableSource")
+    return scanned is not None and last_name(str(scanned["table"]["identifier"])) == table.path[2]
+
+
+def last_name(identifier: str) -> str:
+    """The name of a table without its catalog and database, of one that a plan names in full."""
+    return identifier.rpartition(".")[2].strip("`")
+
+
+def _pushed(scan: Any, table: Table) -> Watermarking:
+    for ability in scan.get("abilities") or ():
+        if ability["type"] == "SourceWatermark":
+            raise NotComputable(f"the watermarks of table {table.name} are those of its connector")
+        if ability["type"] == "WatermarkPushDown":
+            params = ability.get("watermarkParams") or {}
+            if params.get("emitOnEventGap", 1) != 1:
+                raise NotComputable(f"not every row of table {table.name} has a watermark (scan.watermark.emit)")
+            timeouts = (ability.get("idleTimeoutMillis", -1), params.get("sourceIdleTimeout", -1))
+            return Watermarking(True, any(int(each) > 0 for each in timeouts))
+    return Watermarking(False)
+
+
+def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, table: Table, ends: SourceEnds) -> int:
+    """How far time had come for who has read the rows of a table.
+
+    Args:
+        session: Of Spark.
+        pipeline: One that reads the table.
+        plan: The compiled plan of the job.
+        table: The table.
+        ends: How far it is read.
+
+    Returns:
+        Milliseconds since 1970; ``NEVER`` where no watermark has come.
+
+    Raises:
+        BackfillError: An expression is not computed exactly.
+        NotComputable: It depends on more than these rows.
+    """
+    from airflow_flinkcompat.backfill.execution.frames import Execution
+
+    assert table.watermark is not None
+    how = Watermarking.of(plan, table)
+    rows = TableRows(pipeline, StatelessSegment(Source(table.name)), ends)
+    highest_of = AggregateCall("MAX", (table.watermark.expression,), timestamp(3))
+    end = dict(ends.ends)[table.path[2]]
+    if how.by_split and not isinstance(end, TopicEnd):
+        raise NotComputable(f"the splits of table {table.name}, which have watermarks of their own, are not known")
+    if not isinstance(end, TopicEnd) or not how.by_split:
+        steps = exact(rows.grouped(Scan(table), (), (highest_of,)), ("TIMESTAMP(3)",))
+        ((highest,),) = Execution(session).frame(steps).collect()
+        found = _millis(highest)
+        return found if found > 0 else NEVER
+    column = Column(_PARTITION, INT)
+    numbered = replace(
+        table, columns=(*table.columns, column), metadata=(*table.metadata, (_PARTITION, "partition", True))
+    )
+    number = InputRef(len(table.columns), INT)
+    steps = exact(rows.grouped(Scan(numbered), (number,), (highest_of,)), ("INT", "TIMESTAMP(3)"))
+    reached = {row[0]: _millis(row[1]) for row in Execution(session).frame(steps).collect()}
+    counted = [each.partition for each in end.partitions if each.partition in reached or not how.idle]
+    return min((reached.get(partition, NEVER) for partition in counted), default=NEVER)
+
+
+def _millis(micros: int | None) -> int:
+    return NEVER if micros is None else micros // 1000

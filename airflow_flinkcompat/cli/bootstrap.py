@@ -1,0 +1,155 @@
+"""``flinkcompat bootstrap``: the savepoint from which a job that has never run begins as though it always had."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings
+from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
+from airflow_flinkcompat.cli.savepoints import (
+    history_of,
+    job_options,
+    planner_options,
+    require_one_job,
+    require_sql,
+    state_errors,
+    tell,
+    write_savepoint,
+)
+from airflow_flinkcompat.cli.scripts import path_of, read_named, require_text
+from airflow_flinkcompat.cli.targets import compiled_plans, planning
+from airflow_flinkcompat.cli.templates import place_of, template_of
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
+from airflow_flinkcompat.compat.plan_comparison import migrations
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.secrets import mask_secrets
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.bootstrap import WarmStart
+    from airflow_flinkcompat.bootstrap.until import Until
+
+
+@click.command("bootstrap")
+@click.argument("script", metavar="NEW")
+@click.option("--to", "to", metavar="URI", help="Folder to write the savepoint into; it must not exist.")
+@click.option(
+    "--until",
+    "until",
+    multiple=True,
+    metavar="TABLE=POSITIONS|TIME",
+    help="Read this table below the offsets 0:1200,1:800 of its partitions, or what is older than 2026-01-31T00:00:00Z "
+    "(default: all that lies there now). The job goes on behind that.",
+)
+@click.option(
+    "--history",
+    "history",
+    multiple=True,
+    metavar="TABLE[=URI]",
+    help="Compute state from the rows of this table; each table that NEW reads is named.",
+)
+@click.option(
+    "--template",
+    metavar="URI",
+    help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be computed, and write nothing.")
+@click.option("--engine-version", help="Version of Flink, for instance 2.3.")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
+@planner_options
+@master_option
+@config_option
+@deployment_option
+@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+def bootstrap_command(
+    script: str,
+    to: str | None,
+    until: tuple[str, ...],
+    history: tuple[str, ...],
+    template: str | None,
+    dry_run: bool,
+    engine_version: str | None,
+    settings: tuple[str, ...],
+    functions: tuple[str, ...],
+    catalog: str | None,
+    target: str | None,
+    gateway: str | None,
+    jobmanager: str | None,
+    plan_dir: str | None,
+    master: str | None,
+    config: str | None,
+    deployment: str | None,
+    style: str,
+) -> None:
+    """Write a savepoint from which script NEW, which has never run, begins as though it always had.
+
+    All of its state is computed on Spark from the rows of its tables, and its sources go on behind these rows. Where
+    one state cannot be computed nothing is written. Identities and serializers come from a template, as for migrate.
+
+    What was sent until then is not sent: windows that have ended are for backfill, and standard error says which.
+
+    What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW, as check does.
+
+    Exit code 0: done, with --dry-run possible; 1: not possible, with the reasons; 2: bad input.
+    """
+    require_sql("bootstrap", script)
+    if not (to or dry_run):
+        raise InputError("name --to; or ask with --dry-run what would be computed")
+    tables, ends = history_of(history), _ends(until)
+    given = job_options(settings, functions, catalog, engine_version)
+    path = path_of(script)
+    by = judging_flink("bootstrap", project_for(config, path), path, deployment, given).options
+    named = read_named(script)
+    side = Side(require_text(named), by.settings, by.functions, by.catalog, "flink", by.engine_version, named.source)
+    planner = planning(target)
+    plans = compiled_plans("bootstrap", side, side, planner, gateway, jobmanager, plan_dir)
+    require_one_job("bootstrap writes", plans)
+    try:
+        from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
+    except ImportError as error:
+        raise bare_install("bootstrap", error, "spark") from None
+    (own,), ((plan,), _) = migrations(side, side, plans), plans
+    start = WarmStart.of(own, side, plan, KnownHistory(tables, master), ends)
+    _show(start, style)
+    if not _possible(start):
+        sys.exit(1)
+    if to and not dry_run:
+        made_of = template or template_of(side, None, place_of(planner, gateway, jobmanager))
+        with state_errors(), start.computing(made_of, lambda line: tell(mask_secrets(line))) as (origin, computer):
+            write_savepoint(origin, made_of, to, start.state, computer.workers, computer)
+
+
+def _ends(texts: Iterable[str]) -> Mapping[str, Until]:
+    """Raises InputError: one is not of the form ``TABLE=…``."""
+    try:
+        from airflow_flinkcompat.bootstrap.until import Until
+    except ImportError as error:
+        raise bare_install("bootstrap", error, "spark") from None
+    found = parse_settings(texts, "--until", "TABLE=POSITIONS or TABLE=TIME")
+    return {table: Until.of(table, text) for table, text in found.items()}
+
+
+def _possible(start: WarmStart) -> bool:
+    """Whether a savepoint is written; says why not."""
+    reasons = dict(start.reasons)
+    if start.side.version not in MIGRATED_LINES:
+        reasons["the job"] = (
+            f"no state was written for Flink {start.side.version} yet, where it may mean something else"
+        )
+    for name, reason in reasons.items():
+        click.echo(f"flinkcompat: no warm start, because of {name}: {mask_secrets(reason)}", err=True)
+    return not reasons
+
+
+def _show(start: WarmStart, style: str) -> None:
+    report = start.report
+    if style == "json":
+        click.echo(json.dumps(report.to_dict(), ensure_ascii=False, indent=2))
+        return
+    click.echo(f"{start.headline}\n{start.side.source}, open-source Flink {start.side.version}\n")
+    click.echo("\n".join(report.lines()))

@@ -1,0 +1,155 @@
+"""What the commands share that write savepoints: their options, how they end, and the writing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.targets import target_option
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.sql import read_script
+from airflow_flinkcompat.state.migration import Migration
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.migration import StateComputer
+    from airflow_flinkcompat.migration.workers import Workers
+
+Decorated = Callable[..., Any]
+
+
+def planner_options(command: Decorated) -> Decorated:
+    """Options by which a script is planned, beside its settings."""
+    options = (
+        click.option(
+            "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
+        ),
+        click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare."),
+        target_option(None, show_default="a SQL Gateway alone"),
+        click.option(
+            "--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars)."
+        ),
+        click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
+        click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
+    )
+    return reduce(lambda made, option: option(made), reversed(options), command)
+
+
+def job_options(
+    settings: Iterable[str], functions: Iterable[str], catalog: str | None, engine_version: str | None
+) -> JobOptions:
+    """What the options of a command say of how a script is planned. Raises InputError and ScriptError."""
+    return JobOptions(
+        parse_settings(settings),
+        tuple(parse_function(text) for text in functions),
+        read_script(catalog).text if catalog else "",
+        engine_version=engine_version,
+    )
+
+
+def history_of(texts: Iterable[str]) -> Mapping[str, str]:
+    """What ``--history`` names.
+
+    Args:
+        texts: ``TABLE`` or ``TABLE=URI``, each.
+
+    Returns:
+        By table the place of its rows, "" where the table says it.
+
+    Raises:
+        InputError: One names no table.
+    """
+    found = {}
+    for text in texts:
+        table, _, place = text.partition("=")
+        if not table:
+            raise InputError(f"--history {text}: write TABLE or TABLE=URI")
+        found[table] = place
+    return found
+
+
+def require_sql(command: str, *scripts: str) -> None:
+    """Raises InputError: one is a program."""
+    if programs := [path for path in scripts if path.endswith(PROGRAM_SUFFIXES)]:
+        raise InputError(f"{programs[0]}: {command} compiles SQL scripts, not programs")
+
+
+def require_one_job(what: str, plans: Iterable[Sequence[object]]) -> None:
+    """Raises InputError: a side makes several, or none; ``what`` says what the command does with one."""
+    if any(len(each) != 1 for each in plans):
+        raise InputError(
+            f"{what} the savepoint of one job: put the INSERTs of each script into one statement set, "
+            "or name scripts of one job each"
+        )
+
+
+@contextmanager
+def state_errors() -> Iterator[None]:
+    """State that cannot be had or kept ends the command.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        InputError: A savepoint cannot be read, or is not what was written.
+        SystemExit: With 1, where the state does not go on.
+    """
+    from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable
+    from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+
+    try:
+        yield
+    except NotMigratable as error:
+        click.echo(f"flinkcompat: {error}", err=True)
+        sys.exit(1)
+    except (MigrationVerificationFailed, SavepointUnreadable) as error:
+        raise InputError(str(error)) from None
+
+
+def write_savepoint(
+    savepoint: str,
+    template: str,
+    to: str,
+    migration: Migration,
+    workers: Workers | None,
+    history: StateComputer | None,
+) -> None:
+    """Write the savepoint of a migration, read it back, and say how much was written.
+
+    Args:
+        savepoint: Path or URI of the old one.
+        template: The same of the template.
+        to: The same of the folder to write.
+        migration: What becomes of each state.
+        workers: Who reads and writes; None: this process.
+        history: Who computes; None: nobody.
+
+    Raises:
+        InputError: It cannot be written, or is not what was to be written.
+        SystemExit: With 1, where the state does not go on.
+    """
+    from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
+    from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+
+    with state_errors():
+        try:
+            written = migrate_savepoint(savepoint, template, to, migration, int(time.time() * 1000), workers, history)
+        except (InputError, MigrationVerificationFailed, NotMigratable, SavepointUnreadable):
+            raise
+        except Exception as error:  # a store raises whatever its own library does
+            raise InputError(f"{to} cannot be written from here ({type(error).__name__}: {error})") from error
+    entries = sum(count for each in written for count in each.entries.values())
+    computed = " or computed" if history is not None else ""
+    click.echo(f"{entries} entries rewritten{computed}, read back and equal: {to}", err=True)
+
+
+def tell(line: str) -> None:
+    """Says what goes on, on standard error."""
+    click.echo(line, err=True)
