@@ -46,15 +46,7 @@ def bench(served: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def from_topic(case: Case) -> Case:
     old, new = (
-        replace(
-            side,
-            script=re.sub(
-                r"'connector' = 'filesystem', 'path' = 'file://DATA/(\w+)'.*?\n(?=\))",
-                TOPIC,
-                side.script,
-                flags=re.DOTALL,
-            ),
-        )
+        replace(side, script=FOLDER.sub(TOPIC, side.script))
         for side in (case.old, case.new)
     )
     return replace(case, old=old, new=new)
