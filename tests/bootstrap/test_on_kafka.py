@@ -45,10 +45,7 @@ def bench(served: Services, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def from_topic(case: Case) -> Case:
-    old, new = (
-        replace(side, script=FOLDER.sub(TOPIC, side.script))
-        for side in (case.old, case.new)
-    )
+    old, new = (replace(side, script=FOLDER.sub(TOPIC, side.script)) for side in (case.old, case.new))
     return replace(case, old=old, new=new)
 
 

@@ -17,7 +17,7 @@ from tests.deploy.kill_cases import Hit, Matrix
 from tests.deploy.kills import Point
 from tests.deploy.scenarios import SCENARIOS, FlinkCase, FlinkScenario
 from tests.deploy.targets.stand_in_kills import KINDS, REFUSED, StandInCase, StandInScenario
-from tests.nightly import NIGHTLY
+from tests.nightly import NIGHTLY, mostly_nightly
 
 RUN = new_id()[:6]  # in every name: no other run's jobs are taken for this one's
 _NOTES = (
@@ -91,7 +91,7 @@ def _scenarios(target: str) -> list[StandInScenario]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if NIGHTLY else 300)
-@pytest.mark.parametrize("target", sorted(KINDS))
+@pytest.mark.parametrize("target", mostly_nightly(sorted(KINDS), 1))
 def test_a_redeploy_that_is_hit_is_taken_up(target: str, tmp_path: Path) -> None:
     """One job runs, and was made once, from the one savepoint that there is; the ledger is whole; nothing is left."""
     numbers = count()
