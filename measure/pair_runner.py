@@ -396,7 +396,8 @@ class PairRunner:
     def _wait_read(
         self, side: Side, folder: Path, job_id: str, phase: str, read: Mapping[str, int], fresh: Collection[Feed] = ()
     ) -> ReadRows:
-        due = arrival(side.script, phase, fresh).beyond(read)
+        partitions = 1 if self._services is None else self._services.partitions
+        due = arrival(side.script, phase, fresh, partitions).beyond(read)
         found = wait_read(self._jobs, job_id, due, self._filling(side, folder, phase))
         if self._services is not None:
             # What a sink's committer was told to commit is committed by the time of the next checkpoint.

@@ -59,6 +59,11 @@ class Feed:
         """The rows of a phase, as they stand in its file."""
         return (DATA / self.rows / f"{phase}.csv").read_text("utf-8").splitlines()
 
+    def in_turn(self, phase: str, partitions: int) -> list[list[str]]:
+        """The rows of a phase as that many partitions of a topic get them; all together where they come by files."""
+        lines, parts = self.lines(phase), partitions if self.topic else 1
+        return [part for number in range(parts) if (part := lines[number::parts])]
+
     @property
     def filled(self) -> bool:
         """Whether several subtasks read them, which all have to be given something."""
@@ -135,10 +140,11 @@ def ends_by_itself(script: str) -> bool:
     return bool(_ENDS_BY_ITSELF.search(script))
 
 
-def arrival(script: str, phase: str, fresh: Collection[Feed] = ()) -> Arrival:
+def arrival(script: str, phase: str, fresh: Collection[Feed] = (), partitions: int = 1) -> Arrival:
     """What reading ``before`` or ``after`` amounts to; the last column of a row may be its event time, UTC.
 
-    Of ``fresh`` rows all are still to be read.
+    Of ``fresh`` rows all are still to be read. A topic that is not filled has so many ``partitions``, given rows in
+    turn, of which the one that lies furthest behind holds the watermark back.
     """
     rows: dict[str, int] = {}
     ends: dict[str, int] = {}
@@ -147,7 +153,11 @@ def arrival(script: str, phase: str, fresh: Collection[Feed] = ()) -> Arrival:
               for match in _PLACE.finditer(script) if (delay := _DELAY.search(match[0]))}  # fmt: skip
     for table, feeds in tables_read(script).items():
         rows[table] = sum(len(feed.lines(each)) for feed in feeds for each in (phase, *_before(phase, feed, fresh)))
-        latest = min(max(line.rpartition(",")[2] for line in feed.lines(phase)) for feed in feeds)
+        latest = min(
+            max(line.rpartition(",")[2] for line in rows_of_one)
+            for feed in feeds
+            for rows_of_one in feed.in_turn(phase, 1 if feed.filled else partitions)
+        )
         # A watermark of the time itself stands one millisecond before the latest row.
         if waited_for and _TIME.match(latest):
             ends[table] = epoch_millis(latest) - delays.get(table, 0) * 1000 - 1

@@ -111,9 +111,11 @@ class WarmStart:
     def report(self) -> MigrationReport:
         """What the job begins with, as a report says it."""
         lines = (
-            replace(line, keep=StateAction.COMPUTED, reason=_BEHIND)
-            if line.new is not None and line.new.kind is StateKind.POSITIONS
-            else line
+            line
+            if line.new is None or line.new.kind is not StateKind.POSITIONS
+            else replace(line, keep=StateAction.BEGINS)
+            if last_name(line.new.name) in self.reasons
+            else replace(line, keep=StateAction.COMPUTED, reason=_BEHIND)
             for line in self.state.operators
         )
         kept = MigrationExtent.NONE if self.reasons else MigrationExtent.WHOLE

@@ -76,11 +76,8 @@ def _pushed(scan: Any, table: Table) -> Watermarking:
         if ability["type"] == "SourceWatermark":
             raise NotComputable(f"the watermarks of table {table.name} are those of its connector")
         if ability["type"] == "WatermarkPushDown":
-            params = ability.get("watermarkParams") or {}
-            if params.get("emitOnEventGap", 1) != 1:
-                raise NotComputable(f"not every row of table {table.name} has a watermark (scan.watermark.emit)")
-            timeouts = (ability.get("idleTimeoutMillis", -1), params.get("sourceIdleTimeout", -1))
-            return Watermarking(True, any(int(each) > 0 for each in timeouts))
+            of_table = (ability.get("watermarkParams") or {}).get("sourceIdleTimeout", -1)
+            return Watermarking(True, max(int(ability.get("idleTimeoutMillis", -1)), int(of_table)) > 0)
     return Watermarking(False)
 
 

@@ -169,6 +169,9 @@ def test_what_is_due_ends_one_millisecond_before_its_latest_row(
     (tmp_path / "orders" / "before.csv").write_text("x,1970-01-01 00:00:02.000\ny,1970-01-01 00:00:01.000\n")
     (tmp_path / "orders" / "after.csv").write_text("x,1970-01-01 00:00:05.000\n")
     assert progress.arrival(TABLE, "before") == progress.Arrival({"orders": 2}, {"orders": 1999})
+    assert progress.arrival(TABLE, "before", partitions=3).ends == {"orders": 1999}
+    topic = TABLE.replace("'path' = 'file://DATA/orders'", "'topic' = 'orders'")
+    assert progress.arrival(topic, "before", partitions=3).ends == {"orders": 999}
     assert progress.arrival(TABLE, "after") == progress.Arrival({"orders": 1}, {"orders": 4999})
     assert progress.arrival(TABLE.replace("WATERMARK FOR ts AS ts", "PRIMARY KEY (a)"), "after").ends == {}
     behind = TABLE.replace("AS ts", "AS ts - INTERVAL '1' SECOND")
