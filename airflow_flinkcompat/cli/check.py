@@ -133,6 +133,7 @@ def check_command(
         parse_variables(variables, (old, new)),
         engine,
         engine_version,
+        catalog or "",
     )
     place = path_of(new) or path_of(old)
     by = judging(project_for(config, place), place, deployment, said, fail_on)
@@ -185,6 +186,7 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
     side = Side(
         text, options.settings, options.functions, options.catalog, engine, options.engine_version, path,
+        catalog_source=options.catalog_source,
     )  # fmt: skip
     if not path.endswith(PROGRAM_SUFFIXES):
         return side

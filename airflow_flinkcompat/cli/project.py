@@ -123,7 +123,10 @@ def judging(
     if place is None or not place.name.endswith(PROGRAM_SUFFIXES):
         of_file = replace(of_file, variables={})
     options, taken = laid_over(given, of_file)
-    options = replace(options, catalog=given.catalog or catalog_text(of_file, project.folder))
+    if not given.catalog:
+        options = replace(options, catalog=catalog_text(of_file, project.folder))
+        if of_file.catalog_path is not None:
+            options = replace(options, catalog_source=os.path.relpath(project.folder / of_file.catalog_path))
     gate = fail_on or project.fail_on or DEFAULT_GATE
     if fail_on is None and project.fail_on is not None:
         taken = (*taken, f"fail_on {gate}")
@@ -236,6 +239,7 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         {**of_file.variables, **given.variables},
         engine,
         version,
+        given.catalog_source,
     )
     new_functions = of_both.keys() - {each.name.lower() for each in given.functions}
     taken = {

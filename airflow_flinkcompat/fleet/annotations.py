@@ -19,7 +19,7 @@ OUT_OF_REACH_RULE = "ledger-out-of-reach"
 
 @dataclass(frozen=True)
 class Annotation:
-    """One finding at its place in the proposed file.
+    """One finding at its place in the proposed script, or in its catalog.
 
     Attributes:
         deployment: Whose script it is.
@@ -63,7 +63,7 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
 
     Returns:
         An annotation for each finding that decides and is not compatible, and for each fault. What has no place in the
-        proposed script is at its beginning.
+        proposed script or its catalog is at the beginning of the script.
     """
     seen: Counter[str] = Counter()
     found = []
@@ -74,8 +74,8 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
             digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
             waiver = None if finding is None else finding.waiver
             shown = format_inline(message if waiver is None else f"{message} ({_of_waiver(waiver)})")
-            place = (span.line, span.column, span.end_line, span.end_column or None)
-            found.append(Annotation(review.name, severity, rule, title, shown, review.script, *place, digest, finding))
+            place = (span.source, span.line, span.column, span.end_line, span.end_column or None)
+            found.append(Annotation(review.name, severity, rule, title, shown, *place, digest, finding))
     return tuple(found)
 
 
@@ -108,10 +108,10 @@ def _said(
             severity = Severity.NOTE if finding.is_waived else Severity.ERROR if fails else Severity.WARNING
             message = finding.message.removeprefix(f"{finding.after_span}: ")
             clause = finding.after or finding.before or message
-            place = _place(finding, review.script)
+            place = _place(finding, review)
             yield severity, finding.rule, finding.title, message, place, clause, finding
 
 
-def _place(finding: Finding, script: str) -> Span:
-    span = finding.after_span
-    return span if span is not None and span.source == script else Span(script, 1, 1, 1, 0)
+def _place(finding: Finding, review: DeploymentReview) -> Span:
+    span, files = finding.after_span, {review.script, review.catalog or review.script}
+    return span if span is not None and span.source in files else Span(review.script, 1, 1, 1, 0)

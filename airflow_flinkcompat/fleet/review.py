@@ -194,7 +194,8 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
             continue
         named = (script.deployment, shlex.join((os.devnull, name)))
         judged = apply_waivers(reports.each, script.waivers, ChangeIdentity.of_script(side), utc_day(), named)
-        reviews.append(DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes))
+        review = DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes)
+        reviews.append(replace(review, catalog=side.catalog_source))
         notes += [f"{name}: {note}" for note in judged.notes]
         if why := _refused_by_deploy(side):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
@@ -245,7 +246,9 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     engine = deployment.options.engine
     engines = [engine] if engine else [*ENGINES]
     identity = ChangeIdentity.of(baseline.side, new)
-    review = DeploymentReview(deployment.name, Status.CHANGED, new.source, baseline.words, change=identity)
+    review = DeploymentReview(
+        deployment.name, Status.CHANGED, new.source, baseline.words, change=identity, catalog=new.catalog_source
+    )
     waivers = waivers_of(request.project.folder / deployment.script, request.root)
     named = (deployment.name, deployment.name)
     known = ReportContext(

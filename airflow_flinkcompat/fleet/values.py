@@ -63,6 +63,7 @@ class DeploymentReview:
         known: What is known beside the change, for the report.
         change: Both sides by their digests, which waivers are bound to; None where nothing was compared.
         notes: What else is to be known of it, a line each.
+        catalog: The file of its catalog from the root of the repository; "" where there is none.
     """
 
     name: str
@@ -76,6 +77,7 @@ class DeploymentReview:
     known: ReportContext = NO_CONTEXT
     change: ChangeIdentity | None = None
     notes: tuple[str, ...] = ()
+    catalog: str = ""
 
     @property
     def outcome(self) -> Outcome | None:

@@ -53,6 +53,7 @@ class JobOptions:
         variables: What only the environment of a program knows.
         engine: Whose state semantics apply; None: nobody said.
         engine_version: Its version; None: the one that is judged by default.
+        catalog_source: The file that DDL was read from, as messages call it; "" where it is of none.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class JobOptions:
     variables: Mapping[str, str] = field(default_factory=dict)
     engine: str | None = None
     engine_version: str | None = None
+    catalog_source: str = ""
 
     @property
     def catalog_path(self) -> str | None:

@@ -94,6 +94,27 @@ class TestAgainstGit:
         (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
         assert "engine-version-changed" in {each["rule"] for each in review["report"]["findings"]}
 
+    def test_a_finding_of_the_catalog_is_told_at_its_place_there(self, project: Path, run: Run) -> None:
+        """GitHub shows a finding only at a line that was changed; a table of other jobs is no change of this one."""
+        spare = "CREATE TABLE spare (a INT) WITH ('connector' = 'kafka', 'topic' = 'spare');\n"
+        Path("ddl").mkdir()
+        Path("ddl/tables.sql").write_text(spare + TABLES, encoding="utf-8")
+        Path("flinkcompat.toml").write_text(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}{CLICKS}', encoding="utf-8")
+        change("orders", QUERY)
+        commit("with a catalog")
+        Path("ddl/tables.sql").write_text(spare.replace("'spare'", "'x'") + TABLES, encoding="utf-8")
+        assert results(run("diff", "--against", "git:HEAD", "--format", "json")) == {
+            "orders": "unchanged",
+            "clicks": "unchanged",
+        }
+        Path("ddl/tables.sql").write_text(spare + TABLES.replace("'orders'", "'x'"), encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "github")
+        (command, _) = result.out.splitlines()
+        assert (result.code, command.partition(",col=")[0]) == (1, "::error file=ddl/tables.sql,line=2,endLine=4")
+        out = run("diff", "--against", "git:HEAD").out
+        assert "before HEAD:ddl/tables.sql:2:1" in out
+        assert "after ddl/tables.sql:2:1" in out
+
     def test_both_engines_where_none_is_named(self, project: Path, run: Run) -> None:
         Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
         commit("no engine")
@@ -624,6 +645,16 @@ class TestLint:
         Path("tables.sql").write_text(TABLES, encoding="utf-8")
         Path("job.sql").write_text(text, encoding="utf-8")
         assert run("lint", "job.sql", *options).code == code
+
+    @pytest.mark.parametrize("named", ["file", "option"])
+    def test_what_is_wrong_in_the_catalog_is_told_there(self, project: Path, run: Run, named: str) -> None:
+        Path("ddl").mkdir()
+        Path("ddl/tables.sql").write_text(TABLES.replace(") WITH", " WITH"), encoding="utf-8")
+        if named == "file":
+            Path("flinkcompat.toml").write_text(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}', encoding="utf-8")
+        options = () if named == "file" else ("--catalog", "ddl/tables.sql")
+        out = run("lint", "jobs/orders.sql", *options, "--format", "github").out
+        assert "::error file=ddl/tables.sql,line=1," in out
 
     def test_the_scripts_of_the_file(self, many: Path, run: Run) -> None:
         result = run("lint", "--format", "json")
