@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 R = TypeVar("R")
+_LONG_AGO = -(1 << 50)
+"""A watermark in front of all rows, whose microseconds are a BIGINT."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,10 @@ class HistoryComputer:
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
         query = state_query(self.side, spec, self.locations)
+        if watermark is None and (query.windows is not None or query.sessions):
+            raise NotComputable("how far time has come the savepoint does not tell")
         for doubt in query.doubts:
-            open_yet = F.col("c0") > ((watermark or 0) + 1) * 1000
+            open_yet = F.col("c0") > (max(watermark or 0, _LONG_AGO) + 1) * 1000
             if Execution(self.session).frame(doubt.steps).where(open_yet).take(1):
                 raise NotComputable(doubt.reason)
         return query
