@@ -13,7 +13,7 @@ from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
-from airflow_flinkcompat.bootstrap.positions import RowsRead
+from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery
 from airflow_flinkcompat.compat.side import Side
@@ -196,7 +196,7 @@ def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[s
         SavepointUnreadable: It cannot be had from here.
     """
     held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
-    readers = {name.rpartition(".")[2].strip("`"): held[number] for name, number in sources.items() if number in held}
+    readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
     return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
 
 
