@@ -28,7 +28,7 @@ from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-FILES = [Path(__file__).with_name(name) for name in ("cases.sql", "joins.sql", "zoned.sql")]
+FILES = [Path(__file__).with_name(name) for name in ("cases.sql", "joins.sql")]
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = frozenset({"metrics are added to a tumbling window", "a join gets columns"})
 """Beside what is kept, and in place of it: each takes about six seconds."""
@@ -49,10 +49,9 @@ def load_cases() -> Iterator[Case]:
     for file in FILES:
         _, given, cases = sections.read(file.read_text("utf-8"), file.name)
         for head, old, new in cases:
-            found = sections.headers(head, {"computed", "settings"}, file.name, {"settings"})
+            found = sections.headers(head, {"computed"}, file.name)
             computed = "".join(text for _, text in found["computed"])
-            settings = tuple(sections.settings(found, "settings", file.name).items())
-            yield Case(head.title, Side(given + old.text, settings), Side(given + new.text, settings), computed)
+            yield Case(head.title, Side(given + old.text), Side(given + new.text), computed)
 
 
 CASES = [
