@@ -305,15 +305,20 @@ def _linted(side: Side) -> Report:
 
 
 def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:
+    if words := request.project.stopped.get(name):  # nothing here asks a cluster: whoever reviews the file decides
+        return DeploymentReview(name, Status.STOPPED, file, action="has nothing left to do", stopped=words)
     if not isinstance(baseline, Baseline):
         return _unreadable(name, file, str(baseline).split("\n  "))
     assert baseline.side is not None
     engine = request.given.engine or baseline.engine
-    message = f"the file does not name {name} any more, and its job keeps running"
+    message = (
+        f"the file does not name {name} any more, and its job keeps running: stop it, then write under [stopped] of "
+        f'the file: {name} = "when, by whom, with which savepoint"'
+    )
     reports = []
     for each in [engine] if engine else ENGINES:
         report = removed_report(baseline.side.on(each), file)
-        finding = replace(report.findings[0], message=f"{message}: stop it, then take it out of what deploys it")
+        finding = replace(report.findings[0], message=message)
         reports.append(replace(report, findings=(finding,)))
     known = ReportContext(deployment=name, job_id=baseline.job_id, entry=baseline.entry)
     return DeploymentReview(

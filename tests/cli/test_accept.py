@@ -292,6 +292,7 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
     [
         (("orders", "windows-changed", *SAID), "rule 'windows-changed' is not known; did you mean window-changed?"),
         (("orders", "zzz", *SAID), "rule 'zzz' is not known; flinkcompat rules lists them"),
+        (("orders", "deployment-removed", *SAID), "deployment-removed is not waived: stop the job, then write under"),
         (("orders", "sink-changed", *SAID), "no finding sink-changed in the change; there are window-changed (totals"),
         (("orders", "window-changed", "--subject", "x", *SAID), "no finding window-changed about 'x' in the change"),
         (("clicks", "window-changed", *SAID), "clicks: there is no finding window-changed in the change; nothing"),

@@ -14,7 +14,19 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
-from tests.cli.command import BROKEN, INCOMPATIBLE, PARTIAL, PROGRAM, QUERY, SECRETIVE, TABLES, V1, Result, Run
+from tests.cli.command import (
+    BROKEN,
+    INCOMPATIBLE,
+    PARTIAL,
+    PROGRAM,
+    QUERY,
+    SECRETIVE,
+    TABLES,
+    V1,
+    VALIDATOR_OF_FLEET,
+    Result,
+    Run,
+)
 from tests.cli.project import CLICKS, HEAD, ORDERS, change, commit
 from tests.fleet.repository import git, project_text, script_of
 
@@ -495,6 +507,38 @@ class TestExitCodes:
         assert run("diff", "--against", "git:HEAD").code == 1
         result = run("diff", "--against", "git:HEAD", "--fail-on", "never", "--format", "github")
         assert (result.code, result.out.count("::error file=flinkcompat.toml")) == (1, 1)
+
+    def test_a_deleted_deployment_passes_where_the_file_says_that_its_job_was_stopped(
+        self, project: Path, run: Run, tmp_path: Path, snapshot: SnapshotAssertion
+    ) -> None:
+        stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann, savepoint s3://savepoints/clicks/1"\n'
+        Path("flinkcompat.toml").write_text(f"{HEAD}{ORDERS}{stopped}", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 0
+        assert result.out == snapshot
+        data = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)
+        VALIDATOR_OF_FLEET.validate(data)
+        assert [each["status"] for each in data["deployments"]] == ["unchanged", "stopped"]
+        assert "::" not in run("diff", "--against", "git:HEAD", "--format", "github").out
+        Path("flinkcompat.toml").write_text(f"{HEAD}{stopped}orders = 'with it'\n", encoding="utf-8")
+        assert run("diff", "--against", "git:HEAD").code == 0, "the last ones were deleted"
+
+    def test_a_ledger_that_holds_a_stopped_deployment(self, project: Path, run: Run, tmp_path: Path) -> None:
+        """Also where the branch began is not known, as in a shallow clone."""
+        root = tmp_path / "ledger"
+        for name in ("orders", "clicks"):
+            deploy(root, name)
+        stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann"\n'
+        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{stopped}', encoding="utf-8")
+        result = run("diff", "--format", "json")
+        assert (result.code, results(result)) == (0, {"orders": "unchanged", "clicks": "stopped"})
+        git(project, "update-ref", "refs/remotes/origin/main", "main")
+        git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        commit("merged")
+        git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
+        result = run("diff", "--format", "json")
+        assert (result.code, results(result)) == (0, {"orders": "unchanged"})
+        assert json.loads(result.out)["notes"] == []
 
     @pytest.mark.parametrize("text", [BROKEN, SECRETIVE, "", "-- nothing\n"])
     def test_what_cannot_be_deployed_is_bad_input(self, project: Path, run: Run, text: str) -> None:
