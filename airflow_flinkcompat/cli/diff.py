@@ -194,7 +194,7 @@ def require_project(project: ProjectFile | None) -> ProjectFile:
 
 def _require_deployments(project: ProjectFile) -> None:
     """Raises InputError for a project file that names no deployment."""
-    if not project.names:
+    if not project.names and not project.stopped:
         raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat import Finding
-from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES
+from airflow_flinkcompat.compat.reports.sections import format_excerpt, format_inline
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, Severity, Status
 from airflow_flinkcompat.model import AppliedWaiver, Outcome, Span, WaiverState
 from airflow_flinkcompat.project import FAIL_ON
@@ -53,6 +54,19 @@ class Annotation:
     def waiver(self) -> AppliedWaiver | None:
         """What somebody said of it beside the script."""
         return None if self.finding is None else self.finding.waiver
+
+    @property
+    def explained(self) -> str:
+        """The message with both clauses and what a restore would come to, for who sees nothing else of the report."""
+        if self.finding is None:
+            return self.message
+        parts = [self.message]
+        clauses = {"before": format_excerpt(self.finding.before), "after": format_excerpt(self.finding.after)}
+        if any(clauses.values()):
+            parts += [f"{side}: {clause or '-'}" for side, clause in clauses.items()]
+        if self.finding.consequence is not None:
+            parts.append(f"effect: {CONSEQUENCES[self.finding.consequence]}")
+        return "; ".join(parts)
 
 
 def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:

@@ -248,7 +248,8 @@ class LedgerBaselines:
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
         notes = []
         for root in () if self.unknown else self._roots(project):
-            others = [name for name in self._names(root) if name not in {*project.names, *self.former}]
+            known = {*project.names, *self.former, *project.stopped}
+            others = [name for name in self._names(root) if name not in known]
             if others:
                 more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
                 names = ", ".join(others[:_MOST_NAMED]) + more

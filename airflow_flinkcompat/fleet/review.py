@@ -17,12 +17,12 @@ from airflow_flinkcompat.compat.deployable import obstacles
 from airflow_flinkcompat.compat.lint import lint
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.reports.sections import engine_label
-from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
+from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, is_waivable, utc_day
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
 from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script, waivers_of
-from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
+from airflow_flinkcompat.fleet.values import FAILED, DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, Waiver
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
@@ -97,7 +97,21 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
     notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
+    notes += _way_out(reviews, request.fail_on)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
+
+
+def _way_out(reviews: Iterable[DeploymentReview], fail_on: str) -> tuple[str, ...]:
+    """How a change passes that fails the gate and is meant: one example is enough."""
+    for review in reviews:
+        several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
+        if review.change is None or several or review.exit_code(fail_on) != FAILED:
+            continue
+        for finding in review.findings:
+            if is_waivable(finding) and not finding.is_waived and finding.outcome is review.gate_outcome:
+                what = f"{shlex.quote(review.name)} {finding.rule} --reason '…' --until YYYY-MM-DD"
+                return (f"a change that is meant passes once what fails is waived: flinkcompat accept {what}",)
+    return ()
 
 
 def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, ...]:
@@ -305,15 +319,20 @@ def _linted(side: Side) -> Report:
 
 
 def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:
+    if words := request.project.stopped.get(name):  # nothing here asks a cluster: whoever reviews the file decides
+        return DeploymentReview(name, Status.STOPPED, file, action="has nothing left to do", stopped=words)
     if not isinstance(baseline, Baseline):
         return _unreadable(name, file, str(baseline).split("\n  "))
     assert baseline.side is not None
     engine = request.given.engine or baseline.engine
-    message = f"the file does not name {name} any more, and its job keeps running"
+    message = (
+        f"the file does not name {name} any more, and its job keeps running: stop it, then write under [stopped] of "
+        f'the file: {name} = "when, by whom, with which savepoint"'
+    )
     reports = []
     for each in [engine] if engine else ENGINES:
         report = removed_report(baseline.side.on(each), file)
-        finding = replace(report.findings[0], message=f"{message}: stop it, then take it out of what deploys it")
+        finding = replace(report.findings[0], message=message)
         reports.append(replace(report, findings=(finding,)))
     known = ReportContext(deployment=name, job_id=baseline.job_id, entry=baseline.entry)
     return DeploymentReview(

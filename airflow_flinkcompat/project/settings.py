@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -106,6 +106,7 @@ class ProjectFile:
         fail_on: The mildest outcome that fails, or ``never``; None where the file does not say.
         ledger: Where the ledgers lie, unless a deployment says otherwise.
         broken: What is wrong with the other deployments, a line each, by name.
+        stopped: Who stopped the job of a deployment that is deleted, when, and with which savepoint, by its name.
     """
 
     path: Path
@@ -114,6 +115,7 @@ class ProjectFile:
     fail_on: str | None = None
     ledger: str | None = None
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -172,6 +174,7 @@ def project_of(tables: ProjectTables) -> ProjectFile:
     fail_on = tables.fail_on
     if fail_on is not None and fail_on not in FAIL_ON:
         problems.append(f"{tables.path}: fail_on: {fail_on!r} is not one of {', '.join(FAIL_ON)}")
+    problems += [f"{tables.path}: stopped.{line}" for line in _wrong_of_stopped(tables)]
     if problems:
         raise InputError("\n  ".join(problems))
     found, broken = [], dict(tables.broken)
@@ -182,7 +185,15 @@ def project_of(tables: ProjectTables) -> ProjectFile:
             broken[name] = tuple(f"{tables.path}: deployment {name!r}: {line}" for line in reader.problems)
         else:
             found.append(deployment)
-    return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken)
+    return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken, dict(tables.stopped))
+
+
+def _wrong_of_stopped(tables: ProjectTables) -> Iterator[str]:
+    for name, words in tables.stopped.items():
+        if not isinstance(words, str) or not words.strip():
+            yield f"{name}: a text is needed: who stopped its job and when, and with which savepoint"
+        elif name in {*tables.deployments, *tables.broken}:
+            yield f"{name}: is a deployment of this file, whose job is to run; take it out of one of both"
 
 
 class _TableReader:

@@ -14,9 +14,23 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
-from tests.cli.command import BROKEN, INCOMPATIBLE, PARTIAL, PROGRAM, QUERY, SECRETIVE, TABLES, V1, Result, Run
+from tests.cli.command import (
+    BROKEN,
+    INCOMPATIBLE,
+    PARTIAL,
+    PROGRAM,
+    QUERY,
+    SECRETIVE,
+    TABLES,
+    V1,
+    VALIDATOR_OF_FLEET,
+    Result,
+    Run,
+)
 from tests.cli.project import CLICKS, HEAD, ORDERS, change, commit
 from tests.fleet.repository import git, project_text, script_of
+
+WAY_OUT = "a change that is meant passes once what fails is waived: flinkcompat accept"
 
 
 def deploy(root: Path, name: str, script: str = V1, **job: Any) -> None:
@@ -75,7 +89,8 @@ class TestAgainstGit:
         result = run("diff", "--against", "git:HEAD", "--format", "json")
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
-            "HEAD has no flinkcompat.toml: its scripts are those that the file names today"
+            "HEAD has no flinkcompat.toml: its scripts are those that the file names today",
+            f"{WAY_OUT} orders window-changed --reason '…' --until YYYY-MM-DD",
         ]
 
     def test_the_catalog_and_the_settings_of_then(self, project: Path, run: Run) -> None:
@@ -331,7 +346,7 @@ class TestWhatOfARevisionIsRead:
         change("orders", MINIMUM)
         result = run(*self.AGAINST)
         assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "deleted"})
-        assert json.loads(result.out)["notes"] == [f"HEAD has the project file as {former}"]
+        assert json.loads(result.out)["notes"][0] == f"HEAD has the project file as {former}"
 
     def test_several_projects_that_are_gone(self, project: Path, run: Run) -> None:
         Path("a").mkdir()
@@ -495,6 +510,38 @@ class TestExitCodes:
         assert run("diff", "--against", "git:HEAD").code == 1
         result = run("diff", "--against", "git:HEAD", "--fail-on", "never", "--format", "github")
         assert (result.code, result.out.count("::error file=flinkcompat.toml")) == (1, 1)
+
+    def test_a_deleted_deployment_passes_where_the_file_says_that_its_job_was_stopped(
+        self, project: Path, run: Run, tmp_path: Path, snapshot: SnapshotAssertion
+    ) -> None:
+        stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann, savepoint s3://savepoints/clicks/1"\n'
+        Path("flinkcompat.toml").write_text(f"{HEAD}{ORDERS}{stopped}", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 0
+        assert result.out == snapshot
+        data = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)
+        VALIDATOR_OF_FLEET.validate(data)
+        assert [each["status"] for each in data["deployments"]] == ["unchanged", "stopped"]
+        assert "::" not in run("diff", "--against", "git:HEAD", "--format", "github").out
+        Path("flinkcompat.toml").write_text(f"{HEAD}{stopped}orders = 'with it'\n", encoding="utf-8")
+        assert run("diff", "--against", "git:HEAD").code == 0, "the last ones were deleted"
+
+    def test_a_ledger_that_holds_a_stopped_deployment(self, project: Path, run: Run, tmp_path: Path) -> None:
+        """Also where the branch began is not known, as in a shallow clone."""
+        root = tmp_path / "ledger"
+        for name in ("orders", "clicks"):
+            deploy(root, name)
+        stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann"\n'
+        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{stopped}', encoding="utf-8")
+        result = run("diff", "--format", "json")
+        assert (result.code, results(result)) == (0, {"orders": "unchanged", "clicks": "stopped"})
+        git(project, "update-ref", "refs/remotes/origin/main", "main")
+        git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        commit("merged")
+        git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
+        result = run("diff", "--format", "json")
+        assert (result.code, results(result)) == (0, {"orders": "unchanged"})
+        assert json.loads(result.out)["notes"] == []
 
     @pytest.mark.parametrize("text", [BROKEN, SECRETIVE, "", "-- nothing\n"])
     def test_what_cannot_be_deployed_is_bad_input(self, project: Path, run: Run, text: str) -> None:
