@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
@@ -59,14 +59,27 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 
 def _undeclared(side: Side) -> Iterator[Finding]:
+    for name, place in undeclared_tables(side).items():
+        message = f"table {name} is declared by neither the script nor the catalog: its types are not known"
+        yield _finding("undeclared-table", side, message, side.program.pipelines[place].span, {})
+
+
+def undeclared_tables(side: Side) -> Mapping[str, int]:
+    """The tables that a script uses, and that neither it nor its catalog declares.
+
+    Args:
+        side: The script.
+
+    Returns:
+        The place of the first query that uses each, by name, in the order of the script.
+    """
     declared = {table.name for table in side.program.tables}
-    seen: set[str] = set()
+    found: dict[str, int] = {}
     for place, output in side.outputs[0].items():
         for name in (*(source.table for source in sources(output)), output.sink):
-            if name and name not in declared and name not in seen:
-                seen.add(name)
-                message = f"table {name} is declared by neither the script nor the catalog: its types are not known"
-                yield _finding("undeclared-table", side, message, side.program.pipelines[place].span, {})
+            if name and name not in declared:
+                found.setdefault(name, place)
+    return found
 
 
 def _finding(

@@ -55,6 +55,40 @@ class TestAgainstGit:
             "incompatible", "unchanged", "deleted", "added",
         )  # fmt: skip
 
+    @pytest.mark.parametrize("against", ["git", "ledger"])
+    def test_new_scripts_that_the_file_does_not_name(
+        self, project: Path, run: Run, tmp_path: Path, against: str
+    ) -> None:
+        """A job that joins is judged by nothing as long as the file does not name it."""
+        root = tmp_path / "ledger"
+        for name in ("orders", "clicks"):
+            deploy(root, name)
+        git(project, "update-ref", "refs/remotes/origin/main", "main")
+        git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        options = () if against == "git" else ("--against", f"ledger:{root}")
+
+        def notes() -> list[str]:
+            result = run("diff", "--format", "json", *options)
+            assert result.code == 0
+            return json.loads(result.out)["notes"]
+
+        Path(".gitignore").write_text("scratch/\n", encoding="utf-8")
+        for name in ("scratch", "other", "eu"):
+            Path(name).mkdir()
+        Path("other/flinkcompat.toml").write_text(HEAD, encoding="utf-8")
+        foreign = "INSERT INTO a VALUES (1);\nDELETE FROM a;\n"
+        for name, text in {"scratch/job": V1, "other/job": V1, "tables": TABLES, "foreign": foreign}.items():
+            Path(f"{name}.sql").write_text(text, encoding="utf-8")
+        assert notes() == []
+        change("views", V1)
+        Path("eu/views.sql").write_text(V1, encoding="utf-8")
+        git(project, "add", "eu")
+        words = "new scripts with an INSERT that no deployment of this file names, so that nothing judges them"
+        assert notes() == [f"{words}: eu/views.sql, jobs/views.sql"]
+        views = ORDERS.replace("orders", "views")
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + views, encoding="utf-8")
+        assert notes() == [f"{words}: eu/views.sql"]
+
     def test_what_others_merged_meanwhile_is_no_change_of_this_branch(self, many: Path, run: Run) -> None:
         git(many, "checkout", "--quiet", "main")
         (many / "jobs/job_01.sql").write_text(INCOMPATIBLE, encoding="utf-8")
