@@ -20,6 +20,7 @@ from airflow_flinkcompat.project import (
     load_project,
     unknown_key,
 )
+from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
 from airflow_flinkcompat.sql import ScriptError, read_script
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
@@ -240,6 +241,7 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         engine,
         version,
         given.catalog_source,
+        of_file.filled_elsewhere,
     )
     new_functions = of_both.keys() - {each.name.lower() for each in given.functions}
     taken = {
@@ -249,5 +251,6 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         "functions": ", ".join(sorted(new_functions)),
         "catalog": (of_file.catalog_path or "DDL") if of_file.catalog and not given.catalog else None,
         "variables": ", ".join(sorted(of_file.variables.keys() - given.variables.keys())),
+        FILLED_ELSEWHERE: "true" if of_file.filled_elsewhere else None,
     }
     return merged, tuple(f"{what} {value}" for what, value in taken.items() if value)

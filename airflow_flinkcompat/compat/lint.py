@@ -60,7 +60,10 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 def _undeclared(side: Side) -> Iterator[Finding]:
     for name, place in undeclared_tables(side).items():
-        message = f"table {name} is declared by neither the script nor the catalog: its types are not known"
+        message = (
+            f"table {name} is declared by neither the script nor the catalog: its types are not known; name the file "
+            "of its DDL as catalog (in the project file, or --catalog)"
+        )
         yield _finding("undeclared-table", side, message, side.program.pipelines[place].span, {})
 
 

@@ -33,12 +33,14 @@ class Side(JobSpec):
 
     ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once. ``decided`` says
     how conditions of a program on what only its environment knows turn out, by name. ``catalog_source`` is the file of
-    the catalog, as messages call it; "" where it is of none.
+    the catalog, as messages call it; "" where it is of none. ``filled_elsewhere``: what deploys the job fills in
+    placeholders of another tool, as ``${NAME}``, so that in place of a secret they are none.
     """
 
     beside: Side | None = field(default=None, compare=False, repr=False)
     decided: Mapping[str, bool] = field(default_factory=dict, compare=False, repr=False)
     catalog_source: str = field(default="", compare=False)
+    filled_elsewhere: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, job: JobSpec) -> Side:

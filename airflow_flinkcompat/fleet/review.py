@@ -13,7 +13,7 @@ from pathlib import Path
 from airflow_flinkcompat.backfill import why_refused
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
-from airflow_flinkcompat.compat.deployable import obstacles
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.lint import lint
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.reports.sections import engine_label
@@ -25,10 +25,12 @@ from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_
 from airflow_flinkcompat.fleet.values import FAILED, DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, Waiver
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
+from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
 _PLACE = re.compile(r"(?P<line>[0-9]+)(?::(?P<column>[0-9]+))?: ")
+_ELSEWHERE = f", or, where what deploys the jobs fills it in, {FILLED_ELSEWHERE} = true into the project file"
 _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
 
@@ -211,7 +213,7 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
         review = DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes)
         reviews.append(replace(review, catalog=side.catalog_source))
         notes += [f"{name}: {note}" for note in judged.notes]
-        if why := _refused_by_deploy(side):
+        if not side.filled_elsewhere and (why := _refused_by_deploy(side)):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
     return FleetDiff("lint", project, "", fail_on, tuple(reviews), tuple(notes))
 
@@ -219,7 +221,7 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
 def obstacles_of(side: Side) -> tuple[str, ...]:
     """Why a side cannot be deployed, in words; a text that is no script at all is one of these."""
     try:
-        return tuple(str(each) for each in obstacles(side))
+        return tuple(f"{each}{_ELSEWHERE if each.kind is ObstacleKind.VARIABLE else ''}" for each in obstacles(side))
     except ScriptError as error:
         return (str(error),)
 
@@ -272,7 +274,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
         backfill=deployment.backfills,
         migrates=deployment.migrates,
     )
-    refused = _refused_by_deploy(new)
+    refused = _not_filled_in_airflow(new) or _refused_by_deploy(new)
     if baseline.side is None:
         added = Reports.of(added_report(new.on(each), baseline.words) for each in engines)
         action = f"refuses it: {refused}" if refused else "starts it for the first time"
@@ -372,6 +374,12 @@ def _refused_by_deploy(side: JobSpec) -> str:
     except DeployError as error:
         return str(error)
     return ""
+
+
+def _not_filled_in_airflow(side: Side) -> str:
+    """Why Airflow would not deploy what another tool deploys; "" where it would."""
+    left = obstacles(replace(side, filled_elsewhere=False)) if side.filled_elsewhere else ()
+    return str(left[0]) if left else ""
 
 
 _ACTIONS = {

@@ -77,6 +77,7 @@ def side_of_script(
         variables,
         {name: each.text for name, each in found_files.items()},
         catalog_source=catalog_source,
+        filled_elsewhere=options.filled_elsewhere,
     )
 
 

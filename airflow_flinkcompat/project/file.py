@@ -33,7 +33,8 @@ _OF_CHECK = ("engine", "engine_version", "policy")
 _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
 """What may be said at the top of the file, for all deployments."""
 _TABLES = ("defaults", "deployments", "stopped")
-_TOP = (*_COMMON, "fail_on", *_TABLES)
+FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
+_TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, *_TABLES)
 _OF_WAIVERS = ("accept", "waiver", "waivers")
 """What somebody may write here who looks for waivers."""
 
@@ -50,6 +51,7 @@ class ProjectTables:
         problems: A line for each thing that is wrong with the file as a whole.
         broken: Lines of the deployments that cannot be used, by name.
         stopped: What is said of jobs that somebody stopped, by the names of their former deployments.
+        filled_elsewhere: Whether what deploys the jobs fills in placeholders of another tool, as it stands there.
     """
 
     path: Path
@@ -59,6 +61,7 @@ class ProjectTables:
     problems: tuple[str, ...] = ()
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stopped: Mapping[str, Any] = field(default_factory=dict)
+    filled_elsewhere: Any = False
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -150,8 +153,8 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
         if wrong:
             broken[name] = tuple(f"{file}: deployment {name!r}: {line}" for line in wrong)
     deployments = {name: table for name, table in deployments.items() if name not in broken}
-    stopped = content.get("stopped", {})
-    return ProjectTables(file, common, deployments, content.get("fail_on"), tuple(problems), broken, stopped)
+    stopped, filled = content.get("stopped", {}), content.get(FILLED_ELSEWHERE, False)
+    return ProjectTables(file, common, deployments, content.get("fail_on"), tuple(problems), broken, stopped, filled)
 
 
 def content_of(text: str, name: str) -> Mapping[str, Any]:

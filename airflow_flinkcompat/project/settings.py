@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,14 @@ from airflow_flinkcompat.model import (
     Policy,
     is_path,
 )
-from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
+from airflow_flinkcompat.project.file import (
+    DEPLOYMENT_KEYS,
+    FILLED_ELSEWHERE,
+    ProjectTables,
+    flat_options,
+    read_tables,
+    unknown_key,
+)
 
 FAIL_ON: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,
@@ -54,6 +61,7 @@ class JobOptions:
         engine: Whose state semantics apply; None: nobody said.
         engine_version: Its version; None: the one that is judged by default.
         catalog_source: The file that DDL was read from, as messages call it; "" where it is of none.
+        filled_elsewhere: Whether what deploys the job fills in placeholders of another tool, as ``${NAME}``.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +71,7 @@ class JobOptions:
     engine: str | None = None
     engine_version: str | None = None
     catalog_source: str = ""
+    filled_elsewhere: bool = False
 
     @property
     def catalog_path(self) -> str | None:
@@ -175,8 +184,12 @@ def project_of(tables: ProjectTables) -> ProjectFile:
     if fail_on is not None and fail_on not in FAIL_ON:
         problems.append(f"{tables.path}: fail_on: {fail_on!r} is not one of {', '.join(FAIL_ON)}")
     problems += [f"{tables.path}: stopped.{line}" for line in _wrong_of_stopped(tables)]
+    filled = tables.filled_elsewhere
+    if not isinstance(filled, bool):
+        problems.append(f"{tables.path}: {FILLED_ELSEWHERE}: true or false is needed")
     if problems:
         raise InputError("\n  ".join(problems))
+    common = replace(common, filled_elsewhere=filled)
     found, broken = [], dict(tables.broken)
     for name, table in tables.deployments.items():
         reader = _TableReader(table)
@@ -184,7 +197,7 @@ def project_of(tables: ProjectTables) -> ProjectFile:
         if reader.problems:
             broken[name] = tuple(f"{tables.path}: deployment {name!r}: {line}" for line in reader.problems)
         else:
-            found.append(deployment)
+            found.append(replace(deployment, options=replace(deployment.options, filled_elsewhere=filled)))
     return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken, dict(tables.stopped))
 
 

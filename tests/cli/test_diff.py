@@ -584,6 +584,25 @@ class TestExitCodes:
         assert result.code == 2
         assert "hunter2" not in result.out
 
+    def test_placeholders_that_what_deploys_the_jobs_fills_in(self, project: Path, run: Run) -> None:
+        """A shop may deploy by a tool of its own, whose placeholders are none of Airflow's."""
+        text = V1.replace("'topic' =", "'properties.sasl.password' = '${PASSWORD}', 'topic' =")
+        change("orders", text)
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 2
+        assert "placeholders_filled_elsewhere = true into the project file" in result.out
+        Path("flinkcompat.toml").write_text(f"placeholders_filled_elsewhere = true\n{HEAD}{ORDERS}", encoding="utf-8")
+        commit("with placeholders")
+        change("orders", text.replace("'1' MINUTE", "'2' MINUTE"))
+        (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        assert (review["result"], review["branches"]) == ("incompatible", [])
+        assert review["action"].startswith("refuses it: jobs/orders.sql:3:")
+        assert run("check", "HEAD:jobs/orders.sql", "jobs/orders.sql").code == 1
+        result = run("lint")
+        assert (result.code, "note" in result.out) == (0, False)
+        change("orders", SECRETIVE)
+        assert run("lint").code == 2, "a literal secret is one"
+
     def test_a_script_that_is_gone_while_the_file_names_it(self, project: Path, run: Run) -> None:
         Path("jobs/orders.sql").unlink()
         result = run("diff", "--against", "git:HEAD")
