@@ -85,8 +85,8 @@ class HistoryComputer:
         spec = wanted.made.new
         assert spec is not None
         with self.reading(spec.name):
-            query = self.query(spec, wanted.watermark)
-            return self.workers.regrouped(scatter, parts, gather, groups, self._entries(query, wanted))
+            entries = self.entries(self.query(spec, wanted.watermark), wanted)
+            return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
@@ -154,12 +154,22 @@ class HistoryComputer:
         Raises:
             NotMigratable: Its state cannot be computed.
         """
-        try:
+        with self.reading(spec.name):
             return [read.source.place for read in state_query(self.side, spec, self.locations).reads]
-        except NotComputable as error:
-            raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
 
-    def _entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
+    def entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
+        """The computed entries of an operator.
+
+        Args:
+            query: What :meth:`query` said of it.
+            wanted: The operator.
+
+        Returns:
+            Of each entry the number of its key group, and the entry.
+
+        Raises:
+            BackfillError: What is to be read is not there.
+        """
         from airflow_flinkcompat.backfill.execution.frames import Execution
         from airflow_flinkcompat.backfill.execution.ordered import ARRIVAL
 
@@ -221,8 +231,9 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
     operator = held[spec.id]
     watermark = sole_watermark(operator, savepoint)
-    if incomparable := computer.query(spec, watermark).incomparable:
-        raise NotComputable(incomparable)
+    query = computer.query(spec, watermark)
+    if query.incomparable:
+        raise NotComputable(query.incomparable)
     assert isinstance(spec.layout, StateLayout)
     keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
     if not keyed:
@@ -237,7 +248,9 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     widths = operator.max_parallelism, operator.max_parallelism
     work = OperatorRewriting(savepoint, keyed, line, header, widths, "", 0)
     ranges = group_ranges(operator.max_parallelism, computer.workers.parts(0, operator.max_parallelism))
-    found = Differences()
-    for part in computer.regrouped(wanted, work.scattered, read_parts(keyed, computer.workers), work.compared, ranges):
-        found += part
+    found, parts = Differences(), read_parts(keyed, computer.workers)
+    with computer.reading(spec.name):
+        entries = computer.entries(query, wanted)
+        for part in computer.workers.regrouped(work.scattered, parts, work.compared, ranges, entries):
+            found += part
     return found
