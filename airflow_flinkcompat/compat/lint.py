@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat.rule import Verdict
 from airflow_flinkcompat.compat.rules import BY_CODE
 from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, OF_SQL
 from airflow_flinkcompat.compat.rules.statement_refused import MAY_BE
+from airflow_flinkcompat.compat.rules.undeclared_table import MESSAGE
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.operators import sources
@@ -60,11 +61,7 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 def _undeclared(side: Side) -> Iterator[Finding]:
     for name, place in undeclared_tables(side).items():
-        message = (
-            f"table {name} is declared by neither the script nor the catalog: its types are not known; name the file "
-            "of its DDL as catalog (in the project file, or --catalog)"
-        )
-        yield _finding("undeclared-table", side, message, side.program.pipelines[place].span, {})
+        yield _finding("undeclared-table", side, MESSAGE.format(name), side.program.pipelines[place].span, {})
 
 
 def undeclared_tables(side: Side) -> Mapping[str, int]:
