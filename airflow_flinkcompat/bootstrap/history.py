@@ -8,9 +8,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable
@@ -67,7 +68,7 @@ class KnownHistory:
         def computable(spec: StateSpec) -> bool:
             try:
                 require_sole(spec, specs)
-                query = state_query(new, spec, AssumedLocations(self.places))
+                query = state_query(new, spec, AssumedHistory(self.places))
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
