@@ -16,7 +16,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Any
 import httpx
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import JobRef, Ledger, Options, SqlGatewayTarget, deploy
 from airflow_flinkcompat.local_flink import LocalFlink
 
 RATIO_GOAL = 1.2
@@ -97,12 +97,16 @@ class Cluster:
 
     def start(self, job: Job, savepoint: str | None = None) -> str:
         """The job's id, once it is accepted."""
-        properties = {**SETTINGS, "pipeline.name": job.name}
-        session = f"{self._gateway}/{self.call('POST', self._gateway, {'properties': properties})['sessionHandle']}"
+        return self.submit([*job.setup, JOB], {**SETTINGS, "pipeline.name": job.name}, savepoint)
+
+    def submit(self, statements: Sequence[str], settings: Mapping[str, str], savepoint: str | None) -> str:
+        """The id of the job of the last statement, once it is accepted."""
+        session = f"{self._gateway}/{self.call('POST', self._gateway, {'properties': settings})['sessionHandle']}"
         config = {"execution.state-recovery.path": savepoint} if savepoint else {}
-        for statement in job.setup:
+        *before, insert = statements
+        for statement in before:
             self._execute(session, statement, {})
-        job_id = self._execute(session, JOB, config)
+        job_id = self._execute(session, insert, config)
         self.call("DELETE", session)
         return job_id
 
@@ -182,7 +186,7 @@ def measure(flink: LocalFlink, root: Path, rounds: int) -> Iterator[tuple[Downti
                 first, second = redeploy_ours(), redeploy_raw()
             yield first, second
         for job_id in (raw, own):
-            target.cancel(job_id)
+            target.cancel(JobRef(job_id))
 
 
 def results(pairs: Sequence[tuple[Downtime, Downtime]], other: str = "raw calls") -> Iterator[str]:
@@ -226,4 +230,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -201,7 +201,7 @@ def wait_read(jobs: JobManager, job_id: str, due: Arrival, fill: Callable[[], Ma
         status = _status(jobs, job_id)
         if status.terminal:
             raise Ended(status, ran=True)
-        seen = _progress(jobs, job_id)
+        seen = progress(jobs, job_id)
         if wanted.is_late(seen) and not wanted.is_unread(seen):
             wanted = wanted.beyond(fill())
         return seen
@@ -237,7 +237,7 @@ def wait_ended(jobs: JobManager, job_id: str) -> None:
         raise Ended(status, ran=True)
 
 
-def _progress(jobs: JobManager, job_id: str) -> Progress:
+def progress(jobs: JobManager, job_id: str) -> Progress:
     """Of several operators that read one table, the one that has read least counts."""
     rows: dict[str, list[int]] = {}
     watermarks: list[int] = []

@@ -13,10 +13,10 @@ from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.local_flink.jars import fetch
 from tests.services.kafka import ivy_directory
 
-_CONF = {
+CONF = {
     "spark.jars.ivy": str(ivy_directory()),
     # Kafka's delegation tokens, which nothing here uses, in a version that is there.
     "spark.jars.excludes": "org.apache.spark:spark-token-provider-kafka-0-10_2.13",
     "spark.jars": str(fetch("spark-token-provider-kafka")),
 }
-NEEDS = reduce(or_, [Needs(conf=tuple(_CONF.items())), DELTA, ICEBERG, POSTGRESQL, KAFKA])
+NEEDS = reduce(or_, [Needs(conf=tuple(CONF.items())), DELTA, ICEBERG, POSTGRESQL, KAFKA])

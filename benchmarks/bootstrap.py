@@ -1,0 +1,234 @@
+"""What it costs to give a new job the state of a long history: ``make bench-bootstrap``.
+
+A topic of three partitions holds a day of rows, a lake the same rows with their partitions and offsets. Flink replays
+the topic from the earliest offset until it has read all and has completed a checkpoint. Ours is ``flinkcompat
+bootstrap`` over the topic, and over the lake, and then the job's start from that savepoint until it has completed a
+checkpoint. Processor time is that of all processes but the broker's: of the command with its Spark, and of Flink's,
+which plans the script, takes the template and runs the job. Seconds are by the clock, on the same cores, one after the
+other, with two subtasks and two of Spark's cores. What is sent nobody takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from airflow_flinkcompat.backfill.connectors.kafka.spec import NEEDS
+from airflow_flinkcompat.deploy import JobManager
+from airflow_flinkcompat.deploy.flink.polling import poll
+from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.local_flink.jars import fetch
+from benchmarks.downtime import Cluster
+from benchmarks.processes import Cost, cost_of
+from measure.progress import checkpoint, progress, wait_running
+from tests.backfill.packages import CONF
+from tests.services.kafka import Broker, kafka_broker
+
+GOAL = 0.25
+PARTITIONS = 3
+HOURS = 24
+SETTINGS = {"parallelism.default": "2", "execution.checkpointing.interval": "1 h", "state.backend.type": "rocksdb"}
+METRICS = "SUM(v), COUNT(*), MAX(v)"
+QUERIES = {
+    "TUMBLE": "SELECT k, {0} FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
+    "GROUP BY k, window_start, window_end",
+    "GROUP BY": "SELECT k, {0} FROM orders GROUP BY k",
+}
+_LONGEST = 4 * 3600
+_LOOK = 0.5
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One job over one topic."""
+
+    query: str
+    rows: int
+    keys: int
+
+    @property
+    def topic(self) -> str:
+        """Its topic, which both queries read."""
+        return f"orders-{self.keys}"
+
+    def statements(self, servers: str) -> list[str]:
+        """What is executed, the settings left out."""
+        topic = {
+            "connector": "kafka",
+            "topic": self.topic,
+            "properties.bootstrap.servers": servers,
+            "properties.group.id": "bench",
+            "scan.startup.mode": "earliest-offset",
+            "format": "json",
+        }
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in topic.items())
+        return [
+            "CREATE TABLE orders (k BIGINT, v BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) "
+            f"WITH ({listed})",
+            "CREATE TABLE totals (k BIGINT, total BIGINT, number BIGINT, highest BIGINT) "
+            "WITH ('connector' = 'blackhole')",
+            f"INSERT INTO totals {QUERIES[self.query].format(METRICS)}",
+        ]
+
+    def script(self, servers: str) -> str:
+        """The same as a script, with its settings."""
+        given = [f"SET '{key}' = '{value}'" for key, value in SETTINGS.items()]
+        return ";\n".join([*given, *self.statements(servers), ""])
+
+
+def fill(servers: str, topic: str, rows: int, keys: int, lake: Path) -> None:
+    """A day of rows in a topic, in the order of time but for some seconds; then the same in a lake."""
+    from airflow_flinkcompat.backfill.spark.session import spark_session
+
+    with spark_session("local[2]", NEEDS) as session:
+        Broker(servers).topic(session._jvm, PARTITIONS, topic)
+        millis = f"CAST(id * {HOURS * 3_600_000 / rows} + rand(7) * 4000 AS BIGINT)"
+        moment = f"timestamp_millis(1704067200000 + {millis})"
+        made = session.range(rows).selectExpr(
+            f"to_json(struct(CAST(rand(3) * {keys} AS BIGINT) AS k, CAST(rand(5) * 10000 AS BIGINT) AS v, "
+            f"date_format({moment}, 'yyyy-MM-dd HH:mm:ss.SSS') AS ts)) AS value",
+            f"CAST(id % {PARTITIONS} AS INT) AS partition",
+        )
+        server = {"kafka.bootstrap.servers": servers}
+        made.write.format("kafka").options(**server, topic=topic).option("kafka.compression.type", "lz4").save()
+        records = session.read.format("kafka").options(**server, subscribe=topic).load()
+        row = "from_json(CAST(value AS STRING), 'k BIGINT, v BIGINT, ts TIMESTAMP_NTZ')"
+        records.selectExpr(
+            f"inline(array({row}))", "partition AS kafka_partition", "offset AS kafka_offset"
+        ).write.parquet(str(lake))
+
+
+class Bench:
+    """One Flink and one broker, for all that is measured."""
+
+    def __init__(self, flink: LocalFlink, servers: str, folder: Path) -> None:
+        self._flink, self._servers, self._folder = flink, servers, folder
+        self._cluster = Cluster(flink.jobmanager_url, flink.gateway_url)
+        self._jobs = JobManager(flink.jobmanager_url)
+
+    def replayed(self, shape: Shape) -> Cost:
+        """Flink from the earliest offset until it is caught up."""
+        return self._measured(lambda: self._run(shape, None, shape.rows))
+
+    def computed(self, shape: Shape, place: str) -> tuple[Cost, Cost]:
+        """Ours: the savepoint, and the job's start from it."""
+        script, target = self._folder / "job.sql", self._folder / "begun"
+        script.write_text(shape.script(self._servers), encoding="utf-8")
+        shutil.rmtree(target, ignore_errors=True)
+        command = [sys.executable, "-m", "airflow_flinkcompat.cli", "bootstrap", str(script), "--to", target.as_uri()]
+        command += ["--history", f"orders={place}" if place else "orders", "--engine-version", "2.3"]
+        command += ["--gateway", self._flink.gateway_url, "--jobmanager", self._flink.jobmanager_url]
+        command += ["--master", "local[2]"]
+
+        def asked() -> Cost:
+            found = cost_of(command, _LONGEST)
+            if found.status:
+                raise SystemExit(found.output)
+            return found
+
+        own: list[Cost] = []
+        beside = self._measured(lambda: own.append(asked()))
+        written = Cost(own[0].cpu + beside.cpu, own[0].wall, 0)
+        return written, self._measured(lambda: self._run(shape, target.as_uri(), 0))
+
+    def _measured(self, work: Callable[[], None]) -> Cost:
+        """The processor time of Flink's processes meanwhile."""
+        processes = [psutil.Process(pid) for pid in self._flink.pids.values()]
+
+        def used() -> float:
+            return sum(sum(each.cpu_times()[:2]) for each in processes)
+
+        before, started = used(), time.monotonic()
+        work()
+        return Cost(used() - before, time.monotonic() - started, 0)
+
+    def _run(self, shape: Shape, savepoint: str | None, due: int) -> None:
+        """The job until it has read so many rows and completed a checkpoint."""
+        job_id = self._cluster.submit(shape.statements(self._servers), SETTINGS, savepoint)
+        try:
+            poll(
+                lambda: progress(self._jobs, job_id).rows,
+                lambda rows: "orders" not in rows or rows["orders"] < due,
+                timeout=_LONGEST,
+                every=_LOOK,
+            )
+            wait_running(self._jobs, job_id)
+            checkpoint(self._jobs, job_id)
+        finally:
+            self._jobs.cancel(job_id)
+
+
+def results(bench: Bench, shapes: Sequence[Shape], lakes: Path) -> Iterator[str]:
+    """The benchmark as Markdown, line by line as it is measured."""
+    yield f"# The state of a long history, {datetime.now(UTC):%Y-%m-%d}"
+    yield ""
+    yield f"Flink 2.3.0, Spark 4.1, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; `make bench-bootstrap`."
+    yield ""
+    yield (__doc__ or "").partition("\n\n")[2].strip().replace("``", "`")
+    yield ""
+    yield (
+        "| job | rows | keys | Flink replays: CPU s | elapsed s | history | savepoint: CPU s | elapsed s | "
+        f"start: CPU s | elapsed s | CPU, ours / Flink (goal ≤ {GOAL:g}) | elapsed, ours / Flink |"
+    )
+    yield f"|{'---|' * 12}"
+    for shape in shapes:
+        peer = bench.replayed(shape)
+        places = {"topic": "", "lake": f"parquet:{(lakes / shape.topic).as_uri()}#kafka_partition,kafka_offset"}
+        for name, place in places.items():
+            written, start = bench.computed(shape, place)
+            cpu, wall = ((getattr(written, of) + getattr(start, of)) / getattr(peer, of) for of in ("cpu", "wall"))
+            figures = [peer.cpu, peer.wall, name, written.cpu, written.wall, start.cpu, start.wall]
+            told = " | ".join(each if isinstance(each, str) else f"{each:.1f}" for each in figures)
+            met = "met" if cpu <= GOAL else "missed"
+            yield f"| {shape.query} | {shape.rows:,} | {shape.keys:,} | {told} | {cpu:.2f}, {met} | {wall:.2f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the results there too")
+    parser.add_argument("--rows", type=int, default=100_000_000, help="of the history (default: %(default)s)")
+    parser.add_argument("--keys", type=int, nargs="+", default=[1000, 1_000_000], help="(default: %(default)s)")
+    parser.add_argument("--folder", metavar="DIR", type=Path, help="where topics and lakes lie, 20 GB")
+    parser.add_argument("--fill", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.fill:
+        servers, topic, lake = given.fill
+        fill(servers, topic, given.rows, given.keys[0], Path(lake))
+        return
+    shapes = [Shape(query, given.rows, keys) for keys in given.keys for query in QUERIES]
+    with tempfile.TemporaryDirectory(prefix="flinkcompat-bench-", dir=given.folder) as own:
+        folder = Path(own)
+        (folder / "kafka").mkdir()
+        # Where every Spark that is started here finds its packages, as that of the tests does.
+        defaults = "".join(f"{key} {value}\n" for key, value in CONF.items())
+        (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
+        os.environ["SPARK_CONF_DIR"] = str(folder)
+        with kafka_broker(folder / "kafka") as broker:
+            for topic, keys in {shape.topic: shape.keys for shape in shapes}.items():
+                own_process = [sys.executable, "-m", "benchmarks.bootstrap", "--rows", str(given.rows)]
+                asked = ["--keys", str(keys), "--fill", broker.servers, topic, str(folder / topic)]
+                filled = cost_of([*own_process, *asked], _LONGEST)
+                if filled.status:
+                    raise SystemExit(filled.output)
+            jars = [fetch("flink-sql-connector-kafka")]
+            with LocalFlink(folder / "flink", slots=4, extra_jars=jars) as flink:
+                lines = []
+                for line in results(Bench(flink, broker.servers, folder), shapes, folder):
+                    print(line, flush=True)
+                    lines.append(line)
+                    if given.write:  # a run that ends early leaves what it measured
+                        given.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
