@@ -48,7 +48,9 @@ def orders_of(number: int, slice_start: datetime, *, broken: bool = False) -> tu
     return tuple(orders)
 
 
-def totals(orders: Iterable[Order], minutes: int, *, average: bool, before: datetime) -> list[Row]:
+def totals(
+    orders: Iterable[Order], minutes: int, *, average: bool, before: datetime, highest: bool = False
+) -> list[Row]:
     """The rows of all windows that end at or before ``before``, as the sink holds them, sorted."""
     size = timedelta(minutes=minutes)
     groups: dict[tuple[datetime, str], list[int | None]] = {}
@@ -63,6 +65,7 @@ def totals(orders: Iterable[Order], minutes: int, *, average: bool, before: date
         # SUM passes NULL over, COUNT(*) counts it; a sum of nothing is NULL, which csv writes as nothing.
         values = [str(total), str(count), str(total // count)] if known else ["", str(count), ""]
         values = values if average else values[:2]
+        values += [str(max(known)) if known else ""] if highest else []
         rows.append((text(start), text(start + size), item, *values))
     return sorted(rows)
 

@@ -21,7 +21,7 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from demo.airflow_client import AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from demo.waiting import DemoError, require, wait_for
-from demo.world import DAG_ID, DAGS, DEPLOYMENT, World
+from demo.world import DAG_ID, DEPLOYMENT, World
 
 _EPOCH = datetime(1970, 1, 1)
 _READ = re.compile(r"0\.Source__orders\[\d+\]\.numRecordsOut")
@@ -83,7 +83,7 @@ class Parts:
         gateway_host, gateway_port = self.flink.gateway_url.rsplit(":", 1)
         return AirflowStandalone(
             self.world.root / "airflow",
-            DAGS,
+            self.world.dags,
             port=self._ports.airflow,
             connections={
                 "flink_default": {

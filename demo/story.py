@@ -1,4 +1,4 @@
-"""The story: five versions of one job, five answers of the gate."""
+"""The story: six versions of one job, six answers of the gate."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ PROPOSE_V4 = BOUNDARY + MINUTE
 END = BOUNDARY + 11 * MINUTE
 COMPARED = BOUNDARY + 10 * MINUTE
 PROPOSE_V5, AFTER_V5 = COMPARED + 2 * MINUTE + timedelta(seconds=40), COMPARED + 7 * MINUTE
+# The window of ten minutes that is open then has begun before the window of five that is.
+PROPOSE_V6, AFTER_V6 = COMPARED + 8 * MINUTE + timedelta(seconds=40), COMPARED + 12 * MINUTE
 
 Moment = Callable[[str, str], None]
 
@@ -49,8 +51,15 @@ class Story:
     rows_seconds: float = 90.0
 
     def tell(self) -> tuple[Step, ...]:
-        """All five versions, in order."""
-        steps = (self.first, self.output_columns, self.source_option, self.window_size, self.metric)
+        """All six versions, in order."""
+        steps = (
+            self.first,
+            self.output_columns,
+            self.source_option,
+            self.window_size,
+            self.metric,
+            self.window_from_history,
+        )
         return tuple(step() for step in steps)
 
     # -- v1
@@ -224,6 +233,54 @@ class Story:
             "since": [order for file in later for order in file.orders if begin <= order.at < begin + size],
         }
         return self._step(began, "v5", "a metric", run, "approve → migrate", (refused, proof, both), **facts)
+
+    # -- v6
+
+    def window_from_history(self) -> Step:
+        """v6: other windows again, and this time history is known: the state is computed, and no row is missing."""
+        began = self._title("v6: windows of ten minutes, and the DAG knows where the orders lie")
+        self.world.name_history()
+        run, before = self._propose(6, PROPOSE_V6)
+        self._follow_check(run, "incompatible")
+        self.parts.follow(run, {"migrate": "success"})
+        self.parts.finish(run)
+        entry, stopped_at = self.parts.deployed(), self.parts.stopped_at()
+        self.parts.require_running(entry)
+        start = entry.start
+        require(start.start_mode == "migrated", f"the job was started {start.start_mode}")
+        former, computed = (str(path).rsplit("/", 1)[-1] for path in (start.migrated_from, start.savepoint))
+        proof = f"restored from {computed}, of which Spark computed the windows that were open, beside {former}"
+        self.narrator.proved(proof)
+        self._run_on(AFTER_V6)
+        begin, size = COMPARED, 10 * MINUTE
+        wanted = totals(self.feed.orders(), 10, average=True, highest=True, before=begin + size)
+        wanted = ended(wanted, begin + size, after=begin)
+
+        def found() -> list[Row]:
+            rows = ended(result_rows(self.world.totals_5_minutes, by="job"), begin + size, after=begin)
+            return [row for row in rows if row[0] == text(begin) and row[1] == text(begin + size)]
+
+        window = self._expect(wanted, found, "the window of ten minutes that was open")
+        old = before.counts(begin, size)
+        new = counts_of([file for file in self.feed.arrived if file.at > stopped_at], begin, size)
+        require(all(old.get(row[2]) and new.get(row[2]) for row in window), "no window has rows of both sides")
+        item, total, count = window[0][2:5]
+        both = (
+            f"window {begin:%H:%M} of ten minutes: {item} = {total} from {count} orders, {old[item]} of them read "
+            f"before the savepoint, {new[item]} arrived after it; all {len(window)} rows are exact, and none came of a "
+            "backfill: the restart of v4 lacked its open window and all before it"
+        )
+        self.narrator.proved(both)
+        facts = {
+            "job_id": entry.job_id,
+            "savepoint": start.savepoint,
+            "migrated_from": start.migrated_from,
+            "restored_path": self.parts.jobs.restored_from(str(entry.job_id)),
+            "open_window": window,
+            "orders_before": old,
+            "orders_after": new,
+        }
+        return self._step(began, "v6", "window size, with history", run, "migrate", (proof, both), **facts)
 
     # -- what the steps share
 

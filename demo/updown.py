@@ -88,7 +88,7 @@ def down(narrator: Narrator) -> int:
 
 
 def serve(narrator: Narrator, *, story: bool) -> int:
-    """Hold everything until TERM: v1 deployed and orders arriving; with ``story`` all five versions one by one."""
+    """Hold everything until TERM: v1 deployed and orders arriving; with ``story`` all six versions one by one."""
     world = World(FOLDER)
     with _lock():
         world.make()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,11 +16,13 @@ from demo.orders import START, Row, read_rows
 DEPLOYMENT = "orders"
 DAG_ID = "flink_gated_deploy"
 DAGS = Path(__file__).resolve().parents[1] / "dags"
-VERSIONS = (1, 2, 3, 4, 5)
+VERSIONS = (1, 2, 3, 4, 5, 6)
 # History and live job meet here: the backfill owns the windows that end at or before it, the job those after it.
 BOUNDARY = START.replace(minute=10)
 _SCRIPTS = Path(__file__).resolve().parent / "scripts"
 _BACKFILL_FILES = "backfill-"
+# What a team adds to its DAG where the rows that its job reads stay where they are.
+_HISTORY = ("deploy=json.loads", 'check={"history": {"orders": ""}},\n            deploy=json.loads')
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,18 @@ class World:
 
     @property
     def totals_5_minutes(self) -> Path:
-        """Results by five minutes (v4 and v5): of the live jobs and of the backfill."""
+        """Results by five minutes (v4 and v5) and by ten (v6): of the live jobs and of the backfill."""
         return self.root / "totals_5_minutes"
 
     @property
     def from_scratch(self) -> Path:
         """What Flink computes from all orders at once, to compare with."""
         return self.root / "from_scratch"
+
+    @property
+    def dags(self) -> Path:
+        """The DAG files, copied, as a story edits one."""
+        return self.root / "dags"
 
     @property
     def ledger(self) -> Path:
@@ -73,6 +81,7 @@ class World:
             self.root / "versions",
         ):
             folder.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(DAGS, self.dags, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         for number in VERSIONS:
             self.version_file(number).write_text(self.version(number), encoding="utf-8")
 
@@ -90,6 +99,13 @@ class World:
         new = self.script.with_suffix(".new")
         new.write_text(self.version(number), encoding="utf-8")
         new.replace(self.script)
+
+    def name_history(self) -> None:
+        """Name the table whose history is known in the DAG file, in one move."""
+        file = self.dags / f"{DAG_ID}.py"
+        new = file.with_suffix(".new")
+        new.write_text(file.read_text(encoding="utf-8").replace(*_HISTORY), encoding="utf-8")
+        new.replace(file)
 
     def move_to_archive(self, arrived: Iterable[Arrived], before: datetime) -> int:
         """Move the files with orders before ``before`` from the live folder to the archive; how many."""

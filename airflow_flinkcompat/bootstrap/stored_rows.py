@@ -113,7 +113,7 @@ class _JoinSide:
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of a Top-N or a deduplication by event time: the rows of the first ranks.
+    """What computes the state of a Top-N or a deduplication: the rows of the first ranks, or the keys that came.
 
     Args:
         rows: What comes to it.
@@ -128,6 +128,10 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         NotComputable: History does not say what stands in the state, or that was not measured.
     """
     (state, *more) = layout.states
+    if not more and state.value.form == "Boolean":
+        return StateQuery(
+            (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
+        )
     if more or state.value.form not in ("row", "List<row>"):
         raise NotComputable("whether the first row was sent already is not computed from history yet")
     if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
@@ -177,6 +181,13 @@ class _Ranking:
         places = sorted(row.index(key) for key in self.operator.partition if not window_field(key))
         ends = [] if self.operator.window is None else [self.rows.bound(WindowField.END)]
         return [*(self.rows.over_table(row[place]) for place in places), *ends]
+
+    def keys_met(self) -> Step:
+        """Each key of which a row came, whatever else it held: of a deduplication that keeps the first row to come."""
+        keys = self.keys
+        met = self.rows.grouped(self.node, keys, [AggregateCall("COUNT", (), BIGINT)])
+        types = [*(field.type for field in self.layout.key), "BOOLEAN"]
+        return exact(Select(met, tuple(enumerate([*(f"c{i}" for i in range(len(keys))), "TRUE"]))), types)
 
     def stored(self) -> Step:
         """The rows that are kept: of a list those of one sort key in the order in which they came."""

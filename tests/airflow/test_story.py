@@ -1,4 +1,4 @@
-"""The story that ``make demo`` tells, told once in this process: a real Flink, Airflow and Spark, five versions."""
+"""The story that ``make demo`` tells, told once in this process: a real Flink, Airflow and Spark, six versions."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def test_each_version_takes_its_branch(told: Told) -> None:
         ("v3", "unknown", "approve → resume"),
         ("v4", "incompatible", "restart + backfill"),
         ("v5", "incompatible", "approve → migrate"),
+        ("v6", "incompatible", "migrate"),
     ]
     assert steps["v3"].facts["approved_by"] == "admin"
 
@@ -126,6 +127,19 @@ def test_a_migrated_job_keeps_the_sums_of_its_open_window(told: Told) -> None:
     for row in facts["open_window"]:
         since = max(order.price for order in facts["since"] if order.item == row[2])
         assert since <= int(row[-1]) <= max(price for item, price in prices if item == row[2] and price is not None)
+
+
+def test_a_window_of_another_size_lacks_no_row_where_history_is_known(told: Told) -> None:
+    """It has begun before the window of the former version that was open: nothing of that beginning was stored."""
+    _, feed, steps, _ = told
+    facts = steps["v6"].facts
+    assert same_snapshot(facts["restored_path"], facts["savepoint"])
+    assert not same_snapshot(facts["savepoint"], facts["migrated_from"])
+    end = COMPARED + 10 * MINUTE
+    wanted = totals(feed.orders(), 10, average=True, highest=True, before=end)
+    assert facts["open_window"] == ended(wanted, end, after=COMPARED)
+    assert len(facts["open_window"]) == 3
+    assert all(facts["orders_before"][row[2]] > 0 and facts["orders_after"][row[2]] > 0 for row in facts["open_window"])
 
 
 def test_nothing_is_left_running(told: Told, local_flink: LocalFlink) -> None:

@@ -28,7 +28,7 @@ from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-FILES = [Path(__file__).with_name(name) for name in ("cases.sql", "joins.sql")]
+FILES = [Path(__file__).with_name(name) for name in ("cases.sql", "joins.sql", "first_rows.sql")]
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
 """Beside what is kept, and in place of it: a case takes about six seconds."""
