@@ -26,15 +26,15 @@ function placeOf(finding: Finding, report: Report): ["before" | "after", number]
   return null;
 }
 
-const TITLES = { before: "Runs now", after: "Proposed" } as const;
-
 interface Props {
   old: VersionTexts;
   new: VersionTexts;
   report: Report | null;
+  /** What the former version is: "Runs now". */
+  title: string;
 }
 
-export function Scripts({ old, new: proposed, report }: Props) {
+export function Scripts({ old, new: proposed, report, title }: Props) {
   const [frame, unified] = useNarrow();
   const [whole, setWhole] = useState(false);
   const [opened, setOpened] = useState<number[]>([]);
@@ -59,7 +59,7 @@ export function Scripts({ old, new: proposed, report }: Props) {
   return (
     <div ref={frame} className="fc-scroll fc-frame" role="region" aria-label="Scripts compared" tabIndex={0}>
       <table className={`fc-diff ${unified ? "fc-unified" : "fc-split"}`}>
-        <caption className="fc-hidden">The script that runs now and the proposed one</caption>
+        <caption className="fc-hidden">The former script and the proposed one</caption>
         <colgroup>
           {(unified ? ["fc-numbers", "fc-numbers", ""] : ["fc-numbers", "", "fc-numbers", ""]).map((name, place) => (
             <col key={place} className={name} />
@@ -72,17 +72,15 @@ export function Scripts({ old, new: proposed, report }: Props) {
                 <th scope="col" colSpan={2}>
                   Lines
                 </th>
-                <th scope="col">
-                  {TITLES.before} (−) and {TITLES.after.toLowerCase()} (+)
-                </th>
+                <th scope="col">{title} (−) and proposed (+)</th>
               </>
             ) : (
               <>
                 <th scope="colgroup" colSpan={2}>
-                  {TITLES.before}
+                  {title}
                 </th>
                 <th scope="colgroup" colSpan={2}>
-                  {TITLES.after}
+                  Proposed
                 </th>
               </>
             )}

@@ -2,7 +2,7 @@
 import type { ChangePage } from "./api";
 import { React } from "./host";
 import type { Finding, Kept, Migration, Operator, Report, Span } from "./report";
-import { Badge, Code, Facts, Outcome, Prose, Section, Table, Visible, type Tone } from "./ui";
+import { Badge, Code, Facts, Outcome, Prose, Section, Table, useNarrow, Visible, type Tone } from "./ui";
 import { outcome as outcomeWords } from "./words";
 
 const place = (span: Span | null | undefined): string => (span ? `${span.source}:${span.line}:${span.column}` : "");
@@ -173,6 +173,9 @@ function OperatorHead({ one }: { one: Operator }) {
           {one.resumed?.length ? `; ${one.resumed.join("; ")}` : ""}
         </span>
       )}
+      {one.outcome === "incompatible" && (one.metrics.length > 0 || (one.rows ?? []).length > 0) && (
+        <span className="fc-plain-text">After a start without state:</span>
+      )}
     </div>
   );
 }
@@ -193,23 +196,49 @@ export function MigrationTable({ migration, title }: { migration: Migration; tit
 }
 
 export function KeptTable({ operators }: { operators: Kept[] }) {
+  const [element, narrow] = useNarrow();
+  const state = (one: Kept) => (
+    <>
+      {one.state}
+      {one.reason && <span className="fc-muted">: {one.reason}</span>}
+    </>
+  );
+  const metrics = ["keeps", "computed", "begins", "gone"] as const;
+  const shown = metrics.filter((part) => operators.some((one) => one[part]?.length));
   return (
-    <Table caption="What a migration keeps" heads={["Operator", "State", "Goes on", "Begins", "Gone"]}>
-      {operators.map((one, number) => (
-        <tr key={number}>
-          <th scope="row">{one.operator}</th>
-          <td>
-            {one.state}
-            {one.reason && <span className="fc-muted">: {one.reason}</span>}
-          </td>
-          {[one.keeps, one.begins, one.gone].map((names, column) => (
-            <td key={column}>{names?.length ? <code>{names.join(", ")}</code> : "–"}</td>
+    <div ref={element}>
+      {narrow ? (
+        <ul className="fc-list">
+          {operators.map((one, number) => (
+            <li key={number} className="fc-narrow">
+              <b>{one.operator}</b>
+              <span>{state(one)}</span>
+              <Facts
+                facts={shown.map((part) => [KEPT_HEADS[part], one[part]?.length ? <Names of={one[part]} /> : null])}
+              />
+            </li>
           ))}
-        </tr>
-      ))}
-    </Table>
+        </ul>
+      ) : (
+        <Table caption="What a migration keeps" heads={["Operator", "State", ...shown.map((part) => KEPT_HEADS[part])]}>
+          {operators.map((one, number) => (
+            <tr key={number}>
+              <th scope="row">{one.operator}</th>
+              <td>{state(one)}</td>
+              {shown.map((part) => (
+                <td key={part}>{one[part]?.length ? <Names of={one[part]} /> : "–"}</td>
+              ))}
+            </tr>
+          ))}
+        </Table>
+      )}
+    </div>
   );
 }
+
+const KEPT_HEADS = { keeps: "Goes on", computed: "Computed from history", begins: "Begins now", gone: "Lost" } as const;
+
+const Names = ({ of }: { of: string[] }) => <code>{of.join(", ")}</code>;
 
 export function Sources({ report }: { report: Report }) {
   const sources = report.sources ?? [];
@@ -225,7 +254,7 @@ export function Advice({ change }: { change: ChangePage }) {
   return (
     <>
       {change.next_steps.length > 0 && (
-        <Section title="What to do next">
+        <Section title={change.decision.state === "waiting" ? "What to do next" : "What the check advised"}>
           <ol className="fc-steps">
             {change.next_steps.map((step, number) => (
               <li key={number}>
