@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from tests.fleet.repository import git, make_repository
 
@@ -182,3 +184,24 @@ def test_the_hooks_of_pre_commit(jobs: Path, tmp_path: Path) -> None:
     done = run("--all-files", "--hook-stage", "pre-push", "flinkcompat-diff")
     assert done.returncode == 1
     assert "orders      incompatible" in done.stdout
+
+
+def test_the_files_that_the_page_shows(tmp_path: Path) -> None:
+    """They name what there is: outputs of the action, variables of the job, hooks and the stages of these."""
+    page = (ROOT / "docs" / "pull-requests.md").read_text(encoding="utf-8")
+    workflow, gitlab, hooks = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
+    used = set(re.findall(r"steps\.flink\.outputs\.([a-z-]+)", yaml.safe_dump(workflow)))
+    assert used
+    assert used <= load("action.yml")["outputs"].keys()
+    job = load("ci/gitlab.yml")["flinkcompat"]
+    (remote,) = (each["remote"] for each in gitlab["include"])
+    assert (ROOT / remote.partition("/COMMIT/")[2]).is_file()
+    assert gitlab["flinkcompat"]["variables"].keys() <= job["variables"].keys()
+    assert Requirement(gitlab["flinkcompat"]["variables"]["FLINKCOMPAT_PACKAGE"]).extras == {"deploy"}
+    (repository,) = hooks["repos"]
+    known = {each["id"]: each.get("stages", ["pre-commit"]) for each in load(".pre-commit-hooks.yaml")}
+    stages = {stage for hook in repository["hooks"] for stage in known[hook["id"]]}
+    assert stages == set(hooks["default_install_hook_types"])
+    config = tmp_path / ".pre-commit-config.yaml"
+    config.write_text(yaml.safe_dump(hooks), encoding="utf-8")
+    subprocess.run([BIN / "pre-commit", "validate-config", config], check=True)

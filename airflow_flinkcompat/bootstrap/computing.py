@@ -13,7 +13,7 @@ from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
-from airflow_flinkcompat.bootstrap.positions import RowsRead
+from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery
 from airflow_flinkcompat.compat.side import Side
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 R = TypeVar("R")
+_LONG_AGO = -(1 << 50)
+"""A watermark in front of all rows, whose microseconds are a BIGINT."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ class HistoryComputer:
         spec = wanted.made.new
         assert spec is not None
         with self.reading(spec.name):
-            query = self.query(spec, wanted.watermark)
-            return self.workers.regrouped(scatter, parts, gather, groups, self._entries(query, wanted))
+            entries = self.entries(self.query(spec, wanted.watermark), wanted)
+            return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
@@ -132,8 +134,10 @@ class HistoryComputer:
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
         query = state_query(self.side, spec, self.locations)
+        if watermark is None and (query.windows is not None or query.sessions):
+            raise NotComputable("how far time has come the savepoint does not tell")
         for doubt in query.doubts:
-            open_yet = F.col("c0") > ((watermark or 0) + 1) * 1000
+            open_yet = F.col("c0") > (max(watermark or 0, _LONG_AGO) + 1) * 1000
             if Execution(self.session).frame(doubt.steps).where(open_yet).take(1):
                 raise NotComputable(doubt.reason)
         return query
@@ -150,12 +154,22 @@ class HistoryComputer:
         Raises:
             NotMigratable: Its state cannot be computed.
         """
-        try:
+        with self.reading(spec.name):
             return [read.source.place for read in state_query(self.side, spec, self.locations).reads]
-        except NotComputable as error:
-            raise NotMigratable(f"{spec.name} cannot be computed from history: {error}") from None
 
-    def _entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
+    def entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
+        """The computed entries of an operator.
+
+        Args:
+            query: What :meth:`query` said of it.
+            wanted: The operator.
+
+        Returns:
+            Of each entry the number of its key group, and the entry.
+
+        Raises:
+            BackfillError: What is to be read is not there.
+        """
         from airflow_flinkcompat.backfill.execution.frames import Execution
         from airflow_flinkcompat.backfill.execution.ordered import ARRIVAL
 
@@ -192,7 +206,7 @@ def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[s
         SavepointUnreadable: It cannot be had from here.
     """
     held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
-    readers = {name.rpartition(".")[2].strip("`"): held[number] for name, number in sources.items() if number in held}
+    readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
     return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
 
 
@@ -217,8 +231,9 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
     operator = held[spec.id]
     watermark = sole_watermark(operator, savepoint)
-    if incomparable := computer.query(spec, watermark).incomparable:
-        raise NotComputable(incomparable)
+    query = computer.query(spec, watermark)
+    if query.incomparable:
+        raise NotComputable(query.incomparable)
     assert isinstance(spec.layout, StateLayout)
     keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
     if not keyed:
@@ -233,7 +248,9 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     widths = operator.max_parallelism, operator.max_parallelism
     work = OperatorRewriting(savepoint, keyed, line, header, widths, "", 0)
     ranges = group_ranges(operator.max_parallelism, computer.workers.parts(0, operator.max_parallelism))
-    found = Differences()
-    for part in computer.regrouped(wanted, work.scattered, read_parts(keyed, computer.workers), work.compared, ranges):
-        found += part
+    found, parts = Differences(), read_parts(keyed, computer.workers)
+    with computer.reading(spec.name):
+        entries = computer.entries(query, wanted)
+        for part in computer.workers.regrouped(work.scattered, parts, work.compared, ranges, entries):
+            found += part
     return found

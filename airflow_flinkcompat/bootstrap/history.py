@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat.side import Side
@@ -57,6 +59,7 @@ class KnownHistory:
             )
         reasons: dict[str, str] = {}
         specs = [line.new for line in found.operators if line.new is not None]
+        sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
 
         def computable(spec: StateSpec) -> bool:
             try:
@@ -65,8 +68,12 @@ class KnownHistory:
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
-            if missing := [table.name for table in query.tables if table.path[2] not in self.tables]:
+            names = [table.path[2] for table in query.tables]
+            if missing := [name for name in names if name not in self.tables]:
                 reasons[spec.name] = f"the history of table {missing[0]} is not named"
+                return False
+            if several := [name for name in names if sources[name] > 1]:
+                reasons[spec.name] = f"table {several[0]} is read by several sources, each with positions of its own"
                 return False
             return True
 

@@ -59,3 +59,8 @@ def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> K
         raise Untranslatable(f"table {source.table}: several topics are not read by positions yet")
     offsets = tuple((each.partition, each.offset) for each in kafka_positions(operator, savepoint))
     return replace(source, end=Position("read", offsets=offsets))
+
+
+def last_name(identifier: str) -> str:
+    """The name of a table without its catalog and database, of one that a plan names in full."""
+    return identifier.rpartition(".")[2].strip("`")

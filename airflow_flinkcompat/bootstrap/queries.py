@@ -13,7 +13,14 @@ from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, 
 from airflow_flinkcompat.bootstrap.stored_rows import join_query, rank_query
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
-from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, Operator, RankOperator, operators
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    RankOperator,
+    Source,
+    operators,
+)
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.compiled.symbols import Symbols
@@ -60,7 +67,27 @@ def state_query(side: Side, spec: StateSpec, locations: Locations) -> StateQuery
             check_writable(layout.key, state)
     except (BackfillError, NotMigratable, SavepointUnreadable) as error:
         raise NotComputable(str(error)) from None
+    require_plain(operator)
     return query
+
+
+def require_plain(operator: Operator) -> None:
+    """Sees that nothing stands between an operator and its tables but conditions, and the one window it is over.
+
+    Args:
+        operator: Of the script's own plan.
+
+    Raises:
+        NotComputable: Something else does.
+    """
+    window = getattr(operator, "window", None)
+    for segment in operator.segments:
+        if len(segment.windows) > (window is not None):
+            raise NotComputable("rows that come from windows of another definition are not computed from history yet")
+        if segment.window_filters:
+            raise NotComputable("conditions on the bounds of windows are not computed from history yet")
+        if segment.hints or (isinstance(segment.origin, Source) and segment.origin.hints):
+            raise NotComputable("hints are not followed where state is computed from history")
 
 
 def require_sole(spec: StateSpec, specs: Iterable[StateSpec]) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
 from airflow_flinkcompat.backfill.compile.context import CompileContext
-from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
@@ -168,12 +167,11 @@ class TableRows:
 
         Raises:
             NotComputable: The windows go by the clock of a place.
-            Untranslatable: Which clock they go by nobody says.
         """
         bounds = (Column(f"bound_{field}", timestamp(3)) for field in BOUNDS)
         made = WindowAssign(self.node, window, self.time, (*self.table.columns, *bounds), partition_by)
-        if zone_of(dict(self.pipeline.settings), made, self.time) not in ("", "UTC"):
-            raise NotComputable("windows in a local time zone other than UTC are not computed from history yet")
+        if self.time.type.name != "TIMESTAMP":
+            raise NotComputable("windows over TIMESTAMP_LTZ are not computed from history yet")
         return made
 
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, scalar
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
 from airflow_flinkcompat.bootstrap.state_rows import (
@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, RankKind, RankOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn, window_field
-from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
+from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, TimeAttribute
 from airflow_flinkcompat.state.layout import NamedState, StateLayout
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -130,6 +130,8 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     (state, *more) = layout.states
     if more or state.value.form not in ("row", "List<row>"):
         raise NotComputable("whether the first row was sent already is not computed from history yet")
+    if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
+        raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
     if operator.kind is RankKind.DEDUPLICATION and operator.order_clock is not TimeAttribute.ROWTIME:
         raise NotComputable("it goes by processing time, and when a row came history does not say")
     ranking = _Ranking(rows, operator, layout, state)
@@ -183,8 +185,6 @@ class _Ranking:
         columns = [*self.keys, *order, *row]
         by_key, by_order = range(len(self.keys)), range(len(self.keys), len(self.keys) + len(order))
         of_row = range(by_order.stop, len(columns))
-        for each in columns:
-            scalar(each)
         found = self._first_ranks(self.rows.selected(self.node, columns), by_key, by_order, of_row)
         key_types = [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
         types = [field.type for field in self.state.value.fields]

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
+from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end_of, resumable
 from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
-from airflow_flinkcompat.bootstrap.watermarks import NEVER, last_name, watermark
+from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable

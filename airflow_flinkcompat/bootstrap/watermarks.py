@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnds, TopicEnd
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, TableRows, exact
 from airflow_flinkcompat.plan.expressions import AggregateCall, InputRef
@@ -64,11 +65,6 @@ class Watermarking:
 def _reads(config: Any, table: Table) -> bool:
     scanned = config.get("scanTableSource")
     return scanned is not None and last_name(str(scanned["table"]["identifier"])) == table.path[2]
-
-
-def last_name(identifier: str) -> str:
-    """The name of a table without its catalog and database, of one that a plan names in full."""
-    return identifier.rpartition(".")[2].strip("`")
 
 
 def _pushed(scan: Any, table: Table) -> Watermarking:

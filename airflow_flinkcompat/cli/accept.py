@@ -20,7 +20,7 @@ from airflow_flinkcompat.cli.diff import against_option, named_extras, require_p
 from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for
 from airflow_flinkcompat.cli.scripts import path_of, read_pair
 from airflow_flinkcompat.compat import Finding, Report, Reports
-from airflow_flinkcompat.compat.one_sided import NO_SCRIPT
+from airflow_flinkcompat.compat.one_sided import NO_SCRIPT, REMOVED
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.waivers import (
     ChangeIdentity,
@@ -30,7 +30,7 @@ from airflow_flinkcompat.compat.waivers import (
     utc_day,
 )
 from airflow_flinkcompat.model import InputError, Waiver
-from airflow_flinkcompat.project import JobOptions, ProjectFile, unknown_key
+from airflow_flinkcompat.project import FILE_NAME, JobOptions, ProjectFile, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
 from airflow_flinkcompat.secrets import mask_secrets
@@ -98,6 +98,11 @@ def accept_command(
         raise InputError(f"name one deployment or two scripts, then the rule: {_FORM}")
     if rule not in BY_CODE:
         raise InputError(f"rule {rule!r} {_unknown_rule(rule)}; flinkcompat rules lists them")
+    if rule == REMOVED.code:
+        raise InputError(
+            f"{rule} is not waived: stop the job, then write under [stopped] of {FILE_NAME}: "
+            'NAME = "when, by whom, with which savepoint"'
+        )
     if len(what) == 1 and (settings or catalog):
         raise InputError("--set and --catalog belong to two scripts: of a deployment the project file says them")
     if len(what) == 2 and against is not None:

@@ -133,6 +133,7 @@ def check_command(
         parse_variables(variables, (old, new)),
         engine,
         engine_version,
+        catalog or "",
     )
     place = path_of(new) or path_of(old)
     by = judging(project_for(config, place), place, deployment, said, fail_on)
@@ -185,6 +186,7 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
     side = Side(
         text, options.settings, options.functions, options.catalog, engine, options.engine_version, path,
+        catalog_source=options.catalog_source, filled_elsewhere=options.filled_elsewhere,
     )  # fmt: skip
     if not path.endswith(PROGRAM_SUFFIXES):
         return side
@@ -262,7 +264,8 @@ def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool)
         for each in (obstacles(old) if old is not None else ())
         if each.kind is ObstacleKind.SYNTAX
     ]
-    secrets = [] if allow_secrets else [str(each) for each in proposed if each.kind is ObstacleKind.SECRET]
+    kinds = () if allow_secrets else (ObstacleKind.SECRET, ObstacleKind.VARIABLE)
+    secrets = [str(each) for each in proposed if each.kind in kinds]
     if secrets:
         secrets.append("with --allow-secrets the change is judged all the same")
     if found := dict.fromkeys(syntax + secrets):

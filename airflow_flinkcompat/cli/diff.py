@@ -120,9 +120,8 @@ def lint_command(
         from airflow_flinkcompat.fleet.sides import name_from
 
     targets = _targets(outputs)
-    given = JobOptions(
-        engine=engine, engine_version=engine_version, catalog=read_script(catalog).text if catalog else ""
-    )
+    ddl = read_script(catalog).text if catalog else ""
+    given = JobOptions(engine=engine, engine_version=engine_version, catalog=ddl, catalog_source=catalog or "")
     project = project_for(config, Path(files[0]) if files else Path())
     if not files and project is None:
         raise InputError(
@@ -139,7 +138,10 @@ def lint_command(
         require_engine(by.options.engine, engine_version=by.options.engine_version)
         gate, name = by.fail_on, name_from(script, root)
         missing = LoneScript(name, ScriptError(f"{name}: cannot be read: there is no such file"))
-        read.append(lone_script(script, by.options, Path(), root, deployment=by.deployment) or missing)
+        options = by.options
+        if options.catalog_source:
+            options = replace(options, catalog_source=name_from(Path(options.catalog_source), root))
+        read.append(lone_script(script, options, Path(), root, deployment=by.deployment) or missing)
     file = name_from(project.path, root) if project else ""
     fleet = lint_scripts(read, gate, file)
     if not files and project is not None:
@@ -192,7 +194,7 @@ def require_project(project: ProjectFile | None) -> ProjectFile:
 
 def _require_deployments(project: ProjectFile) -> None:
     """Raises InputError for a project file that names no deployment."""
-    if not project.names:
+    if not project.names and not project.stopped:
         raise InputError(f"{project.path}: names no deployment: add [deployments.NAME] with its script")
 
 

@@ -6,15 +6,17 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.lint import undeclared_tables
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.flink.statements import Role, role
+from airflow_flinkcompat.fleet.job_scripts import holds_job
 from airflow_flinkcompat.model import ENGINES, InputError
 from airflow_flinkcompat.project import FILE_NAME, find_project_file
 from airflow_flinkcompat.secrets import mask_secrets
@@ -33,28 +35,35 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 def init_command(folder: Path) -> None:
     """Write a flinkcompat.toml into FOLDER (default: here) with a deployment for each script found below it.
 
-    A script is a file *.sql that holds an INSERT. Its name is that of the file. Which engine runs the jobs no script
-    tells: as long as the file does not say it, both are judged. A file that is there is never overwritten.
+    A script is a file *.sql that holds an INSERT. Its name is that of the file. A file that declares tables which
+    scripts use and do not declare is named as their catalog. Which engine runs the jobs no script tells: as long as the
+    file does not say it, both are judged. A file that is there is never overwritten.
     """
     path = folder / FILE_NAME
     there = find_project_file(folder)
     if path.exists() or (there is not None and there.parent == folder.resolve()):
         raise InputError(f"{there or path}: is there already; change it by hand, or remove it first")
-    scripts, left_out = _scripts(folder)
-    for line in left_out:
+    found = _looked_at(folder)
+    for line in found.left_out:
         click.echo(f"left out: {mask_secrets(line)}", err=True)
-    if not scripts:
+    if not found.scripts:
         raise InputError(
             f"{folder}: no file *.sql below it holds an INSERT that can be read: name the folder of the scripts "
             "(flinkcompat init FOLDER)"
         )
-    content = _content(named_scripts(scripts)).encode()
+    content = _content(named_scripts(found.scripts), found.catalogs).encode()
     try:
         with path.open("xb") as file:
             file.write(content)
     except FileExistsError:
         raise InputError(f"{path}: is there already; change it by hand, or remove it first") from None
-    click.echo(f"{path}: {len(scripts)} deployment{'' if len(scripts) == 1 else 's'}")
+    count = len(found.scripts)
+    click.echo(f"{path}: {count} deployment{'' if count == 1 else 's'}")
+    if len(found.catalogs) > 1:
+        click.echo(
+            f"Tables that scripts use are declared in {', '.join(found.catalogs)}: put them into one file, or name for "
+            "each deployment the one that it needs (catalog = …)"
+        )
     click.echo("Name the engine in it, then: flinkcompat lint, flinkcompat diff --against git:HEAD")
 
 
@@ -87,9 +96,30 @@ def _numbered(base: str) -> Iterator[str]:
         number += 1
 
 
-def _scripts(folder: Path) -> tuple[list[str], list[str]]:
-    """The scripts that hold a job by their path from the folder, and why others were left out."""
-    found, left_out = [], []
+@dataclass(frozen=True)
+class _Found:
+    """What lies below a folder, by paths from there.
+
+    Attributes:
+        scripts: The scripts that hold a job.
+        declaring: The tables that each file declares which holds no job.
+        undeclared: The tables that scripts use and do not declare.
+        left_out: Why other files were left out.
+    """
+
+    scripts: tuple[str, ...]
+    declaring: Mapping[str, frozenset[str]]
+    undeclared: frozenset[str]
+    left_out: tuple[str, ...]
+
+    @property
+    def catalogs(self) -> tuple[str, ...]:
+        """The files that declare what scripts use and do not declare."""
+        return tuple(name for name, tables in self.declaring.items() if tables & self.undeclared)
+
+
+def _looked_at(folder: Path) -> _Found:
+    scripts, declaring, undeclared, left_out = [], {}, set[str](), []
     for path in _files(folder):
         name = path.relative_to(folder).as_posix()
         if _NOT_NAMED.search(name):
@@ -97,17 +127,17 @@ def _scripts(folder: Path) -> tuple[list[str], list[str]]:
             continue
         try:
             side = Side(read_text(path), source=name)
-            if Role.JOB not in [role(statement) for statement in side.parsed.statements]:
-                continue
-            malformed = [str(each) for each in obstacles(side) if each.kind is ObstacleKind.SYNTAX]
+            is_job = holds_job(side)
+            if is_job:
+                scripts.append(name)
+            with suppress(RecursionError):  # nested too deeply: its tables are not told
+                if is_job:
+                    undeclared |= {*undeclared_tables(side)}
+                else:
+                    declaring[name] = frozenset(table.name for table in side.program.tables)
         except (ScriptError, DeployError) as error:
             left_out.append(str(error))
-            continue
-        if malformed:
-            left_out.append(malformed[0])
-        else:
-            found.append(name)
-    return found, left_out
+    return _Found(tuple(scripts), declaring, frozenset(undeclared), tuple(left_out))
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -117,7 +147,8 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (path for path in scripts if path.is_file())
 
 
-def _content(scripts: Mapping[str, str]) -> str:
+def _content(scripts: Mapping[str, str], catalogs: Sequence[str]) -> str:
+    catalog = f"catalog = {_quoted(catalogs[0])}" if len(catalogs) == 1 else '# catalog = "ddl/tables.sql"'
     engines = " or ".join(f'"{name}"' for name in ENGINES)
     lines = [
         "# Flink SQL jobs of this repository: read by flinkcompat, and by redeploy_dags() in Airflow.",
@@ -128,10 +159,14 @@ def _content(scripts: Mapping[str, str]) -> str:
         '# engine_version = "2.3"',
         '# fail_on = "unknown"                   # partial, unknown, incompatible or never',
         '# ledger = "s3://bucket/ledger"         # what is deployed: `flinkcompat diff` compares with it',
-        '# catalog = "ddl/tables.sql"            # DDL of tables that the scripts do not declare',
+        f"{catalog:<39} # DDL of tables that the scripts do not declare",
         '# settings = { "table.exec.state.ttl" = "1 d" }',
     ]
     for name, path in scripts.items():
         key = name if _BARE_KEY.fullmatch(name) else json.dumps(name)
-        lines += ["", f"[deployments.{key}]", f"script = {json.dumps(path, ensure_ascii=False)}"]
+        lines += ["", f"[deployments.{key}]", f"script = {_quoted(path)}"]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(path: str) -> str:
+    return json.dumps(path, ensure_ascii=False)

@@ -20,6 +20,7 @@ from airflow_flinkcompat.project import (
     load_project,
     unknown_key,
 )
+from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
 from airflow_flinkcompat.sql import ScriptError, read_script
 
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
@@ -123,7 +124,10 @@ def judging(
     if place is None or not place.name.endswith(PROGRAM_SUFFIXES):
         of_file = replace(of_file, variables={})
     options, taken = laid_over(given, of_file)
-    options = replace(options, catalog=given.catalog or catalog_text(of_file, project.folder))
+    if not given.catalog:
+        options = replace(options, catalog=catalog_text(of_file, project.folder))
+        if of_file.catalog_path is not None:
+            options = replace(options, catalog_source=os.path.relpath(project.folder / of_file.catalog_path))
     gate = fail_on or project.fail_on or DEFAULT_GATE
     if fail_on is None and project.fail_on is not None:
         taken = (*taken, f"fail_on {gate}")
@@ -236,6 +240,8 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         {**of_file.variables, **given.variables},
         engine,
         version,
+        given.catalog_source,
+        of_file.filled_elsewhere,
     )
     new_functions = of_both.keys() - {each.name.lower() for each in given.functions}
     taken = {
@@ -245,5 +251,6 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         "functions": ", ".join(sorted(new_functions)),
         "catalog": (of_file.catalog_path or "DDL") if of_file.catalog and not given.catalog else None,
         "variables": ", ".join(sorted(of_file.variables.keys() - given.variables.keys())),
+        FILLED_ELSEWHERE: "true" if of_file.filled_elsewhere else None,
     }
     return merged, tuple(f"{what} {value}" for what, value in taken.items() if value)

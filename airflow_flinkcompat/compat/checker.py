@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.naming import differing, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.column_findings import one_for_each_table
-from airflow_flinkcompat.compat.deployable import UNENDED
+from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, nobody_fills_in
 from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.environments import environments
@@ -33,6 +33,7 @@ from airflow_flinkcompat.compat.startup_offsets import startup_positions
 from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.secrets import Secret
 from airflow_flinkcompat.state.migration import Accept, Migration
 
 _ELSEWHERE = {
@@ -145,9 +146,9 @@ def _check(
         new_source=change.new.source,
         other=other,
         warnings=tuple(
-            f"{secret.span}: a literal secret ({secret.key}); {_ELSEWHERE[side.language == 'sql']}"
+            f"{secret.span}: {_exposed(secret)}; {_ELSEWHERE[side.language == 'sql']}"
             for side in sides
-            for secret in side.secrets
+            for secret in exposed_secrets(side)
         )
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
@@ -159,6 +160,11 @@ def _check(
         sources=startup_positions(change.programs[1]),
     )
     return _with_migration(report, change, explained, accepted, history)
+
+
+def _exposed(secret: Secret) -> str:
+    asks = nobody_fills_in(secret.variables)
+    return f"{secret.key} {asks}" if asks else f"a literal secret ({secret.key})"
 
 
 def _with_migration(

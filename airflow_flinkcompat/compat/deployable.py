@@ -11,6 +11,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import (
     AnyPlaceholder,
     EnvPlaceholder,
+    Secret,
     are_of_namespace,
     env_in_deployment,
     mask_option,
@@ -32,10 +33,11 @@ _REMEDIES = {
 
 
 class ObstacleKind(StrEnum):
-    """What an obstacle is about."""
+    """What an obstacle is about; ``VARIABLE``: a placeholder of another tool in place of a secret."""
 
     SYNTAX = "syntax"
     SECRET = "secret"
+    VARIABLE = "variable"
     PLACEHOLDER = "placeholder"
 
 
@@ -114,21 +116,46 @@ def _of_environment(asked: Iterable[AnyPlaceholder], where: str) -> Iterator[Obs
 
 
 def _secrets(side: Side) -> Iterator[Obstacle]:
-    remedy = _REMEDIES[side.language]
-    filled = ENGINE_FACTS[side.engine].fills_variables
-    for secret in side.secrets:
-        if filled and are_of_namespace(secret.variables):
-            continue
-        what = f"{secret.span}: {secret.key} {_nobody_fills_in(secret.variables) or 'is a secret in plain text'}"
-        yield Obstacle(ObstacleKind.SECRET, f"{what}; {remedy}")
+    for secret in exposed_secrets(side):
+        what = nobody_fills_in(secret.variables) or "is a secret in plain text"
+        kind = ObstacleKind.VARIABLE if secret.variables else ObstacleKind.SECRET
+        yield Obstacle(kind, f"{secret.span}: {secret.key} {what}; {_REMEDIES[side.language]}")
     for key, value in side.settings.items():
-        if mask_option(key, value) != value and not (filled and are_of_namespace(variables_alone(key, value))):
-            holds = _nobody_fills_in(variables_alone(key, value)) or "holds a secret in plain text"
-            yield Obstacle(ObstacleKind.SECRET, f"{side.source}: the setting {key!r} {holds}; {_REMEDIES['sql']}")
+        variables = variables_alone(key, value)
+        if mask_option(key, value) != value and not _is_filled(variables, side):
+            holds = nobody_fills_in(variables) or "holds a secret in plain text"
+            kind = ObstacleKind.VARIABLE if variables else ObstacleKind.SECRET
+            yield Obstacle(kind, f"{side.source}: the setting {key!r} {holds}; {_REMEDIES['sql']}")
 
 
-def _nobody_fills_in(variables: tuple[str, ...]) -> str:
-    """What is to be said of a value that is to be taken from variables of another tool; "" where there are none."""
+def exposed_secrets(side: Side) -> Iterator[Secret]:
+    """The secrets of a script or program that stand there for all to see, or for whose placeholders nobody stands in.
+
+    Args:
+        side: A side of a change.
+
+    Yields:
+        The secrets in order, but for placeholders that the engine, or what deploys the job, fills in.
+    """
+    yield from (secret for secret in side.secrets if not _is_filled(secret.variables, side))
+
+
+def _is_filled(variables: tuple[str, ...], side: Side) -> bool:
+    """Whether somebody fills in what stands in place of a secret."""
+    if variables and side.filled_elsewhere:
+        return True
+    return ENGINE_FACTS[side.engine].fills_variables and are_of_namespace(variables)
+
+
+def nobody_fills_in(variables: tuple[str, ...]) -> str:
+    """What is to be said of a value that is to be taken from variables of another tool.
+
+    Args:
+        variables: Placeholders of another tool.
+
+    Returns:
+        Words behind the name of the value; "" where there are no variables.
+    """
     if len(variables) == 1:
         return f"asks for {variables[0]}, a placeholder that nothing here fills in"
     return f"asks for {' and '.join(variables)}, placeholders that nothing here fills in" if variables else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat.rule import Verdict
 from airflow_flinkcompat.compat.rules import BY_CODE
 from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, OF_SQL
 from airflow_flinkcompat.compat.rules.statement_refused import MAY_BE
+from airflow_flinkcompat.compat.rules.undeclared_table import MESSAGE
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.operators import sources
@@ -59,14 +60,26 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 
 def _undeclared(side: Side) -> Iterator[Finding]:
+    for name, place in undeclared_tables(side).items():
+        yield _finding("undeclared-table", side, MESSAGE.format(name), side.program.pipelines[place].span, {})
+
+
+def undeclared_tables(side: Side) -> Mapping[str, int]:
+    """The tables that a script uses, and that neither it nor its catalog declares.
+
+    Args:
+        side: The script.
+
+    Returns:
+        The place of the first query that uses each, by name, in the order of the script.
+    """
     declared = {table.name for table in side.program.tables}
-    seen: set[str] = set()
+    found: dict[str, int] = {}
     for place, output in side.outputs[0].items():
         for name in (*(source.table for source in sources(output)), output.sink):
-            if name and name not in declared and name not in seen:
-                seen.add(name)
-                message = f"table {name} is declared by neither the script nor the catalog: its types are not known"
-                yield _finding("undeclared-table", side, message, side.program.pipelines[place].span, {})
+            if name and name not in declared:
+                found.setdefault(name, place)
+    return found
 
 
 def _finding(

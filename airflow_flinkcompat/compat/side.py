@@ -32,11 +32,15 @@ class Side(JobSpec):
     """One side of a change: a job, and what is read of it.
 
     ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once. ``decided`` says
-    how conditions of a program on what only its environment knows turn out, by name.
+    how conditions of a program on what only its environment knows turn out, by name. ``catalog_source`` is the file of
+    the catalog, as messages call it; "" where it is of none. ``filled_elsewhere``: what deploys the job fills in
+    placeholders of another tool, as ``${NAME}``, so that in place of a secret they are none.
     """
 
     beside: Side | None = field(default=None, compare=False, repr=False)
     decided: Mapping[str, bool] = field(default_factory=dict, compare=False, repr=False)
+    catalog_source: str = field(default="", compare=False)
+    filled_elsewhere: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, job: JobSpec) -> Side:
@@ -79,7 +83,13 @@ class Side(JobSpec):
 
     @cached_property
     def _declared(self) -> Script | None:
-        return parse_script(self.catalog, "<catalog>") if self.catalog.strip() else None
+        return parse_script(self.catalog, self.catalog_source or "<catalog>") if self.catalog.strip() else None
+
+    @property
+    def tables_of_catalog(self) -> frozenset[str]:
+        """Names of the tables that the catalog declares, and the script does not."""
+        places = set() if self._declared is None else {statement.span for statement in self._declared.statements}
+        return frozenset(table.name for table in self.program.tables if table.span in places)
 
     def declarations(self, names: Collection[str]) -> Mapping[str, str]:
         """The DDL of those tables that the side declares, by name.
@@ -109,7 +119,8 @@ class Side(JobSpec):
         Returns:
             A new side; the DDL follows what its catalog held.
         """
-        return replace(self, catalog=";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl))))
+        text = ";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl)))
+        return replace(self, catalog=text, catalog_source="")
 
     @property
     def not_run(self) -> tuple[Note, ...]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from airflow_flinkcompat.compat import Finding
-from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES
+from airflow_flinkcompat.compat.reports.sections import format_excerpt, format_inline
 from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, Severity, Status
 from airflow_flinkcompat.model import AppliedWaiver, Outcome, Span, WaiverState
 from airflow_flinkcompat.project import FAIL_ON
@@ -19,7 +20,7 @@ OUT_OF_REACH_RULE = "ledger-out-of-reach"
 
 @dataclass(frozen=True)
 class Annotation:
-    """One finding at its place in the proposed file.
+    """One finding at its place in the proposed script, or in its catalog.
 
     Attributes:
         deployment: Whose script it is.
@@ -54,6 +55,19 @@ class Annotation:
         """What somebody said of it beside the script."""
         return None if self.finding is None else self.finding.waiver
 
+    @property
+    def explained(self) -> str:
+        """The message with both clauses and what a restore would come to, for who sees nothing else of the report."""
+        if self.finding is None:
+            return self.message
+        parts = [self.message]
+        clauses = {"before": format_excerpt(self.finding.before), "after": format_excerpt(self.finding.after)}
+        if any(clauses.values()):
+            parts += [f"{side}: {clause or '-'}" for side, clause in clauses.items()]
+        if self.finding.consequence is not None:
+            parts.append(f"effect: {CONSEQUENCES[self.finding.consequence]}")
+        return "; ".join(parts)
+
 
 def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
     """Everything that has to be looked at, in the order of the deployments.
@@ -63,7 +77,7 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
 
     Returns:
         An annotation for each finding that decides and is not compatible, and for each fault. What has no place in the
-        proposed script is at its beginning.
+        proposed script or its catalog is at the beginning of the script.
     """
     seen: Counter[str] = Counter()
     found = []
@@ -74,8 +88,8 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
             digest = hashlib.sha256(f"{identity}\0{seen[identity]}".encode()).hexdigest()[:32]
             waiver = None if finding is None else finding.waiver
             shown = format_inline(message if waiver is None else f"{message} ({_of_waiver(waiver)})")
-            place = (span.line, span.column, span.end_line, span.end_column or None)
-            found.append(Annotation(review.name, severity, rule, title, shown, review.script, *place, digest, finding))
+            place = (span.source, span.line, span.column, span.end_line, span.end_column or None)
+            found.append(Annotation(review.name, severity, rule, title, shown, *place, digest, finding))
     return tuple(found)
 
 
@@ -108,10 +122,10 @@ def _said(
             severity = Severity.NOTE if finding.is_waived else Severity.ERROR if fails else Severity.WARNING
             message = finding.message.removeprefix(f"{finding.after_span}: ")
             clause = finding.after or finding.before or message
-            place = _place(finding, review.script)
+            place = _place(finding, review)
             yield severity, finding.rule, finding.title, message, place, clause, finding
 
 
-def _place(finding: Finding, script: str) -> Span:
-    span = finding.after_span
-    return span if span is not None and span.source == script else Span(script, 1, 1, 1, 0)
+def _place(finding: Finding, review: DeploymentReview) -> Span:
+    span, files = finding.after_span, {review.script, review.catalog or review.script}
+    return span if span is not None and span.source in files else Span(review.script, 1, 1, 1, 0)

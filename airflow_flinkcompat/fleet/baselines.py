@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.fleet.job_scripts import unnamed_scripts
 from airflow_flinkcompat.fleet.sides import side_of_script
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
@@ -119,9 +120,10 @@ class RevisionBaselines:
 
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
         label, place = self.files.label, self.former.path
+        unnamed = _unnamed(project, self.files)
         if self.former.project is None:
-            return (f"{label} has no {project.path.name}: its scripts are those that the file names today",)
-        return (f"{label} has the project file as {place}",) if self.former.is_moved else ()
+            return (f"{label} has no {project.path.name}: its scripts are those that the file names today", *unnamed)
+        return (f"{label} has the project file as {place}", *unnamed) if self.former.is_moved else unnamed
 
     def _named(self, deployment: ProjectDeployment) -> Baseline:
         """The baseline of a deployment that the former file names: a script that is not there is no new one."""
@@ -210,11 +212,13 @@ class LedgerBaselines:
         root: Where all ledgers lie; None: where the project says of each.
         former: The names of the deployments that the project had where the change was begun.
         unknown: Why these are not known; "" where they are.
+        unnamed: What is to be said of scripts that are new since, and that the project does not name.
     """
 
     root: str | None
     former: frozenset[str] = frozenset()
     unknown: str = ""
+    unnamed: tuple[str, ...] = ()
     _known: dict[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -248,12 +252,11 @@ class LedgerBaselines:
     def notes(self, project: ProjectFile) -> tuple[str, ...]:
         notes = []
         for root in () if self.unknown else self._roots(project):
-            others = [name for name in self._names(root) if name not in {*project.names, *self.former}]
+            known = {*project.names, *self.former, *project.stopped}
+            others = [name for name in self._names(root) if name not in known]
             if others:
-                more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-                names = ", ".join(others[:_MOST_NAMED]) + more
-                notes.append(f"{root} holds deployments that this file does not name: {names}")
-        return tuple(notes)
+                notes.append(f"{root} holds deployments that this file does not name: {_few(others)}")
+        return (*notes, *self.unnamed)
 
     def _roots(self, project: ProjectFile) -> tuple[str, ...]:
         if self.root:
@@ -314,7 +317,7 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
     ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
     repository = repository_of(project.folder)
     if kind == "ledger" or (against is None and (ledger or any(each.ledger for each in project.deployments))):
-        yield LedgerBaselines(ledger, *_former_names(project, repository))
+        yield LedgerBaselines(ledger, *_of_the_beginning(project, repository))
         return
     if repository is None:
         raise InputError(
@@ -332,16 +335,29 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
             yield found
 
 
-def _former_names(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str]:
-    """The deployments that the file had where the change was begun, and why these are not known.
+def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[frozenset[str], str, tuple[str, ...]]:
+    """The deployments that the file had where the change was begun, why these are not known, and scripts it leaves out.
 
     Outside of a repository there is no change that was begun, and no such deployment.
     """
     if repository is None:
-        return frozenset(), ""
+        return frozenset(), "", ()
     try:
         branch, commit = base_commit(repository, os.environ)
-        former = former_project(project, RevisionFiles.of(repository, commit, branch)).project
+        files = RevisionFiles.of(repository, commit, branch)
+        former = former_project(project, files).project
+        return frozenset(former.names if former else ()), "", _unnamed(project, files)
     except InputError as error:
-        return frozenset(), str(error)
-    return frozenset(former.names if former else ()), ""
+        return frozenset(), str(error), ()
+
+
+def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
+    """What is to be said of the scripts that are new since a commit, and that no deployment names."""
+    found = unnamed_scripts(project, files.new_files(project.folder, ".sql"))
+    words = "new scripts with an INSERT that no deployment of this file names, so that nothing judges them"
+    return (f"{words}: {_few(found)}",) if found else ()
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -13,22 +13,24 @@ from pathlib import Path
 from airflow_flinkcompat.backfill import why_refused
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
-from airflow_flinkcompat.compat.deployable import obstacles
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.lint import lint
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.reports.sections import engine_label
-from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
+from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, is_waivable, utc_day
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
 from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script, waivers_of
-from airflow_flinkcompat.fleet.values import DeploymentReview, FleetDiff, InputFault, Status
+from airflow_flinkcompat.fleet.values import FAILED, DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, Waiver
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
+from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
 _PLACE = re.compile(r"(?P<line>[0-9]+)(?::(?P<column>[0-9]+))?: ")
+_ELSEWHERE = f", or, where what deploys the jobs fills it in, {FILLED_ELSEWHERE} = true into the project file"
 _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
 
@@ -97,7 +99,21 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
     notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
+    notes += _way_out(reviews, request.fail_on)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
+
+
+def _way_out(reviews: Iterable[DeploymentReview], fail_on: str) -> tuple[str, ...]:
+    """How a change passes that fails the gate and is meant: one example is enough."""
+    for review in reviews:
+        several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
+        if review.change is None or several or review.exit_code(fail_on) != FAILED:
+            continue
+        for finding in review.findings:
+            if is_waivable(finding) and not finding.is_waived and finding.outcome is review.gate_outcome:
+                what = f"{shlex.quote(review.name)} {finding.rule} --reason '…' --until YYYY-MM-DD"
+                return (f"a change that is meant passes once what fails is waived: flinkcompat accept {what}",)
+    return ()
 
 
 def broken_reviews(project: ProjectFile, file: str) -> tuple[DeploymentReview, ...]:
@@ -194,9 +210,10 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
             continue
         named = (script.deployment, shlex.join((os.devnull, name)))
         judged = apply_waivers(reports.each, script.waivers, ChangeIdentity.of_script(side), utc_day(), named)
-        reviews.append(DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes))
+        review = DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes)
+        reviews.append(replace(review, catalog=side.catalog_source))
         notes += [f"{name}: {note}" for note in judged.notes]
-        if why := _refused_by_deploy(side):
+        if not side.filled_elsewhere and (why := _refused_by_deploy(side)):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
     return FleetDiff("lint", project, "", fail_on, tuple(reviews), tuple(notes))
 
@@ -204,7 +221,7 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
 def obstacles_of(side: Side) -> tuple[str, ...]:
     """Why a side cannot be deployed, in words; a text that is no script at all is one of these."""
     try:
-        return tuple(str(each) for each in obstacles(side))
+        return tuple(f"{each}{_ELSEWHERE if each.kind is ObstacleKind.VARIABLE else ''}" for each in obstacles(side))
     except ScriptError as error:
         return (str(error),)
 
@@ -245,7 +262,9 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     engine = deployment.options.engine
     engines = [engine] if engine else [*ENGINES]
     identity = ChangeIdentity.of(baseline.side, new)
-    review = DeploymentReview(deployment.name, Status.CHANGED, new.source, baseline.words, change=identity)
+    review = DeploymentReview(
+        deployment.name, Status.CHANGED, new.source, baseline.words, change=identity, catalog=new.catalog_source
+    )
     waivers = waivers_of(request.project.folder / deployment.script, request.root)
     named = (deployment.name, deployment.name)
     known = ReportContext(
@@ -255,7 +274,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
         backfill=deployment.backfills,
         migrates=deployment.migrates,
     )
-    refused = _refused_by_deploy(new)
+    refused = _not_filled_in_airflow(new) or _refused_by_deploy(new)
     if baseline.side is None:
         added = Reports.of(added_report(new.on(each), baseline.words) for each in engines)
         action = f"refuses it: {refused}" if refused else "starts it for the first time"
@@ -302,15 +321,20 @@ def _linted(side: Side) -> Report:
 
 
 def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -> DeploymentReview:
+    if words := request.project.stopped.get(name):  # nothing here asks a cluster: whoever reviews the file decides
+        return DeploymentReview(name, Status.STOPPED, file, action="has nothing left to do", stopped=words)
     if not isinstance(baseline, Baseline):
         return _unreadable(name, file, str(baseline).split("\n  "))
     assert baseline.side is not None
     engine = request.given.engine or baseline.engine
-    message = f"the file does not name {name} any more, and its job keeps running"
+    message = (
+        f"the file does not name {name} any more, and its job keeps running: stop it, then write under [stopped] of "
+        f'the file: {name} = "when, by whom, with which savepoint"'
+    )
     reports = []
     for each in [engine] if engine else ENGINES:
         report = removed_report(baseline.side.on(each), file)
-        finding = replace(report.findings[0], message=f"{message}: stop it, then take it out of what deploys it")
+        finding = replace(report.findings[0], message=message)
         reports.append(replace(report, findings=(finding,)))
     known = ReportContext(deployment=name, job_id=baseline.job_id, entry=baseline.entry)
     return DeploymentReview(
@@ -350,6 +374,12 @@ def _refused_by_deploy(side: JobSpec) -> str:
     except DeployError as error:
         return str(error)
     return ""
+
+
+def _not_filled_in_airflow(side: Side) -> str:
+    """Why Airflow would not deploy what another tool deploys; "" where it would."""
+    left = obstacles(replace(side, filled_elsewhere=False)) if side.filled_elsewhere else ()
+    return str(left[0]) if left else ""
 
 
 _ACTIONS = {

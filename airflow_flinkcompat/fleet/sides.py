@@ -54,12 +54,13 @@ def side_of_script(
     text = _text(path, source, program=True, unsaved=unsaved)
     if text is None:
         return None
-    catalog = options.catalog
+    catalog, catalog_source = options.catalog, options.catalog_source
     if options.catalog_path is not None:
         place = folder / options.catalog_path
-        found = _text(place, prefix + name_from(place, root), unsaved=unsaved)
+        catalog_source = prefix + name_from(place, root)
+        found = _text(place, catalog_source, unsaved=unsaved)
         if found is None:
-            raise ScriptError(f"{prefix}{name_from(place, root)}: cannot be read: there is no such file (catalog)")
+            raise ScriptError(f"{catalog_source}: cannot be read: there is no such file (catalog)")
         catalog = found
     language = language_of(path)
     variables = options.variables if language != "sql" else {}
@@ -75,6 +76,8 @@ def side_of_script(
         language,
         variables,
         {name: each.text for name, each in found_files.items()},
+        catalog_source=catalog_source,
+        filled_elsewhere=options.filled_elsewhere,
     )
 
 

@@ -18,12 +18,17 @@ PASSED, FAILED, BAD_INPUT, OUT_OF_REACH = range(4)
 
 
 class Status(StrEnum):
-    """What became of a deployment. ``LINTED``: it was read by itself, and compared with nothing."""
+    """What became of a deployment.
+
+    ``LINTED``: it was read by itself, and compared with nothing. ``STOPPED``: it was deleted, and the file says that
+    its job was stopped.
+    """
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
     ADDED = "added"
     DELETED = "deleted"
+    STOPPED = "stopped"
     LINTED = "linted"
     UNREADABLE = "not readable"
     UNREACHABLE = "out of reach"
@@ -63,6 +68,8 @@ class DeploymentReview:
         known: What is known beside the change, for the report.
         change: Both sides by their digests, which waivers are bound to; None where nothing was compared.
         notes: What else is to be known of it, a line each.
+        catalog: The file of its catalog from the root of the repository; "" where there is none.
+        stopped: What the file says of the end of its job; "" where it says nothing.
     """
 
     name: str
@@ -76,6 +83,8 @@ class DeploymentReview:
     known: ReportContext = NO_CONTEXT
     change: ChangeIdentity | None = None
     notes: tuple[str, ...] = ()
+    catalog: str = ""
+    stopped: str = ""
 
     @property
     def outcome(self) -> Outcome | None:
@@ -103,6 +112,8 @@ class DeploymentReview:
             return format_inline(self.faults[0].message)
         if self.status is Status.UNCHANGED:
             return "nothing that matters to a running job changed"
+        if self.status is Status.STOPPED:
+            return format_inline(f"deleted, and its job was stopped, as the file says: {self.stopped}")
         # Where something of it is waived, and not all: what is left.
         left = self.gate_outcome not in (self.outcome, Outcome.COMPATIBLE)
         decides = self.gate_outcome if left else self.outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lsprotocol import types
@@ -98,7 +98,11 @@ def shown_document(
     positions = Positions(text, codec)
     several = len(verdict.fleet.deployments) > 1
     found: dict[tuple[object, ...], tuple[types.Diagnostic, Annotation]] = {}
+    scripts = {review.name: review.script for review in verdict.fleet.deployments}
     for each in annotations_of(verdict.fleet):
+        if each.path != scripts[each.deployment]:  # of the catalog, which is another document
+            there = f"{each.path}:{each.line}:{each.column}: {each.message}"
+            each = replace(each, message=there, line=1, column=1, end_line=1, end_column=None)
         key = (each.severity, each.rule, each.message, each.line, each.column, each.end_line, each.end_column)
         message = f"{each.deployment}: {each.message}" if several else each.message
         baseline = verdict.deployed.get(each.deployment)

@@ -32,8 +32,9 @@ _OF_CHECK = ("engine", "engine_version", "policy")
 """Arguments of the table ``check`` that may stand outside of it, for they are no matter of Airflow alone."""
 _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
 """What may be said at the top of the file, for all deployments."""
-_TOP = (*_COMMON, "fail_on", "defaults", "deployments")
-_TABLES = ("defaults", "deployments")
+_TABLES = ("defaults", "deployments", "stopped")
+FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
+_TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, *_TABLES)
 _OF_WAIVERS = ("accept", "waiver", "waivers")
 """What somebody may write here who looks for waivers."""
 
@@ -49,6 +50,8 @@ class ProjectTables:
         fail_on: The gate of ``flinkcompat``, as it stands there; None where it does not.
         problems: A line for each thing that is wrong with the file as a whole.
         broken: Lines of the deployments that cannot be used, by name.
+        stopped: What is said of jobs that somebody stopped, by the names of their former deployments.
+        filled_elsewhere: Whether what deploys the jobs fills in placeholders of another tool, as it stands there.
     """
 
     path: Path
@@ -57,6 +60,8 @@ class ProjectTables:
     fail_on: Any = None
     problems: tuple[str, ...] = ()
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stopped: Mapping[str, Any] = field(default_factory=dict)
+    filled_elsewhere: Any = False
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -97,7 +102,7 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
         The tables, with what is wrong with them.
 
     Raises:
-        InputError: The file cannot be read, is no TOML, or ``defaults`` or ``deployments`` is no table.
+        InputError: The file cannot be read, is no TOML, or ``defaults``, ``deployments`` or ``stopped`` is no table.
     """
     file = Path(path)
     found = tables_of(_content(file), file)
@@ -118,7 +123,7 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
         The tables; None of a ``pyproject.toml`` without one for this package.
 
     Raises:
-        InputError: ``defaults`` or ``deployments`` is no table.
+        InputError: ``defaults``, ``deployments`` or ``stopped`` is no table.
     """
     if file.name == _PYPROJECT:
         table = _table_of(content)
@@ -148,7 +153,8 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
         if wrong:
             broken[name] = tuple(f"{file}: deployment {name!r}: {line}" for line in wrong)
     deployments = {name: table for name, table in deployments.items() if name not in broken}
-    return ProjectTables(file, common, deployments, content.get("fail_on"), tuple(problems), broken)
+    stopped, filled = content.get("stopped", {}), content.get(FILLED_ELSEWHERE, False)
+    return ProjectTables(file, common, deployments, content.get("fail_on"), tuple(problems), broken, stopped, filled)
 
 
 def content_of(text: str, name: str) -> Mapping[str, Any]:

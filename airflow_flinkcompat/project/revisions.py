@@ -232,6 +232,26 @@ class RevisionFiles:
         except UnicodeDecodeError:
             raise InputError(f"{self.label}:{path}: is not UTF-8 text") from None
 
+    def new_files(self, folder: Path, suffix: str) -> tuple[str, ...]:
+        """The files of the working tree that the commit has not, without those that Git ignores.
+
+        Args:
+            folder: A folder of the repository.
+            suffix: How their names end.
+
+        Returns:
+            Their paths from that folder, in order.
+
+        Raises:
+            InputError: Git cannot list them.
+        """
+        listed = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f"*{suffix}")
+        done = run_git(*listed, cwd=folder)
+        _done(done, self.commit)
+        names = sorted({os.fsdecode(name) for name in done.stdout.split(b"\0") if name})
+        place = folder.resolve().relative_to(self.repository)
+        return tuple(name for name in names if (place / name).as_posix() not in self.modes)
+
     def check_out(self, paths: Iterable[str] | None, into: Path) -> None:
         """Write files into a folder; neither the working tree nor the index of the repository is touched.
 

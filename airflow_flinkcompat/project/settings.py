@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,14 @@ from airflow_flinkcompat.model import (
     Policy,
     is_path,
 )
-from airflow_flinkcompat.project.file import DEPLOYMENT_KEYS, ProjectTables, flat_options, read_tables, unknown_key
+from airflow_flinkcompat.project.file import (
+    DEPLOYMENT_KEYS,
+    FILLED_ELSEWHERE,
+    ProjectTables,
+    flat_options,
+    read_tables,
+    unknown_key,
+)
 
 FAIL_ON: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,
@@ -53,6 +60,8 @@ class JobOptions:
         variables: What only the environment of a program knows.
         engine: Whose state semantics apply; None: nobody said.
         engine_version: Its version; None: the one that is judged by default.
+        catalog_source: The file that DDL was read from, as messages call it; "" where it is of none.
+        filled_elsewhere: Whether what deploys the job fills in placeholders of another tool, as ``${NAME}``.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -61,6 +70,8 @@ class JobOptions:
     variables: Mapping[str, str] = field(default_factory=dict)
     engine: str | None = None
     engine_version: str | None = None
+    catalog_source: str = ""
+    filled_elsewhere: bool = False
 
     @property
     def catalog_path(self) -> str | None:
@@ -104,6 +115,7 @@ class ProjectFile:
         fail_on: The mildest outcome that fails, or ``never``; None where the file does not say.
         ledger: Where the ledgers lie, unless a deployment says otherwise.
         broken: What is wrong with the other deployments, a line each, by name.
+        stopped: Who stopped the job of a deployment that is deleted, when, and with which savepoint, by its name.
     """
 
     path: Path
@@ -112,6 +124,7 @@ class ProjectFile:
     fail_on: str | None = None
     ledger: str | None = None
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -170,8 +183,13 @@ def project_of(tables: ProjectTables) -> ProjectFile:
     fail_on = tables.fail_on
     if fail_on is not None and fail_on not in FAIL_ON:
         problems.append(f"{tables.path}: fail_on: {fail_on!r} is not one of {', '.join(FAIL_ON)}")
+    problems += [f"{tables.path}: stopped.{line}" for line in _wrong_of_stopped(tables)]
+    filled = tables.filled_elsewhere
+    if not isinstance(filled, bool):
+        problems.append(f"{tables.path}: {FILLED_ELSEWHERE}: true or false is needed")
     if problems:
         raise InputError("\n  ".join(problems))
+    common = replace(common, filled_elsewhere=filled)
     found, broken = [], dict(tables.broken)
     for name, table in tables.deployments.items():
         reader = _TableReader(table)
@@ -179,8 +197,16 @@ def project_of(tables: ProjectTables) -> ProjectFile:
         if reader.problems:
             broken[name] = tuple(f"{tables.path}: deployment {name!r}: {line}" for line in reader.problems)
         else:
-            found.append(deployment)
-    return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken)
+            found.append(replace(deployment, options=replace(deployment.options, filled_elsewhere=filled)))
+    return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken, dict(tables.stopped))
+
+
+def _wrong_of_stopped(tables: ProjectTables) -> Iterator[str]:
+    for name, words in tables.stopped.items():
+        if not isinstance(words, str) or not words.strip():
+            yield f"{name}: a text is needed: who stopped its job and when, and with which savepoint"
+        elif name in {*tables.deployments, *tables.broken}:
+            yield f"{name}: is a deployment of this file, whose job is to run; take it out of one of both"
 
 
 class _TableReader:

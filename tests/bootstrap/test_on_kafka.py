@@ -49,7 +49,13 @@ def from_topic(case: Case) -> Case:
     return replace(case, old=old, new=new)
 
 
-@pytest.mark.parametrize("case", [*map(from_topic, load_cases())], ids=lambda case: case.title)
+CASES = [from_topic(case) for case in load_cases() if "file://DATA/orders'" in case.new.script]
+"""The changes over ``orders``, whose rows alone the services send as records."""
+UNENDED = frozenset({"a tumbling window becomes longer"})
+"""No window ends with the rows that come to the slowest of three partitions."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_the_job_goes_on_as_though_it_had_always_run(
     case: Case, bench: PairRunner, served: Services, spark: SparkSession
 ) -> None:
@@ -66,7 +72,7 @@ def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until
     return {table.path[2]: Until(offsets=tuple(found[str(table.option("topic"))].items())) for table in tables}
 
 
-@pytest.mark.parametrize("case", [*map(from_topic, load_cases())], ids=lambda case: case.title)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_a_job_that_has_never_run_begins_as_though_it_had(
     case: Case, bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,4 +80,5 @@ def test_a_job_that_has_never_run_begins_as_though_it_had(
     monkeypatch.setattr(served, "partitions", 3)
     new = replace(case.new, script=case.new.script.replace("'shop'", "'three'"))
     # The enumerator of a real job goes on saying of partitions that it has handed out where they began.
-    begins(new, bench, served.bound, its_positions, frozenset({"coordinator"}))
+    sent = begins(new, bench, served.bound, its_positions, frozenset({"coordinator"}))
+    assert bool(sent) is not (case.title in UNENDED)

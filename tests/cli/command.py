@@ -21,6 +21,16 @@ SCHEMA_OF_BOTH = json.loads(
 VALIDATOR_OF_BOTH = Draft202012Validator(
     SCHEMA_OF_BOTH, registry=Registry().with_resource("report.schema.json", Resource.from_contents(SCHEMA))
 )
+SCHEMA_OF_FLEET = json.loads(files("airflow_flinkcompat.fleet").joinpath("fleet.schema.json").read_text("utf-8"))
+VALIDATOR_OF_FLEET = Draft202012Validator(
+    SCHEMA_OF_FLEET,
+    registry=Registry().with_resources(
+        [
+            ("report.schema.json", Resource.from_contents(SCHEMA)),
+            ("reports.schema.json", Resource.from_contents(SCHEMA_OF_BOTH)),
+        ]
+    ),
+)
 TABLES = """\
 CREATE TABLE orders (
   customer STRING, amount BIGINT, item STRING, order_time TIMESTAMP(3), WATERMARK FOR order_time AS order_time

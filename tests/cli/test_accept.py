@@ -12,11 +12,22 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from airflow_flinkcompat.fleet.formats import FORMATS
-from tests.cli.command import COMPATIBLE, INCOMPATIBLE, PARTIAL, QUERY, TABLES, V1, VALIDATOR, Result, Run, report_of
+from tests.cli.command import (
+    COMPATIBLE,
+    INCOMPATIBLE,
+    PARTIAL,
+    QUERY,
+    TABLES,
+    V1,
+    VALIDATOR,
+    VALIDATOR_OF_FLEET,
+    Result,
+    Run,
+    report_of,
+)
 from tests.cli.project import ORDERS, change, commit
 from tests.cli.test_diff import deploy
 from tests.fleet.formats.github_sarif import GITHUB_SARIF
-from tests.fleet.formats.test_formats import VALIDATOR_OF_FLEET
 from tests.fleet.repository import git
 
 FILE = Path("jobs/orders.sql.waivers.toml")
@@ -45,6 +56,18 @@ def every_format(run: Run) -> tuple[int, dict[str, str]]:
     outputs = [word for style, path in files.items() for word in ("--output", f"{style}={path}")]
     code = run("diff", *AGAINST, *outputs).code
     return code, {style: path.read_text("utf-8") for style, path in files.items()}
+
+
+def test_a_gate_that_fails_says_how_a_change_passes_that_is_meant(project: Path, run: Run) -> None:
+    (note,) = json.loads(run("diff", *AGAINST, "--format", "json").out)["notes"]
+    words, _, command = note.rpartition(": ")
+    assert words == "a change that is meant passes once what fails is waived"
+    program, verb, *said = shlex.split(command.replace("YYYY-MM-DD", DAY[1]))
+    assert (program, verb) == ("flinkcompat", "accept")
+    assert run(verb, *said, *AGAINST).code == 2, "that it would be silently wrong is to be said on purpose"
+    accept(run, *said, *AGAINST, "--even-silently-wrong")
+    result = run("diff", *AGAINST, "--format", "json")
+    assert (result.code, json.loads(result.out)["notes"]) == (0, [])
 
 
 def test_what_is_waived_passes_and_stands_in_the_report(project: Path, run: Run) -> None:
@@ -292,6 +315,7 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
     [
         (("orders", "windows-changed", *SAID), "rule 'windows-changed' is not known; did you mean window-changed?"),
         (("orders", "zzz", *SAID), "rule 'zzz' is not known; flinkcompat rules lists them"),
+        (("orders", "deployment-removed", *SAID), "deployment-removed is not waived: stop the job, then write under"),
         (("orders", "sink-changed", *SAID), "no finding sink-changed in the change; there are window-changed (totals"),
         (("orders", "window-changed", "--subject", "x", *SAID), "no finding window-changed about 'x' in the change"),
         (("clicks", "window-changed", *SAID), "clicks: there is no finding window-changed in the change; nothing"),

@@ -14,9 +14,23 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
-from tests.cli.command import BROKEN, INCOMPATIBLE, PARTIAL, PROGRAM, QUERY, SECRETIVE, TABLES, V1, Result, Run
+from tests.cli.command import (
+    BROKEN,
+    INCOMPATIBLE,
+    PARTIAL,
+    PROGRAM,
+    QUERY,
+    SECRETIVE,
+    TABLES,
+    V1,
+    VALIDATOR_OF_FLEET,
+    Result,
+    Run,
+)
 from tests.cli.project import CLICKS, HEAD, ORDERS, change, commit
 from tests.fleet.repository import git, project_text, script_of
+
+WAY_OUT = "a change that is meant passes once what fails is waived: flinkcompat accept"
 
 
 def deploy(root: Path, name: str, script: str = V1, **job: Any) -> None:
@@ -40,6 +54,40 @@ class TestAgainstGit:
         assert (found["orders"], found["renamed"], found["retired"], found["fresh"]) == (
             "incompatible", "unchanged", "deleted", "added",
         )  # fmt: skip
+
+    @pytest.mark.parametrize("against", ["git", "ledger"])
+    def test_new_scripts_that_the_file_does_not_name(
+        self, project: Path, run: Run, tmp_path: Path, against: str
+    ) -> None:
+        """A job that joins is judged by nothing as long as the file does not name it."""
+        root = tmp_path / "ledger"
+        for name in ("orders", "clicks"):
+            deploy(root, name)
+        git(project, "update-ref", "refs/remotes/origin/main", "main")
+        git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        options = () if against == "git" else ("--against", f"ledger:{root}")
+
+        def notes() -> list[str]:
+            result = run("diff", "--format", "json", *options)
+            assert result.code == 0
+            return json.loads(result.out)["notes"]
+
+        Path(".gitignore").write_text("scratch/\n", encoding="utf-8")
+        for name in ("scratch", "other", "eu"):
+            Path(name).mkdir()
+        Path("other/flinkcompat.toml").write_text(HEAD, encoding="utf-8")
+        foreign = "INSERT INTO a VALUES (1);\nDELETE FROM a;\n"
+        for name, text in {"scratch/job": V1, "other/job": V1, "tables": TABLES, "foreign": foreign}.items():
+            Path(f"{name}.sql").write_text(text, encoding="utf-8")
+        assert notes() == []
+        change("views", V1)
+        Path("eu/views.sql").write_text(V1, encoding="utf-8")
+        git(project, "add", "eu")
+        words = "new scripts with an INSERT that no deployment of this file names, so that nothing judges them"
+        assert notes() == [f"{words}: eu/views.sql, jobs/views.sql"]
+        views = ORDERS.replace("orders", "views")
+        Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + views, encoding="utf-8")
+        assert notes() == [f"{words}: eu/views.sql"]
 
     def test_what_others_merged_meanwhile_is_no_change_of_this_branch(self, many: Path, run: Run) -> None:
         git(many, "checkout", "--quiet", "main")
@@ -75,7 +123,8 @@ class TestAgainstGit:
         result = run("diff", "--against", "git:HEAD", "--format", "json")
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
-            "HEAD has no flinkcompat.toml: its scripts are those that the file names today"
+            "HEAD has no flinkcompat.toml: its scripts are those that the file names today",
+            f"{WAY_OUT} orders window-changed --reason '…' --until YYYY-MM-DD",
         ]
 
     def test_the_catalog_and_the_settings_of_then(self, project: Path, run: Run) -> None:
@@ -93,6 +142,27 @@ class TestAgainstGit:
         Path("flinkcompat.toml").write_text(text.replace("1.20", "2.3") + ORDERS, encoding="utf-8")
         (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
         assert "engine-version-changed" in {each["rule"] for each in review["report"]["findings"]}
+
+    def test_a_finding_of_the_catalog_is_told_at_its_place_there(self, project: Path, run: Run) -> None:
+        """GitHub shows a finding only at a line that was changed; a table of other jobs is no change of this one."""
+        spare = "CREATE TABLE spare (a INT) WITH ('connector' = 'kafka', 'topic' = 'spare');\n"
+        Path("ddl").mkdir()
+        Path("ddl/tables.sql").write_text(spare + TABLES, encoding="utf-8")
+        Path("flinkcompat.toml").write_text(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}{CLICKS}', encoding="utf-8")
+        change("orders", QUERY)
+        commit("with a catalog")
+        Path("ddl/tables.sql").write_text(spare.replace("'spare'", "'x'") + TABLES, encoding="utf-8")
+        assert results(run("diff", "--against", "git:HEAD", "--format", "json")) == {
+            "orders": "unchanged",
+            "clicks": "unchanged",
+        }
+        Path("ddl/tables.sql").write_text(spare + TABLES.replace("'orders'", "'x'"), encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "github")
+        (command, _) = result.out.splitlines()
+        assert (result.code, command.partition(",col=")[0]) == (1, "::error file=ddl/tables.sql,line=2,endLine=4")
+        out = run("diff", "--against", "git:HEAD").out
+        assert "before HEAD:ddl/tables.sql:2:1" in out
+        assert "after ddl/tables.sql:2:1" in out
 
     def test_both_engines_where_none_is_named(self, project: Path, run: Run) -> None:
         Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")
@@ -310,7 +380,7 @@ class TestWhatOfARevisionIsRead:
         change("orders", MINIMUM)
         result = run(*self.AGAINST)
         assert (result.code, results(result)) == (1, {"orders": "incompatible", "clicks": "deleted"})
-        assert json.loads(result.out)["notes"] == [f"HEAD has the project file as {former}"]
+        assert json.loads(result.out)["notes"][0] == f"HEAD has the project file as {former}"
 
     def test_several_projects_that_are_gone(self, project: Path, run: Run) -> None:
         Path("a").mkdir()
@@ -475,12 +545,63 @@ class TestExitCodes:
         result = run("diff", "--against", "git:HEAD", "--fail-on", "never", "--format", "github")
         assert (result.code, result.out.count("::error file=flinkcompat.toml")) == (1, 1)
 
+    def test_a_deleted_deployment_passes_where_the_file_says_that_its_job_was_stopped(
+        self, project: Path, run: Run, tmp_path: Path, snapshot: SnapshotAssertion
+    ) -> None:
+        stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann, savepoint s3://savepoints/clicks/1"\n'
+        Path("flinkcompat.toml").write_text(f"{HEAD}{ORDERS}{stopped}", encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 0
+        assert result.out == snapshot
+        data = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)
+        VALIDATOR_OF_FLEET.validate(data)
+        assert [each["status"] for each in data["deployments"]] == ["unchanged", "stopped"]
+        assert "::" not in run("diff", "--against", "git:HEAD", "--format", "github").out
+        Path("flinkcompat.toml").write_text(f"{HEAD}{stopped}orders = 'with it'\n", encoding="utf-8")
+        assert run("diff", "--against", "git:HEAD").code == 0, "the last ones were deleted"
+
+    def test_a_ledger_that_holds_a_stopped_deployment(self, project: Path, run: Run, tmp_path: Path) -> None:
+        """Also where the branch began is not known, as in a shallow clone."""
+        root = tmp_path / "ledger"
+        for name in ("orders", "clicks"):
+            deploy(root, name)
+        stopped = '\n[stopped]\nclicks = "2026-11-27 by Ann"\n'
+        Path("flinkcompat.toml").write_text(f'ledger = "{root}"\n{HEAD}{ORDERS}{stopped}', encoding="utf-8")
+        result = run("diff", "--format", "json")
+        assert (result.code, results(result)) == (0, {"orders": "unchanged", "clicks": "stopped"})
+        git(project, "update-ref", "refs/remotes/origin/main", "main")
+        git(project, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        commit("merged")
+        git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
+        result = run("diff", "--format", "json")
+        assert (result.code, results(result)) == (0, {"orders": "unchanged"})
+        assert json.loads(result.out)["notes"] == []
+
     @pytest.mark.parametrize("text", [BROKEN, SECRETIVE, "", "-- nothing\n"])
     def test_what_cannot_be_deployed_is_bad_input(self, project: Path, run: Run, text: str) -> None:
         change("orders", text)
         result = run("diff", "--against", "git:HEAD", "orders")
         assert result.code == 2
         assert "hunter2" not in result.out
+
+    def test_placeholders_that_what_deploys_the_jobs_fills_in(self, project: Path, run: Run) -> None:
+        """A shop may deploy by a tool of its own, whose placeholders are none of Airflow's."""
+        text = V1.replace("'topic' =", "'properties.sasl.password' = '${PASSWORD}', 'topic' =")
+        change("orders", text)
+        result = run("diff", "--against", "git:HEAD")
+        assert result.code == 2
+        assert "placeholders_filled_elsewhere = true into the project file" in result.out
+        Path("flinkcompat.toml").write_text(f"placeholders_filled_elsewhere = true\n{HEAD}{ORDERS}", encoding="utf-8")
+        commit("with placeholders")
+        change("orders", text.replace("'1' MINUTE", "'2' MINUTE"))
+        (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        assert (review["result"], review["branches"]) == ("incompatible", [])
+        assert review["action"].startswith("refuses it: jobs/orders.sql:3:")
+        assert run("check", "HEAD:jobs/orders.sql", "jobs/orders.sql").code == 1
+        result = run("lint")
+        assert (result.code, "note" in result.out) == (0, False)
+        change("orders", SECRETIVE)
+        assert run("lint").code == 2, "a literal secret is one"
 
     def test_a_script_that_is_gone_while_the_file_names_it(self, project: Path, run: Run) -> None:
         Path("jobs/orders.sql").unlink()
@@ -624,6 +745,16 @@ class TestLint:
         Path("tables.sql").write_text(TABLES, encoding="utf-8")
         Path("job.sql").write_text(text, encoding="utf-8")
         assert run("lint", "job.sql", *options).code == code
+
+    @pytest.mark.parametrize("named", ["file", "option"])
+    def test_what_is_wrong_in_the_catalog_is_told_there(self, project: Path, run: Run, named: str) -> None:
+        Path("ddl").mkdir()
+        Path("ddl/tables.sql").write_text(TABLES.replace(") WITH", " WITH"), encoding="utf-8")
+        if named == "file":
+            Path("flinkcompat.toml").write_text(f'{HEAD}catalog = "ddl/tables.sql"\n{ORDERS}', encoding="utf-8")
+        options = () if named == "file" else ("--catalog", "ddl/tables.sql")
+        out = run("lint", "jobs/orders.sql", *options, "--format", "github").out
+        assert "::error file=ddl/tables.sql,line=1," in out
 
     def test_the_scripts_of_the_file(self, many: Path, run: Run) -> None:
         result = run("lint", "--format", "json")

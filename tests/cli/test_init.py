@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.cli.init import named_scripts
 from airflow_flinkcompat.operators import read_deployments
 from airflow_flinkcompat.project import load_project
-from tests.cli.command import TABLES, V1, Run
+from tests.cli.command import QUERY, TABLES, V1, Run
 
 
 def write(path: str, text: str) -> None:
@@ -39,6 +40,29 @@ def test_a_deployment_for_each_script_with_an_insert(run: Run, snapshot: Snapsho
     }
     assert project.common.engine is None
     assert read_deployments("flinkcompat.toml").problems == ()
+
+
+@pytest.mark.parametrize(("files", "catalog"), [(("tables",), "ddl/tables.sql"), (("orders", "totals"), "")])
+def test_the_file_of_the_tables_that_scripts_do_not_declare(run: Run, files: tuple[str, ...], catalog: str) -> None:
+    """One file is the catalog; of several a person makes one, or names one for each deployment."""
+    orders, totals = TABLES.split("CREATE TABLE totals")
+    texts = {"tables": TABLES, "orders": orders, "totals": f"CREATE TABLE totals{totals}"}
+    for name in files:
+        write(f"ddl/{name}.sql", texts[name])
+    write("ddl/others.sql", "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n")
+    write("jobs/orders.sql", QUERY)
+    result = run("init")
+    assert (result.code, load_project("flinkcompat.toml").common.catalog) == (0, catalog)
+    several = "Tables that scripts use are declared in ddl/orders.sql, ddl/totals.sql: put them into one file"
+    assert (several in result.out) is (not catalog)
+    assert run("lint").code == (0 if catalog else 1)
+
+
+def test_a_script_that_is_nested_too_deeply_is_a_deployment(run: Run) -> None:
+    write("deep.sql", QUERY.replace("SUM(amount)", f"SUM(amount{' + 1' * 5000})"))
+    write("tables.sql", TABLES)
+    assert run("init").code == 0
+    assert [each.script for each in load_project("flinkcompat.toml").deployments] == ["deep.sql"]
 
 
 def test_what_cannot_be_read_is_left_out_with_the_reason(run: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
@@ -92,7 +94,7 @@ def test_each_secret_is_named_by_key_and_place_and_never_by_value() -> None:
 )
 def test_a_placeholder_of_another_tool_is_named_and_not_called_a_secret(option: str, says: str) -> None:
     [(kind, message)] = shown(f"CREATE TABLE t (a INT) WITH ('connector' = 'kafka', {option});\n{INSERT}")
-    assert kind == ObstacleKind.SECRET
+    assert kind == ObstacleKind.VARIABLE
     assert says in message
     assert "in plain text" not in message
     assert "write ${conn.<connection id>.password} in its place" in message
@@ -183,4 +185,26 @@ def test_a_variable_of_the_namespace_is_filled_in_where_the_engines_platform_doe
 @pytest.mark.parametrize("value", ["${secret_values.p}x", "${secret_values.p:-hunter2}", "${secret_values.}", "${P}"])
 def test_what_is_more_than_such_a_variable_is_still_refused(value: str) -> None:
     [(kind, _)] = shown(VARIABLE.replace("${secret_values.kafka-1}", value) + INSERT, engine="vvr")
-    assert kind == ObstacleKind.SECRET
+    assert kind in (ObstacleKind.SECRET, ObstacleKind.VARIABLE)
+
+
+ELSEWHERE = VARIABLE.replace("secret_values.kafka-1", "KAFKA_PASSWORD")
+
+
+@pytest.mark.parametrize("engine", ["vvr", "flink"])
+def test_where_another_tool_deploys_its_placeholders_are_filled_in(engine: str) -> None:
+    settings = {"s3.secret-key": "${S3_KEY}"}
+    assert shown(ELSEWHERE + INSERT, settings=settings, engine=engine, filled_elsewhere=True) == []
+    literal = ELSEWHERE.replace("${KAFKA_PASSWORD}", "${KAFKA_PASSWORD}hunter2")
+    assert [kind for kind, _ in shown(literal + INSERT, filled_elsewhere=True)] == ["secret"]
+
+
+def test_a_report_calls_a_placeholder_of_another_tool_no_secret() -> None:
+    sides = [Side(ELSEWHERE + INSERT, engine="flink", source=name) for name in ("old.sql", "new.sql")]
+    remedy = "asks for ${KAFKA_PASSWORD}, a placeholder that nothing here fills in; use a placeholder such as "
+    assert [each.partition("${conn")[0] for each in check(*sides).warnings] == [
+        f"{side.source}:1:67: password {remedy}" for side in sides
+    ]
+    assert check(*(replace(side, filled_elsewhere=True) for side in sides)).warnings == ()
+    of_platform = [Side(VARIABLE + INSERT, source=name) for name in ("old.sql", "new.sql")]
+    assert check(*of_platform).warnings == ()

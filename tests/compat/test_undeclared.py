@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.compat import Outcome, Report, check
+from airflow_flinkcompat.compat import Outcome, Report, Side, check
 
 TOTALS = "INSERT INTO totals SELECT customer, SUM(amount) FROM orders GROUP BY customer;\n"
 OTHER = "INSERT INTO others SELECT region, MAX(amount) FROM payments GROUP BY region;\n"
@@ -112,3 +112,33 @@ def test_what_is_unread_and_may_be_reached_is_a_doubt(old: str, new: str) -> Non
     for report in (judged(old, new), judged(new, old)):
         assert report.outcome is not Outcome.COMPATIBLE
         assert "statement-not-read" in fired(report)
+
+
+# --- the catalog of many jobs ----------------------------------------------------------------------------------------
+
+OTHERS = SPARE.replace("spare", "theirs")
+
+
+def with_catalogs(old: str, new: str, *scripts: str) -> Report:
+    """A change of the catalog, and of the script where two are given."""
+    return check(*(Side(sql, catalog=ddl, engine="flink") for sql, ddl in zip(scripts, (old, new), strict=True)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(SPARE, ""), (SPARE, SPARE.replace("INT", "BIGINT")), (OTHERS + SPARE, SPARE.replace("x", "y"))]
+)
+def test_tables_of_the_catalog_that_no_query_uses_are_no_change_of_the_job(old: str, new: str) -> None:
+    for each in ((old, new), (new, old)):
+        assert fired(with_catalogs(*each, WRITTEN, WRITTEN)) == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "scripts"),
+    [
+        (SPARE, "", (WRITTEN, SPARE.replace("INT", "BIGINT") + WRITTEN)),  # the script declares it now
+        (SPARE, SPARE.replace("INT", "BIGINT"), ("SELECT FROM spare;\n" + WRITTEN,) * 2),  # not read, and may use it
+        (TABLES, TABLES.replace("BIGINT", "INT"), (TOTALS, TOTALS)),
+    ],
+)
+def test_what_a_query_may_use_or_a_script_declares_stays_a_change(old: str, new: str, scripts: tuple[str, str]) -> None:
+    assert "unchanged" not in fired(with_catalogs(old, new, *scripts))

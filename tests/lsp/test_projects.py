@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lsprotocol.types import PositionEncodingKind
+from pygls.workspace import PositionCodec
 
 from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.fleet.values import Status
+from airflow_flinkcompat.lsp.messages import DeployedTexts, shown_document
 from airflow_flinkcompat.lsp.projects import DocumentVerdict, Projects
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.project import JobOptions
@@ -112,6 +115,15 @@ def test_a_catalog_that_is_open_counts_as_it_is_typed(projects: Projects, script
     verdict = projects.verdict(script, {script: QUERY, catalog: TABLES})
     assert verdict is not None
     assert outcome(verdict) == "compatible entry 1 of the ledger"
+    changed = TABLES.replace("'topic' = 'orders'", "'topic' = 'other'")
+    verdict = projects.verdict(script, {script: QUERY, catalog: f"-- tables\n{changed}"})
+    assert verdict is not None
+    codec, deployed = PositionCodec(PositionEncodingKind.Utf16), DeployedTexts()
+    shown = shown_document(verdict, QUERY, codec, deployed, related=False)
+    deployed.close()
+    ((diagnostic, _),) = shown.diagnostics
+    assert diagnostic.message.startswith("tables.sql:2:1: source table orders: topic changed")
+    assert diagnostic.range.start.line == 0
 
 
 def test_two_deployments_of_one_script(projects: Projects, script: Path) -> None:

@@ -63,6 +63,9 @@ def test_one_file_serves_the_command_line_and_dags(tmp_path: Path) -> None:
         functions = { f = "scalar:python" }
         policy = { partial = "resume" }
 
+        [stopped]
+        views = "2026-01-01 by ana"
+
         [defaults]
         check.engine_version = "1.20"
         settings.parallelism.default = 4
@@ -101,6 +104,7 @@ def test_one_file_serves_the_command_line_and_dags(tmp_path: Path) -> None:
     )
     assert (clicks.policy.partial, clicks.policy.unknown, clicks.policy.incompatible) == ("resume", "reject", "restart")
     assert (project.fail_on, project.ledger, project.common.engine) == ("partial", "s3://bucket/ledger", "flink")
+    assert project.stopped == {"views": "2026-01-01 by ana"}
     assert (orders.migrates, clicks.migrates) == (False, True)
 
 

@@ -59,6 +59,12 @@ def test_functions_and_the_engine_of_the_target(tmp_path: Path) -> None:
         ("policy = { unknwn = 'reject' }", "check.policy: unknown outcome 'unknwn'; known are compatible"),
         ("defaults.check.enginee = 'flink'", "check.enginee: is not known; did you mean engine?"),
         ("defaults.ownr = 'me'", "ownr: is not known; did you mean owner?"),
+        ("stopped.a = ''", "stopped.a: a text is needed: who stopped its job and when"),
+        ("stopped.a = true", "stopped.a: a text is needed"),
+        ("deployments.a.script = 'a.sql'\nstopped.a = 'me'", "stopped.a: is a deployment of this file"),
+        ("deployments.a.name = 'a'\nstopped.a = 'me'", "stopped.a: is a deployment of this file"),
+        ("placeholders_filled_elsewhere = 'yes'", "placeholders_filled_elsewhere: true or false is needed"),
+        ("stopped = 1", "stopped: a table is needed, [stopped]"),
         ("ledger = '{{ var.value.ledger }}'", "ledger: is a template that Airflow renders when a task runs"),
     ],
 )

@@ -187,7 +187,9 @@ class Change:
 
         They are of settings, declarations and other statements, and INSERTs that come or go.
         """
-        found = list(declared_differences(*self.programs, self.engine, self._pairing.pairs))
+        declared = declared_differences(*self.programs, self.engine, self._pairing.pairs)
+        beside = {f"table/{name}" for name in self._beside_the_job}
+        found = [each for each in declared if each.key.removesuffix(f"/{each.part}") not in beside]
         if self.removed or self.added:
             found.append(Difference("inserts", "inserts", tuple(self.removed), tuple(self.added)))
         if self.ambiguous:
@@ -209,6 +211,19 @@ class Change:
                 )
             )
         return tuple(found)
+
+    @property
+    def _beside_the_job(self) -> frozenset[str]:
+        """Names of the tables that catalogs alone declare and no query uses: they are there for other jobs."""
+        if self.failures or any(program.problems for program in self.programs):
+            return frozenset()
+        catalogs = [side.tables_of_catalog for side in (self.old, self.new)]
+        own = [
+            {table.name for table in program.tables} - names
+            for program, names in zip(self.programs, catalogs, strict=True)
+        ]
+        names = (catalogs[0] | catalogs[1]) - own[0] - own[1] - self.used_tables
+        return frozenset(name for name in names if not self.may_be_used_unseen(name))
 
     @cached_property
     def operators(self) -> tuple[OperatorPair, ...]:

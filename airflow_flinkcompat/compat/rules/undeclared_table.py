@@ -6,6 +6,11 @@ from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope,
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 from airflow_flinkcompat.plan.operators import Output, sources
 
+MESSAGE = (
+    "table {} is declared by neither the script nor the catalog: its types are not known; name the file of its DDL as "
+    "catalog (in the project file, or --catalog)"
+)
+
 
 def find(change: Change) -> Iterable[RuleMatch]:
     declared = [{table.name for table in program.tables} for program in change.programs]
@@ -15,7 +20,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
     deciding = _whose_types_decide(change)
     for name in names:
         if deciding is None or name in deciding:
-            yield RuleMatch(f"table {name} is declared by neither the script nor the catalog: its types are not known")
+            yield RuleMatch(MESSAGE.format(name))
 
 
 def _whose_types_decide(change: Change) -> set[str] | None:

@@ -90,7 +90,7 @@ def _result(each: Annotation, index: int) -> dict[str, Any]:
         "ruleId": each.rule,
         "ruleIndex": index,
         "level": each.severity.value,
-        "message": {"text": f"{each.deployment}: {each.message}"},
+        "message": {"text": f"{each.deployment}: {each.explained}"},
         "locations": [
             {
                 "physicalLocation": {

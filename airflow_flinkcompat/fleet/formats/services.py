@@ -37,7 +37,7 @@ def _command(each: Annotation) -> str:
         place["endColumn"] = str(each.end_column + 1)
     place["title"] = f"{each.deployment}: {each.rule}"
     told = ",".join(f"{key}={_escaped(value, property_=True)}" for key, value in place.items())
-    return f"::{_GITHUB_COMMANDS[each.severity]} {told}::{_escaped(each.message)}"
+    return f"::{_GITHUB_COMMANDS[each.severity]} {told}::{_escaped(each.explained)}"
 
 
 def _escaped(text: str, *, property_: bool = False) -> str:
@@ -56,7 +56,7 @@ def render_gitlab(fleet: FleetDiff) -> str:
     """
     rows = [
         {
-            "description": f"{each.deployment}: {each.message}",
+            "description": f"{each.deployment}: {each.explained}",
             "check_name": each.rule,
             "fingerprint": each.fingerprint,
             "severity": _GITLAB_SEVERITIES[each.severity],

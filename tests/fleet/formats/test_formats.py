@@ -5,32 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.fleet.formats import FORMATS
 from airflow_flinkcompat.fleet.values import FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import Span
-from tests.cli.command import SCHEMA, SCHEMA_OF_BOTH
+from tests.cli.command import SCHEMA_OF_FLEET, VALIDATOR_OF_FLEET
 from tests.fleet.formats.github_sarif import GITHUB_SARIF
 
-SCHEMA_OF_FLEET = json.loads(files("airflow_flinkcompat.fleet").joinpath("fleet.schema.json").read_text("utf-8"))
-VALIDATOR_OF_FLEET = Draft202012Validator(
-    SCHEMA_OF_FLEET,
-    registry=Registry().with_resources(
-        [
-            ("report.schema.json", Resource.from_contents(SCHEMA)),
-            ("reports.schema.json", Resource.from_contents(SCHEMA_OF_BOTH)),
-        ]
-    ),
-)
 HOSTILE = "a\x07b <script>&|`%0A::error::\n::warning::x]]> 'topic' = 'x',y:z"
 
 
