@@ -174,17 +174,16 @@ def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, forme
         return _Advice()
     try:
         verdict = Report.from_dict(report)
+        known = ReportContext.from_dict(report["context"]) if "context" in report else None
     except (KeyError, ValueError, TypeError):
         return _Advice()
-    if "context" in report:
-        known = ReportContext.from_dict(report["context"])
-    else:  # of an earlier release
-        known = ReportContext(
-            deployment=name,
-            job_id=(former.job_id if former else None) or "",
-            entry=former.number if former else 0,
-            takes_commands=ledger.takes_commands,
-        )
+    # A report of an earlier release says nothing of its DAG.
+    known = known or ReportContext(
+        deployment=name,
+        job_id=(former.job_id if former else None) or "",
+        entry=former.number if former else 0,
+        takes_commands=ledger.takes_commands,
+    )
     return _Advice(
         next_steps=[
             models.NextStep(

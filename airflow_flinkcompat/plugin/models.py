@@ -77,7 +77,10 @@ class DeploymentItem(_Answer):
     )
     pending: EntrySummary | None = Field(description="The check that asked a person, who has not decided yet.")
     checked: EntrySummary | None = Field(description="The last check: outcome, branch, commit and author.")
-    savepoint: LastSavepoint | None
+    savepoint: LastSavepoint | None = Field(
+        description="Null where no stop left one, where it was deleted, and where the user may read neither the entry "
+        "of the stop nor one of what started from it."
+    )
     failed: EntrySummary | None = Field(
         description="The last redeploy, or version, that failed, until a redeploy begins anew. "
         "Where entry.kind is rolled-back: what led to it."

@@ -249,6 +249,7 @@ export interface components {
             owned_by: string | null;
             /** @description The check that asked a person, who has not decided yet. */
             pending: components["schemas"]["EntrySummary"] | null;
+            /** @description Null where no stop left one, where it was deleted, and where the user may read neither the entry of the stop nor one of what started from it. */
             savepoint: components["schemas"]["LastSavepoint"] | null;
             /** Team */
             team: string | null;
