@@ -59,6 +59,7 @@ interface Deciding {
 
 export function DecisionNote({ change, reading }: Deciding) {
   const { decision, checked } = change;
+  const otherRun = decision.run?.run_id === checked?.run?.run_id ? null : decision.run;
   if (decision.state === "waiting")
     return (
       <div className="fc-note fc-note-ask">
@@ -95,9 +96,9 @@ export function DecisionNote({ change, reading }: Deciding) {
         </p>
       )}
       <Message text={decision.message} />
-      {decision.run && (
+      {otherRun && (
         <p>
-          Run: <RunLink run={decision.run} />
+          Run: <RunLink run={otherRun} />
         </p>
       )}
     </div>
@@ -131,9 +132,11 @@ function Question({ run, change, reading }: Deciding & { run: Run }) {
           You chose “{given.option}”.{" "}
           {!isAskedAgain
             ? "Airflow has your answer; this page follows."
-            : standing
-              ? "The question is asked again."
-              : "The question is asked again: somebody else has to choose the same, or your answer does not count."}
+            : !standing
+              ? "The question is asked again: somebody else has to choose the same, or your answer does not count."
+              : standing.refused
+                ? "The question is asked again."
+                : "It counts, and somebody else has to choose the same. If you answer again, that replaces it."}
         </p>
       )}
       {own && standing && <StandingNote standing={standing} />}

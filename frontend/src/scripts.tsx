@@ -4,6 +4,7 @@ import { folded, pieces, sideBySide, type Line, type Range, type Row } from "./d
 import { React, useMemo, useState } from "./host";
 import type { Finding, Report, Span } from "./report";
 import { Outcome, useNarrow, Visible } from "./ui";
+import { FindingLink, FindingText } from "./verdict";
 import { count } from "./words";
 
 interface Mark extends Range {
@@ -125,23 +126,13 @@ export function Scripts({ old, new: proposed, report, title }: Props) {
 function Remark({ finding, mark }: { finding: Finding; mark: number }) {
   return (
     <div className={finding.overruled_by ? "fc-remark-text fc-muted" : "fc-remark-text"}>
-      <a href={`#finding-${mark}`} onClick={(event) => jumpTo(event, mark)} aria-label={`Finding ${mark}`}>
+      <FindingLink mark={mark} label={`Finding ${mark}`}>
         {mark}
-      </a>
+      </FindingLink>
       {!finding.overruled_by && <Outcome outcome={finding.outcome} />}
-      <span>
-        <b>{finding.title ?? finding.rule}.</b> <Visible text={finding.message} />
-      </span>
+      <FindingText finding={finding} />
     </div>
   );
-}
-
-/** To the finding in the list; the address stays, as it names the page. */
-function jumpTo(event: React.MouseEvent, mark: number): void {
-  event.preventDefault();
-  const found = document.getElementById(`finding-${mark}`);
-  found?.scrollIntoView({ block: "center" });
-  found?.focus({ preventScroll: true });
 }
 
 interface RowProps {

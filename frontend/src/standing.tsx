@@ -31,6 +31,7 @@ export function LastCheck({ one }: { one: DeploymentItem }) {
           asked <Ago at={one.pending.at} />
         </span>
       )}
+      {!one.pending && shown.sha256 === one.entry?.sha256 && <span className="fc-muted">of what runs now</span>}
     </div>
   );
 }

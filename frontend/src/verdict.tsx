@@ -3,7 +3,7 @@ import type { ChangePage } from "./api";
 import { React } from "./host";
 import type { Finding, Kept, Migration, Operator, Report, Span } from "./report";
 import { Badge, Code, Facts, Outcome, Prose, Section, Table, useNarrow, Visible, type Tone } from "./ui";
-import { outcome as outcomeWords } from "./words";
+import { count, outcome as outcomeWords } from "./words";
 
 const place = (span: Span | null | undefined): string => (span ? `${span.source}:${span.line}:${span.column}` : "");
 
@@ -24,6 +24,7 @@ export function Verdict({ report }: { report: Report }) {
           .
         </span>
       </p>
+      <Why report={report} />
       {report.warnings.length > 0 && (
         <ul className="fc-bullets">
           {report.warnings.map((line, number) => (
@@ -32,6 +33,55 @@ export function Verdict({ report }: { report: Report }) {
         </ul>
       )}
     </div>
+  );
+}
+
+const MOST_REASONS = 3;
+
+/** What decided the verdict, where there is more to say than that nothing changed. */
+function Why({ report }: { report: Report }) {
+  if (report.outcome === "compatible") return null;
+  const deciding = report.findings
+    .map((finding, place) => ({ finding, mark: place + 1 }))
+    .filter(({ finding }) => !finding.overruled_by && finding.outcome === report.outcome);
+  const more = deciding.length - MOST_REASONS;
+  return (
+    <ul className="fc-bullets">
+      {deciding.slice(0, MOST_REASONS).map(({ finding, mark }) => (
+        <li key={mark}>
+          <FindingText finding={finding} /> (<FindingLink mark={mark}>finding {mark}</FindingLink>)
+        </li>
+      ))}
+      {more > 0 && <li>{count(more, "more finding")} of this kind</li>}
+    </ul>
+  );
+}
+
+/** What a finding says, in one line. */
+export const FindingText = ({ finding }: { finding: Finding }) => (
+  <span>
+    <b>{finding.title ?? finding.rule}.</b> <Visible text={finding.message} />
+  </span>
+);
+
+interface FindingLinkProps {
+  mark: number;
+  label?: string;
+  children: React.ReactNode;
+}
+
+/** To the finding in the list; the address stays, as it names the page. */
+export function FindingLink({ mark, label, children }: FindingLinkProps) {
+  const jump = (event: React.MouseEvent) => {
+    event.preventDefault();
+    const found = document.getElementById(`finding-${mark}`);
+    found?.scrollIntoView({ block: "center" });
+    found?.focus({ preventScroll: true });
+  };
+  return (
+    <a href={`#finding-${mark}`} onClick={jump} aria-label={label}>
+      {children}
+    </a>
   );
 }
 
@@ -133,19 +183,18 @@ export function Fates({ operators }: { operators: Operator[] }) {
   if (!operators.length) return null;
   return (
     <Section title="What becomes of the state">
-      <Table caption="State by operator" heads={["Part", "Name", "Fate"]} bodies>
+      <Table caption="State by operator" heads={["Part", "Fate"]} bodies>
         {operators.map((one) => (
           <tbody key={one.path}>
             <tr>
-              <th scope="rowgroup" colSpan={3}>
+              <th scope="rowgroup" colSpan={2}>
                 <OperatorHead one={one} />
               </th>
             </tr>
             {fatesOf(one).map((row, number) => (
               <tr key={number}>
-                <td>{row.what}</td>
                 <td>
-                  <Clause text={row.name} />
+                  {row.what} <Clause text={row.name} />
                 </td>
                 <td>
                   <Badge tone={FATES[row.fate] ?? "fair"}>{row.fate}</Badge>

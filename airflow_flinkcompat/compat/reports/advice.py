@@ -196,10 +196,10 @@ def _if_migrated(report: Report) -> str:
 def _if_restarted(report: Report, known: ReportContext) -> str:
     if report.is_refused:
         return _NO_START
-    begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
+    begins = "; ".join(f"table {table} {begin}" for table, begin in report.sources)
     words = ["All state is given up, also what would fit."]
     if begins:
-        words.append(f"Without state {begins}.")
+        words.append(f"Without state, {begins}.")
     if known.backfill_refused:
         words.append(f"A backfill cannot recompute history: {known.backfill_refused.rstrip('.')}.")
     elif known.backfill is not None:
@@ -318,7 +318,8 @@ def _question(report: Report, known: ReportContext) -> str:
 
 
 def _takes_commands(report: Report, known: ReportContext) -> bool:
-    return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands
+    """Whether somebody types in commands: of a DAG that asks a person the branch does what is chosen."""
+    return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands and not known.approver
 
 
 def _resume(report: Report, known: ReportContext, lead: str) -> Step:
