@@ -99,7 +99,7 @@ def test_a_finding_stands_below_its_clause(browser: Browser) -> None:
         assert [text.strip() for text in added] == ["half", "order_id", "30", "MINUTE"]
         marked = page.locator(".fc-line.fc-after .fc-clause").all_inner_texts()
         assert "".join(marked) == "TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ordered_at), INTERVAL '30' MINUTE))"
-        page.get_by_role("link", name="Finding 1").click()
+        page.locator(".fc-diff").get_by_role("link", name="Finding 1").click()
         assert page.evaluate("() => document.activeElement.id") == "finding-1"
         hidden = "'properties.bootstrap.servers'"
         assert not any(hidden in line for line in lines)
@@ -117,6 +117,16 @@ def test_the_sign_of_a_line_stays_at_its_line_when_the_page_is_scrolled(browser:
         outside = """e => { const [line, sign] = [e, e.querySelector('.fc-sign')].map(x => x.getBoundingClientRect());
             return sign.top < line.top || sign.bottom > line.bottom; }"""
         assert not line.evaluate(outside)
+
+
+def test_why_stands_above_the_form_and_leads_to_the_finding(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, browser.waiting("revenue"))
+        why = page.locator(".fc-verdict li").first
+        said = page.locator("#finding-1 p").first.inner_text()
+        assert said in why.inner_text()
+        why.get_by_role("link", name="finding 1").click()
+        assert page.evaluate("document.activeElement.id") == "finding-1"
 
 
 def test_the_form_says_what_comes_of_each_answer(browser: Browser) -> None:
