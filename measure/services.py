@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,10 @@ class Services:
             ),
             script,
         )
+
+    def delete_below(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Deletes the records of a topic's partitions below an offset, as retention does."""
+        self._broker.delete_below(self._jvm, topic, offsets)
 
     def stored(self, folder: Path) -> Iterator[str]:
         """What lies in the topics that a run writes and in its tables, as ``place +I[…]``."""

@@ -52,12 +52,14 @@ class HistoryComputer:
         workers: On the same session.
         side: The new script.
         locations: Where the rows lie, and which of them were read.
+        say: Gets a line for what differs and was accepted; None: it was not.
     """
 
     session: SparkSession
     workers: SparkWorkers
     side: Side
     locations: TableLocations
+    say: Callable[[str], None] | None = None
 
     def regrouped(
         self,
@@ -87,6 +89,23 @@ class HistoryComputer:
         with self.reading(spec.name):
             entries = self.entries(self.query(spec, wanted.watermark), wanted)
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
+
+    def differ(self, operator: str, found: Differences) -> None:
+        """What history says otherwise than the savepoint.
+
+        Args:
+            operator: Of which it is, in words.
+            found: What differs, if anything does.
+
+        Raises:
+            HistoryDiffers: Something does, and was not accepted.
+        """
+        if found and self.say is None:
+            raise found.to_error(operator)
+        if found and self.say is not None:
+            self.say(
+                f"{operator}: it is accepted that history is not what the job has read. Of keys or windows: {found}"
+            )
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.state.migration import Migration, StateAction, with_history
+from airflow_flinkcompat.state.migration import Accept, Migration, StateAction, with_history
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 if TYPE_CHECKING:
@@ -33,10 +34,13 @@ class KnownHistory:
     Attributes:
         tables: By the name of each the place of its rows, "" for where the script says it lies.
         master: Of the Spark that computes; None: all cores of this machine.
+        accepted: What is done on request alone: with :attr:`Accept.HISTORY` what is stored goes on where history says
+            something else, and what history alone has of it is not written.
     """
 
     tables: Mapping[str, str]
     master: str | None = None
+    accepted: Collection[Accept] = ()
 
     def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
@@ -64,7 +68,7 @@ class KnownHistory:
         def computable(spec: StateSpec) -> bool:
             try:
                 require_sole(spec, specs)
-                query = state_query(new, spec, AssumedLocations(self.places))
+                query = state_query(new, spec, AssumedHistory(self.places))
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
@@ -125,7 +129,9 @@ class KnownHistory:
             for line in migration.operators
             if line.keeps and line.new and line.old and line.new.kind is StateKind.POSITIONS
         }
-        with self._computers((new, going_on), (old, _positions(migration)), savepoint=savepoint) as (computer, former):
+        accepting = say if Accept.HISTORY in self.accepted else None
+        jobs = (new, going_on), (old, _positions(migration))
+        with self._computers(*jobs, savepoint=savepoint, accepting=accepting) as (computer, former):
             for line in lines:
                 assert line.new is not None
                 for place in computer.places(line.new):
@@ -135,7 +141,7 @@ class KnownHistory:
                 if isinstance(found, NotComputable):
                     say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
                 elif found:
-                    raise found.to_error(spec.name)
+                    computer.differ(spec.name, found)
                 else:
                     say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
             yield computer
@@ -164,7 +170,10 @@ class KnownHistory:
 
     @contextmanager
     def _computers(
-        self, *jobs: tuple[Side, Mapping[str, str]], savepoint: str
+        self,
+        *jobs: tuple[Side, Mapping[str, str]],
+        savepoint: str,
+        accepting: Callable[[str], None] | None = None,
     ) -> Iterator[tuple[HistoryComputer, ...]]:
         """Of each script one, given the ids of its sources by the names of their tables."""
         # What is told without Spark is told without its packages.
@@ -174,7 +183,7 @@ class KnownHistory:
         found = [(side, read_positions(savepoint, sources, self.places)) for side, sources in jobs]
         with history_session(self.master, found) as session:
             workers = SparkWorkers(session)
-            yield tuple(HistoryComputer(session, workers, side, locations) for side, locations in found)
+            yield tuple(HistoryComputer(session, workers, side, locations, accepting) for side, locations in found)
 
     @property
     def places(self) -> Mapping[str, str]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
-from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import file_positions, kafka_positions
 
 
 @dataclass(frozen=True)
-class RowsRead(TableLocations):
+class RowsRead(HistoryLocations):
     """Places of tables of which only what a job had read is read.
 
     Attributes:
@@ -44,12 +45,17 @@ class RowsRead(TableLocations):
         if operator is None:
             raise Untranslatable(f"the savepoint tells no positions of table {table.name}", table.span)
         connector = table.option("connector")
+        if isinstance(found, ArchivedTopic):
+            return replace(found, topic=_of_topic(found.topic, operator, self.savepoint))
         if isinstance(found, KafkaSource) and connector == "kafka":
             return _of_topic(found, operator, self.savepoint)
         if isinstance(found, FileSource) and connector == "filesystem":
             return replace(found, read=file_positions(operator, self.savepoint))
+        name = table.path[2]
+        columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
+        remedy = columns if connector == "kafka" else ""
         raise Untranslatable(
-            f"which rows of {found.place} the job had read from table {table.name} its positions do not say",
+            f"which rows of {found.place} the job had read from table {table.name} its positions do not say{remedy}",
             table.span,
         )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Select, Where
@@ -45,7 +46,7 @@ def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Wind
     of_key = ", ".join(f"c{i}" for i in range(width)) or "1"
     read = rows.selected(rows.node, [*keys, rows.time, table.watermark.expression])
     # A broker's partitions have watermarks of their own, of which the job's is the least; files are read one by one.
-    stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource) else ""
+    stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource | ArchivedTopic) else ""
     before = f"OVER ({stream}ORDER BY arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     mixed = "FALSE" if stream else "min(arrival.stream) OVER () <> max(arrival.stream) OVER ()"
     columns = [f"c{i}" for i in range(width)]

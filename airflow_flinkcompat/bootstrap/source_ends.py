@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
@@ -46,11 +47,15 @@ class SourceEnd(Protocol):
         """What is read, in words."""
 
 
+Resumable = KafkaSource | ArchivedTopic | FileSource
+"""What a source goes on behind."""
+
+
 @dataclass(frozen=True)
 class TopicEnd:
     """Offsets of the partitions of a topic."""
 
-    source: KafkaSource
+    source: KafkaSource | ArchivedTopic
     partitions: tuple[PartitionRead, ...]
 
     def behind(self, operator: OperatorState, path: str) -> OperatorState:
@@ -105,7 +110,7 @@ class SourceEnds(TableLocations):
         return found.source
 
 
-def resumable(table: Table, locations: TableLocations) -> KafkaSource | FileSource:
+def resumable(table: Table, locations: TableLocations) -> Resumable:
     """A table whose source can be told to go on behind rows that it has not read.
 
     Args:
@@ -119,12 +124,13 @@ def resumable(table: Table, locations: TableLocations) -> KafkaSource | FileSour
         BackfillError: Positions of such a source are not written, or the rows are not those that it would read.
     """
     found, connector = locations.source(table), table.option("connector")
-    if isinstance(found, KafkaSource) and connector == "kafka":
-        if len(found.topics.names) > 1:
+    topic = found.topic if isinstance(found, ArchivedTopic) else found
+    if isinstance(topic, KafkaSource) and connector == "kafka":
+        if len(topic.topics.names) > 1:
             raise Untranslatable(f"table {table.name}: positions in several topics are not written yet", table.span)
         if table.option("scan.bounded.mode", "unbounded") != "unbounded":
             raise Untranslatable(f"table {table.name} is read to an end (scan.bounded.mode)", table.span)
-        return found
+        return found if isinstance(found, ArchivedTopic) else topic
     if isinstance(found, FileSource) and connector == "filesystem":
         declared = TableLocations().source(table)
         if found.place != declared.place:
@@ -151,7 +157,7 @@ def resumable(table: Table, locations: TableLocations) -> KafkaSource | FileSour
     )
 
 
-def end_of(session: SparkSession, source: KafkaSource | FileSource, until: Until) -> SourceEnd:
+def end_of(session: SparkSession, source: Resumable, until: Until) -> SourceEnd:
     """How far a source is read.
 
     Args:
@@ -167,13 +173,13 @@ def end_of(session: SparkSession, source: KafkaSource | FileSource, until: Until
         InputError: What was asked for is not there.
         NotMigratable: Records are gone that were to be read.
     """
-    return (
-        _topic_end(session, source, until) if isinstance(source, KafkaSource) else _folder_end(session, source, until)
-    )
+    return _folder_end(session, source, until) if isinstance(source, FileSource) else _topic_end(session, source, until)
 
 
-def _topic_end(session: SparkSession, source: KafkaSource, until: Until) -> TopicEnd:
+def _topic_end(session: SparkSession, of: KafkaSource | ArchivedTopic, until: Until) -> TopicEnd:
     from airflow_flinkcompat.backfill.connectors.kafka.read import offsets
+
+    source = of.topic if isinstance(of, ArchivedTopic) else of
 
     def at(position: Position) -> dict[int, int]:
         return {number: offset for (_, number), offset in offsets(session, source.topics, position).items()}
@@ -192,15 +198,16 @@ def _topic_end(session: SparkSession, source: KafkaSource, until: Until) -> Topi
                 f"{asked}: partition {number} of {source.place} holds the offsets from {first[number]} to "
                 f"{end[number]}, and {wanted[number]} is none of them"
             )
-        if source.start.mode != "specific" and start[number] == first[number] > 0:
+        if source is of and source.start.mode != "specific" and start[number] == first[number] > 0:
             raise NotMigratable(
                 f"{source.place}: partition {number} begins at offset {first[number]} by now, and what stood before it "
                 "is gone. Where the job is to begin there, say so: scan.startup.mode 'specific-offsets'"
             )
     read = {number: max(wanted[number], start[number]) for number in sorted(end)}
     (topic,) = source.topics.names
+    ended = replace(source, end=Position("specific", offsets=tuple(read.items())))
     return TopicEnd(
-        replace(source, end=Position("specific", offsets=tuple(read.items()))),
+        replace(of, topic=ended) if isinstance(of, ArchivedTopic) else ended,
         tuple(PartitionRead(topic, number, offset) for number, offset in read.items()),
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
+from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
@@ -143,7 +144,7 @@ class WarmStart:
 
     @property
     def _locations(self) -> TableLocations:
-        return TableLocations(tables=self.history.places)
+        return HistoryLocations(tables=self.history.places)
 
     def _resumable(self, spec: StateSpec) -> Table:
         table = self._table(spec)

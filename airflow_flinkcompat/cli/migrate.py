@@ -35,6 +35,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
 
 if TYPE_CHECKING:
+    from airflow_flinkcompat.bootstrap import KnownHistory
     from airflow_flinkcompat.migration import StateComputer
     from airflow_flinkcompat.migration.workers import Workers
 
@@ -43,6 +44,7 @@ _ACCEPTED = {
     Accept.FILTER: "aggregations go on over rows of another condition, what is stored being of rows by the former one",
     Accept.SOURCE_MOVED: "every source that may read another place now begins anew",
     Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
+    Accept.HISTORY: "what is stored goes on where --history says something else of it",
 }
 
 
@@ -154,6 +156,7 @@ def migrate_command(
     if master and not (spark or history):
         raise InputError("--master belongs to --spark or --history: add one")
     tables = history_of(history)
+    known = _known(tables, master, tuple(map(Accept, accepted))) if tables else None
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
     if audit_history:
@@ -177,18 +180,18 @@ def migrate_command(
     require_one_job("migrate rewrites", plans)
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
     (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
-    if audit_history and savepoint:
-        _audit(before, savepoint, made, tables, master)
+    if audit_history and savepoint and known:
+        _audit(before, savepoint, made, known)
         return
-    if tables:
-        made = _from_history(made, after, tables, master)
+    if known:
+        made = _from_history(made, after, known)
     _show(made, before, after, style)
     unseen = _unseen(before, after, plans, accepted)
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
         sys.exit(1)
     if savepoint and to and not dry_run:
         place = place_of(planner, gateway, jobmanager)
-        with _workers(before, after, savepoint, made, tables, spark, master) as (workers, computer):
+        with _workers(before, after, savepoint, made, known, spark, master) as (workers, computer):
             made_of = template or template_of(after, savepoint, place)
             write_savepoint(savepoint, made_of, to, made, workers, computer)
 
@@ -275,25 +278,26 @@ def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
     click.echo("\n".join(told.lines()))
 
 
-def _from_history(made: Migration, new: Side, tables: Mapping[str, str], master: str | None) -> Migration:
+def _known(tables: Mapping[str, str], master: str | None, accepted: Collection[Accept]) -> KnownHistory:
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
     except ImportError as error:
         raise bare_install("migrate --history", error, "spark") from None
-    found, reasons = KnownHistory(tables, master).extend(made, new)
+    return KnownHistory(tables, master, accepted)
+
+
+def _from_history(made: Migration, new: Side, known: KnownHistory) -> Migration:
+    found, reasons = known.extend(made, new)
     for operator, reason in reasons.items():
         click.echo(f"flinkcompat: {operator} is not computed from history: {mask_secrets(reason)}", err=True)
     return found
 
 
-def _audit(old: Side, savepoint: str, made: Migration, tables: Mapping[str, str], master: str | None) -> None:
-    try:
-        from airflow_flinkcompat.bootstrap import KnownHistory
-        from airflow_flinkcompat.bootstrap.state_rows import NotComputable
-    except ImportError as error:
-        raise bare_install("migrate --audit-history", error, "spark") from None
+def _audit(old: Side, savepoint: str, made: Migration, known: KnownHistory) -> None:
+    from airflow_flinkcompat.bootstrap.state_rows import NotComputable
+
     with state_errors():
-        found = KnownHistory(tables, master).audit(old, savepoint, made)
+        found = known.audit(old, savepoint, made)
     for spec, differences in found:
         if isinstance(differences, NotComputable):
             click.echo(f"{spec.name}: not compared: {mask_secrets(str(differences))}")
@@ -311,19 +315,18 @@ def _workers(
     new: Side,
     savepoint: str,
     made: Migration,
-    tables: Mapping[str, str],
+    known: KnownHistory | None,
     spark: bool | None,
     master: str | None,
 ) -> Iterator[tuple[Workers | None, StateComputer | None]]:
     """Who rewrites, and who computes from history."""
     try:
-        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
         raise bare_install("migrate", error) from None
     with state_errors():
-        if any(line.from_history for line in made.operators):
-            with KnownHistory(tables, master).computing(old, new, savepoint, made, tell) as computer:
+        if known and any(line.from_history for line in made.operators):
+            with known.computing(old, new, savepoint, made, tell) as computer:
                 yield computer.workers, computer
         else:
             with migration_workers(savepoint, spark, master, tell) as workers:

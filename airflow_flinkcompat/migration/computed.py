@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from airflow_flinkcompat.migration.entries import StoredKey, key_fields, value_merger
+from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey, key_fields, value_merger
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
@@ -18,11 +18,10 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.state.layout import NamedState, StateNamespace
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
-from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
+from airflow_flinkcompat.state.migration import Accept, OperatorMigration, StateAction
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite, words
 
-_WINDOW = 16
-"""The length of a window's start and end."""
+_WINDOW = NAMESPACE_LENGTHS[StateNamespace.WINDOW]
 _SHOWN = 5
 """Of how many keys a message shows what differs."""
 _ROUNDING = 1e-9
@@ -63,6 +62,17 @@ class StateComputer(Protocol):
 
         Raises:
             NotMigratable: The state cannot be computed.
+        """
+
+    def differ(self, operator: str, found: Differences) -> None:
+        """What history says otherwise than the savepoint.
+
+        Args:
+            operator: Of which it is, in words.
+            found: What differs, if anything does.
+
+        Raises:
+            HistoryDiffers: Something does, and was not accepted.
         """
 
 
@@ -133,7 +143,8 @@ class Differences:
         """
         return HistoryDiffers(
             f"{operator}: history is not what the job has read. Of keys or windows: {self}. Rows are missing in it, or "
-            "are there more than once, or are not those below the positions of the savepoint: name the right history"
+            "are there more than once, or are not those below the positions of the savepoint: name the right history, "
+            f"or accept {Accept.HISTORY}"
         )
 
 
@@ -212,12 +223,26 @@ class EntryJoin:
                 if told:
                     self._differs("other", state, key, told)
                 yield Entry(state, key, value)
+        added: set[bytes] = set()
+        for (state, key), _ in computed.items():
+            of = self._states[state]
+            if of is not None and of.old is not None:
+                self._differs("added", state, key, "is in history alone")
+                added.add(key[self._prefix :])
         for (state, key), value in computed.items():
             of = self._states[state]
-            if of is not None and of.old is None:
+            # What begins beside a value that is not written would be of a window or key that holds nothing else.
+            if of is not None and of.old is None and not self._belongs(state, key, added):
                 yield Entry(state, key, value)
-            elif of is not None:
-                self._differs("added", state, key, "is in history alone")
+
+    def _belongs(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
+        """Whether an entry is beside one of these values: of the same key and window."""
+        if not added:
+            return False
+        parts = StoredKey.read(key[self._prefix :], timer=False)
+        of = self._states[state]
+        length = NAMESPACE_LENGTHS[of.new.namespace] if of is not None else 0
+        return replace(parts, rest=parts.rest[:length]).to_bytes() in added
 
     def _differs(self, kind: str, state: int, key: bytes, told: str) -> None:
         setattr(self.differences, kind, getattr(self.differences, kind) + 1)

@@ -14,7 +14,7 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int,
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
-from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout
+from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
@@ -22,8 +22,9 @@ from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _FLAG = 1
 """The length of what says of a map's value whether it is missing."""
-_VOID = 1
-"""The length of the namespace of a state that is not told apart by windows."""
+NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
+"""How many bytes of a stored key say its window."""
+_VOID = NAMESPACE_LENGTHS[StateNamespace.NONE]
 _ONE_BYTE = 128
 _SIZE = struct.Struct(">I")
 

@@ -270,8 +270,7 @@ class _Writing:
             differences = Differences()
             for part in written:
                 differences += part.differences or Differences()
-            if differences:
-                raise differences.to_error(_name(work.made))
+            self._history.differ(_name(work.made), differences)
         elif work.in_place:
             written = self.workers.each(work.copied, ranges)
         else:

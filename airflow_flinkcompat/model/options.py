@@ -55,7 +55,7 @@ class RehearsalFinding(StrEnum):
 
 RehearsalFindingName = Literal["refused", "restored", "could not tell"]
 
-AcceptName = Literal["filter", "source-moved"]
+AcceptName = Literal["filter", "source-moved", "history"]
 """What a migration in a DAG does on request alone; that state is dropped is for the person who approves."""
 ACCEPTED: tuple[AcceptName, ...] = get_args(AcceptName)
 

@@ -81,8 +81,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             both run on one machine. (templated)
         accept: What a migration does on request alone: ``filter``, for aggregations to go on over rows of another
             condition, with what is stored of rows by the former one; ``source-moved``, for a source that may read
-            another place now (topic, path, …) to begin anew by its own options. It keeps only a part then, so that a
-            person is asked. It belongs to a branch ``migrate``.
+            another place now (topic, path, …) to begin anew by its own options (it keeps only a part then, so that a
+            person is asked); ``history``, for what is stored to go on where history says something else of it. It
+            belongs to a branch ``migrate``.
         history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
             says it lies. What a migration would begin empty counts as kept where it is computed of them, which the task
             of the branch ``migrate`` does. (templated)

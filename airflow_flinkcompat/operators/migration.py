@@ -78,7 +78,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         from airflow_flinkcompat.spark_migration import migration_workers
         from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 
-        tables = self.history or summary.history
+        tables, accepted = self.history or summary.history, tuple(map(Accept, summary.accepted))
         head = ledger.head()
         if head is None or summary.migration is None:
             raise AirflowFailException(
@@ -93,9 +93,9 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             at_least=MigrationExtent(summary.migration),
             plan_dir=self.plan_dir or None,
             rehearsed=self.rehearse,
-            accepted=tuple(map(Accept, summary.accepted)),
+            accepted=accepted,
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
-            history=KnownHistory(tables, self.spark_master or None) if tables else None,
+            history=KnownHistory(tables, self.spark_master or None, accepted) if tables else None,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )

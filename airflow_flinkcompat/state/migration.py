@@ -63,6 +63,8 @@ class Accept(StrEnum):
     """A source that may read another place now begins anew: stored positions are those of the old place."""
     UNSEEN = "unseen"
     """Something changed that neither plans nor declarations show, so that nobody knows what it means to the state."""
+    HISTORY = "history"
+    """What is stored goes on although history says something else; what is computed is of that history."""
 
 
 _EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"

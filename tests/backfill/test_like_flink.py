@@ -315,7 +315,7 @@ WINDOWED = (
 )
 
 
-@pytest.mark.parametrize("calls", AGGREGATES)
+@pytest.mark.parametrize("calls", mostly_nightly(AGGREGATES))
 def test_aggregates_in_windows(compare: Compare, calls: list[str]) -> None:
     compare(EVENT_COLUMNS, _events(), [*KEYS, *calls], WINDOWED)
 

@@ -113,7 +113,7 @@ def by_both(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", [*mostly_nightly(list(ROWS), 2), *mostly_nightly(list(TIMES), 1), *mostly_nightly(list(OVERS), 1)]
+    "case", [*mostly_nightly(list(ROWS), 1), *mostly_nightly(list(TIMES), 0), *mostly_nightly(list(OVERS), 1)]
 )
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, case: str) -> None:
     query, columns = {**ROWS, **TIMES, **OVERS}[case]

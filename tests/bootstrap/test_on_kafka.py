@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -51,6 +52,13 @@ def from_topic(case: Case) -> Case:
 
 CASES = [from_topic(case) for case in load_cases() if "file://DATA/orders'" in case.new.script]
 """The changes over ``orders``, whose rows alone the services send as records."""
+CHANGED = (
+    "metrics are added to a tumbling window",
+    "a tumbling window becomes longer",
+    "an aggregation has other keys",
+)
+WITH_ARCHIVE = [case for case in CASES if case.title in CHANGED]
+ROW = "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP_NTZ"
 UNENDED = frozenset({"a tumbling window becomes longer"})
 """No window ends with the rows that come to the slowest of three partitions."""
 
@@ -61,6 +69,30 @@ def test_the_job_goes_on_as_though_it_had_always_run(
 ) -> None:
     assert "kafka" in case.new.script
     goes_on(case, bench, served.bound)
+
+
+@pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
+def test_what_the_topic_no_longer_holds_comes_from_an_archive(
+    case: Case, bench: PairRunner, served: Services, spark: SparkSession, tmp_path: Path
+) -> None:
+    """All but the last two of the records that were read are gone from the topic."""
+
+    def archived(savepoint: str, script: str) -> str:
+        (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
+        (servers,) = set(re.findall(r"'properties.bootstrap.servers' = '([^']*)'", script))
+        held = [operator for operator in read_metadata(savepoint).operators if operator.coordinator is not None]
+        (read,) = (kafka_positions(operator, savepoint) for operator in held)
+        records = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+        rows = records.load().selectExpr(
+            f"inline(array(from_json(CAST(value AS STRING), '{ROW}')))",
+            "partition AS kafka_partition",
+            "offset AS kafka_offset",
+        )
+        rows.write.parquet(str(tmp_path / "lake"))
+        served.delete_below(topic, {each.partition: each.offset - 2 for each in read})
+        return f"parquet:{(tmp_path / 'lake').as_uri()}#kafka_partition,kafka_offset"
+
+    goes_on(case, bench, served.bound, archived)
 
 
 def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until]:

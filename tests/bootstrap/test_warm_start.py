@@ -121,6 +121,7 @@ def test_what_is_asked_for_and_not_there(folder: Path, until: Until, says: str, 
         pass
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_moment_before_all_files(folder: Path, spark: SparkSession) -> None:
     """Nothing was read: no window is kept, and no watermark has come."""

@@ -18,6 +18,7 @@ from measure.connector_pairs import load_connector_pairs
 from measure.flink_versions import RELEASES, VERSIONS
 from measure.pairs import UPGRADES, Pair, load_base, load_pairs
 from tests.measured import RIGHT, Restore, everything, load
+from tests.nightly import mostly_nightly
 
 # The newest file of each line: an older one of the same pairs is history.
 LINES = [path for line in RELEASES if (path := results.newest(line))]
@@ -141,7 +142,7 @@ def operator_kinds(pairs: list[Pair]) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", BASE_LINES)
+@pytest.mark.parametrize("line", mostly_nightly(BASE_LINES))
 def test_safe_on_a_line_is_what_was_run_there(line: str) -> None:
     """Every pair of 2.3, judged on a line on which the base set alone was run."""
     ran = {name for name, ended in evidence.restores().items() if ended.get(line) == RIGHT}

@@ -117,7 +117,7 @@ def neutral(name: str, changed: Changed) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", mostly_nightly([*SCRIPTS, "tables"], 3))
+@pytest.mark.parametrize("name", mostly_nightly([*SCRIPTS, "tables"], 1))
 def test_every_mutation_is_a_difference(name: str) -> None:
     found = cases(name)
     assert len(found) > 40
@@ -129,6 +129,7 @@ def test_every_mutation_is_a_difference(name: str) -> None:
     assert not silent, "\n".join(silent)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_exception_is_met() -> None:
     """An exception that nothing needs any more is taken from the list."""

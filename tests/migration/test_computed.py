@@ -12,9 +12,12 @@ from airflow_flinkcompat.savepoint.binary_row import write_row
 from airflow_flinkcompat.savepoint.field_values import field_writer
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.state.layout import NamedState
 from airflow_flinkcompat.state.migration import OperatorMigration, StateAction, with_history
 from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 from tests.migration.cases import FOLDER, change
 
 ADDED = "a-metric-is-added-to-a-tumbling-window"
@@ -39,10 +42,19 @@ def join() -> EntryJoin:
     return EntryJoin(line(), header(), 1)
 
 
+def aggregates() -> int:
+    return [state.name for state in header().states].index("window-aggs")
+
+
+def state(name: str) -> NamedState:
+    (found,) = (each.new for each in line().states if each.new.name == name)
+    return found
+
+
 def entry(key: str, *values: int | None, end: int = 60_000) -> Entry:
     row = write_row([field_writer("VARCHAR(10)")(key)])
     stored = write_row([field_writer("BIGINT")(value) for value in values])
-    number = [state.name for state in header().states].index("window-aggs")
+    number = aggregates()
     place = b"\x07" + write_int(len(row)) + row + end.to_bytes(8, "big")
     return Entry(number, place, write_int(len(stored)) + stored)
 
@@ -82,6 +94,19 @@ def test_what_differs_is_told_by_key(stored: list[Entry], computed: list[Entry],
     error = both.differences.to_error("global-window-aggregate")
     assert isinstance(error, HistoryDiffers)
     assert told in str(error)
+
+
+def test_what_history_alone_has_of_a_key_is_not_written_beside_it() -> None:
+    """Where the difference is accepted, an entry of a state that begins would stand there without its aggregates."""
+    view = replace(state("window-aggs"), name="distinct", kind=KeyedStateKind.MAP)
+    made = replace(line(), states=(*line().states, StateRewrite(view, None, ())))
+    named = replace(header().states[aggregates()], name="distinct")
+    head = replace(header(), states=(*header().states, named))
+    both = EntryJoin(made, head, 1)
+    distinct = [Entry(len(head.states) - 1, each.key + b"\0\0\0\0", b"1") for each in (entry("x", 1), entry("y", 1))]
+    stored, of_both = entry("x", 23, 5, None), entry("x", 23, 5, 8)
+    assert both.entries([stored], [of_both, entry("y", 1, 1, 1), *distinct]) == [of_both, distinct[0]]
+    assert both.differences.added == 1
 
 
 def test_parts_of_one_window_are_put_together() -> None:

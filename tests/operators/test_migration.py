@@ -235,8 +235,8 @@ def test_rows_of_another_condition_go_on_only_where_it_was_asked_for(
 @pytest.mark.parametrize(
     ("accept", "message"),
     [
-        (("filtre",), "accept: 'filtre' is not one of filter, source-moved"),
-        (("dropped",), "accept: 'dropped' is not one of filter, source-moved"),
+        (("filtre",), "accept: 'filtre' is not one of filter, source-moved, history"),
+        (("dropped",), "accept: 'dropped' is not one of filter, source-moved, history"),
     ],
 )
 def test_what_cannot_be_accepted(accept: Any, message: str) -> None:

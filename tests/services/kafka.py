@@ -7,7 +7,7 @@ import fcntl
 import socket
 import subprocess
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,22 @@ class Broker:
         for each in sent:
             each.get()
         producer.close()
+
+    def delete_below(self, jvm: Any, topic: str, offsets: Mapping[int, int]) -> None:
+        """Deletes the records of partitions below an offset, as retention does."""
+        wanted, java = jvm.java.util.HashMap(), jvm.java.lang
+        with self._admin(jvm) as admin:
+            # Py4J does not find a static method beside one of an instance that has its name.
+            loader = admin.getClass().getClassLoader()
+            kind = java.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete", True, loader)
+            named = [each for each in kind.getMethods() if each.getName() == "beforeOffset"]
+            (before,) = (each for each in named if each.getParameterCount() == 1)
+            for partition, offset in offsets.items():
+                values = java.reflect.Array.newInstance(java.Class.forName("java.lang.Object"), 1)
+                java.reflect.Array.set(values, 0, java.Long.valueOf(offset))
+                key = jvm.org.apache.kafka.common.TopicPartition(topic, partition)
+                wanted.put(key, before.invoke(None, values))
+            admin.deleteRecords(wanted).all().get()
 
     def received(self, jvm: Any, topic: str, isolation: str = "read_committed") -> list[tuple[str | None, str | None]]:
         """Keys and values that a reader sees, whole topic; ``read_uncommitted``: those of open transactions too."""

@@ -47,6 +47,7 @@ def kinds(script: str) -> list[tuple[str, ...]]:
     return [tuple(node.kind for node in graph.nodes) for graph in kept(script).graphs]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_operators_are_those_of_the_compiled_plans() -> None:
     """Wherever anything is said: the same operators, and so the same ids, or they are among those that may be."""

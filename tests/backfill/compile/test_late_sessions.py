@@ -76,7 +76,7 @@ def history(folder: Path, seed: int, columns: str = COLUMNS, zone: str = "") -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", mostly_nightly([1, 2, 3, 4], 1))
+@pytest.mark.parametrize("seed", mostly_nightly([1, 2, 3, 4], 0))
 @pytest.mark.parametrize("name", mostly_nightly(list(QUERIES), 1))
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, name: str, seed: int) -> None:
     query, columns = QUERIES[name]

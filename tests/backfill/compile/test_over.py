@@ -87,7 +87,7 @@ def over(frame: str, *calls: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("frame", mostly_nightly(list(FRAMES), 3))
+@pytest.mark.parametrize("frame", mostly_nightly(list(FRAMES), 1))
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str) -> None:
     calls = [call for call in CALLS if call != "AVG(x)" or frame in ("range", "rows", "arrived", "arrived rows")]
     by_flink, by_spark, result = by_both(flink, tmp_path, [history(tmp_path / "in"), *over(frame, *calls)])
@@ -97,7 +97,7 @@ def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, fram
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "frame", mostly_nightly(["range", "rows", "rows 2", "global range", "global rows 3", "arrived rows 2"], 2)
+    "frame", mostly_nightly(["range", "rows", "rows 2", "global range", "global rows 3", "arrived rows 2"], 1)
 )
 def test_late_rows_are_dropped_as_flink_drops_them(
     flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str
@@ -114,7 +114,7 @@ def test_late_rows_are_dropped_as_flink_drops_them(
     ("frame", "late"),
     mostly_nightly(
         [("rows 2", "include"), ("range 60 s", "include"), ("range", "include"), ("rows 2", "drop"), ("range", "drop")],
-        2,
+        1,
     ),
 )
 def test_times_before_1970(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, frame: str, late: str) -> None:

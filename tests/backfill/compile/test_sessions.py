@@ -77,7 +77,7 @@ def history(folder: Path, columns: str = COLUMNS, zone: str = "") -> str:
                 SUMS.replace("BIGINT", "INT"),
             ),
         ],
-        3,
+        2,
     ),
 )
 def test_like_flink(flink: FlinkBatch, spark: SparkSession, tmp_path: Path, query: str, columns: str) -> None:

@@ -187,7 +187,7 @@ OLDER = "HOP(ts, INTERVAL '4' MINUTE, INTERVAL '10' MINUTE)"
             (CUMULATE, ()),
             (HOP, ("1969-12-31 23:41", "1970-01-01 00:13")),
         ],
-        2,
+        1,
     ),
 )
 def test_slices_give_the_rows_of_the_plain_way(

@@ -1,0 +1,1 @@
+"""Topics whose older records lie in an archive."""

@@ -1,0 +1,175 @@
+"""Rows of an archive and of its topic, each record once.
+
+In each partition an archive holds the records up to some offset, and the topic those from some offset on, as its oldest
+are deleted. Where both have a record the archive's is taken. That none is missing is proven by the offsets alone: up to
+where the topic takes over there is each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.backfill.connectors.kafka.read import KafkaReader, offsets
+from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
+from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
+from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
+from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.plan.nodes import Table
+
+_OFFSETS = {"number": "count(1)", "last": "max(m_offset)", "sum": "bit_xor(xxhash64(m_offset))"}
+"""What tells of offsets, of which some may be missing and others there twice, whether all are there once."""
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """How far each partition is read.
+
+    ``end`` is the offset behind the last row, ``taken`` that from which on the topic is read. ``twice``: the archive
+    holds records more than once.
+    """
+
+    taken: Mapping[int, int]
+    end: Mapping[int, int]
+    twice: bool
+
+
+class ArchivedTopicReader:
+    """Reads the records below one offset of each partition, from where they are.
+
+    Args:
+        session: Of Spark.
+        source: Both places.
+    """
+
+    def __init__(self, session: SparkSession, source: ArchivedTopic) -> None:
+        self._session, self._source = session, source
+        self._archive = reader_of(session, source.archive)
+
+    def check(self) -> None:
+        """Raises :class:`BackfillError` where records are in neither of them."""
+        self._archive.check()
+        self._reach()
+
+    def rows(self) -> DataFrame:
+        """The rows of both, decoded, each with its partition and offset."""
+        reach, source = self._reach(), self._source
+        archived = _below(self._archived(), reach.taken)
+        if reach.twice:
+            archived = archived.dropDuplicates(["m_partition", "m_offset"])
+        start, end = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (reach.taken, reach.end))
+        recent = KafkaReader(self._session, replace(source.topic, start=start, end=end)).rows()
+        names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
+        return archived.select(*names, "m_topic", "m_partition", "m_offset").union(
+            recent.selectExpr(
+                *_decoded(source.topic, source.declared, len(names)), "m_topic", "m_partition", "m_offset"
+            )
+        )
+
+    def ordered_rows(self) -> DataFrame:
+        """In the order of offsets, partition by partition."""
+        part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
+        return self.rows().selectExpr("*", part, "m_offset AS place", stream)
+
+    def check_sequence(self) -> None:
+        """How a job mixes several partitions is nowhere written down."""
+        KafkaReader(self._session, self._source.topic).check_sequence()
+
+    def _archived(self) -> DataFrame:
+        source = self._source
+        (topic,) = source.topic.topics.names
+        decoded = _decoded(source.archive, source.stored, len(source.stored.stored))
+        return (
+            self._archive.rows()
+            .selectExpr(*decoded)
+            .selectExpr(
+                "*",
+                f"'{topic}' AS m_topic",
+                f"CAST(f{source.partition} AS INT) AS m_partition",
+                f"CAST(f{source.offset} AS BIGINT) AS m_offset",
+            )
+        )
+
+    def _reach(self) -> _Reach:
+        return pin(self._session, self._source, self._measured)
+
+    def _measured(self) -> _Reach:
+        session, topic = self._session, self._source.topic
+        held = {number: at for (_, number), at in offsets(session, topic.topics, Position("earliest")).items()}
+        given = dict(topic.start.offsets)
+        begin = {number: given.get(number, 0) for number in held}
+        if topic.end.mode in ("read", "specific"):
+            wanted = dict(topic.end.offsets)
+            end = {number: max(wanted.get(number, 0), begin[number]) for number in held}
+        else:
+            end = {number: at for (_, number), at in offsets(session, topic.topics, topic.end).items()}
+        needed = {number: max(min(held[number], end[number]), begin[number]) for number in held}
+        archived = self._archived().where(F.col("m_offset") >= _by_partition(begin))
+        for rows, twice in ((archived, False), (archived.dropDuplicates(["m_partition", "m_offset"]), True)):
+            for bounds in (end, needed):
+                if (taken := self._whole(_below(rows, bounds), begin, needed)) is not None:
+                    return _Reach(taken, end, twice)
+        raise self._missing(archived, begin, needed)
+
+    def _whole(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> dict[int, int] | None:
+        """Behind which offsets of each partition these rows end; None where they are not all that is needed."""
+        told = rows.groupBy("m_partition").agg(*(F.expr(sql).alias(name) for name, sql in _OFFSETS.items())).collect()
+        found = {row["m_partition"]: row for row in told}
+        taken = {number: found[number]["last"] + 1 if number in found else begin[number] for number in begin}
+        if any(taken[number] < needed[number] for number in needed):
+            return None
+        if any(row["number"] != taken[number] - begin[number] for number, row in found.items()):
+            return None
+        wanted = [
+            self._session.range(begin[number], taken[number]).selectExpr(
+                f"{number} AS m_partition", "bit_xor(xxhash64(id)) AS sum"
+            )
+            for number in found
+        ]
+        sums = reduce(DataFrame.union, wanted).collect() if wanted else []
+        return taken if all(found[row["m_partition"]]["sum"] == row["sum"] for row in sums) else None
+
+    def _missing(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> BackfillError:
+        """What is said where records are in neither of them."""
+        source = self._source
+        for number in sorted(needed):
+            there = rows.where(f"m_partition = {number}").selectExpr("m_offset AS id")
+            gone = self._session.range(begin[number], needed[number]).join(there, "id", "left_anti").orderBy("id")
+            if first := gone.take(1):
+                return BackfillError(
+                    f"table {source.table}: {source.archive.place} holds no row of offset {first[0][0]} of partition "
+                    f"{number}, and {source.topic.place} none below {needed[number]}. Where a producer writes by "
+                    "transactions, their marks take offsets, and nothing tells them from rows that were lost"
+                )
+        return BackfillError(f"table {source.table}: {source.archive.place} changes while it is read")
+
+
+reader = ArchivedTopicReader
+
+
+def _decoded(source: BackfillSource, table: Table, count: int) -> list[str]:
+    """Spark SQL of the first columns; NULL for one that is not read exactly, which nobody asks for then."""
+    found = []
+    for position, column in enumerate(table.stored[:count]):
+        text = "CAST(NULL AS STRING)"
+        with suppress(Untranslatable):
+            text = source.decode(column, f"f{position}", table)
+        found.append(f"{text} AS f{position}")
+    return found
+
+
+def _below(rows: DataFrame, bounds: Mapping[int, int]) -> DataFrame:
+    return rows.where(F.col("m_offset") < _by_partition(bounds))
+
+
+def _by_partition(offsets: Mapping[int, int]) -> Column:
+    """An offset for each partition; NULL for one that is not known."""
+    known = F.create_map(*(F.lit(each) for pair in sorted(offsets.items()) for each in pair))
+    return F.element_at(known, F.col("m_partition"))
