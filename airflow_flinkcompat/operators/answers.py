@@ -65,6 +65,10 @@ class AskedQuestion:
         """The answers with that choice."""
         return tuple(each for each in self.answers if each.choice == choice)
 
+    def said(self) -> list[dict[str, str | None]]:
+        """The answers so far, for who answers next."""
+        return [{"by": each.by.name, "choice": each.choice, "reason": each.reason} for each in self.answers]
+
     @property
     def next_time(self) -> float | None:
         """When it is looked at although nobody answers."""

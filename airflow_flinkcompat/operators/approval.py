@@ -197,7 +197,8 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         from airflow_flinkcompat.secrets import mask_secrets
 
         markdown = self.open_ledger().read_report(summary.report)[1] if summary.report else _without_report(summary)
-        text = mask_secrets("\n\n".join(filter(None, [self.body, self._who(summary), _from_zero(summary), markdown])))
+        above = (self.body, _made_by(summary), self._who(summary), _from_zero(summary))
+        text = mask_secrets("\n\n".join(filter(None, [*above, markdown])))
         if len(text) <= _LONGEST_BODY:
             return text
         cut = text[:_LONGEST_BODY].rsplit("\n", 1)[0]
@@ -292,6 +293,15 @@ def _name(user: Any) -> str:
         return NOBODY
     row = user if isinstance(user, Mapping) else vars(user)
     return str(row.get("name") or row.get("id") or NOBODY)
+
+
+def _made_by(summary: Summary) -> str:
+    """Whose change it is, where that is known."""
+    from airflow_flinkcompat.compat.reports.markdown import code_span
+
+    author, commit = summary.origin.get("author"), summary.origin.get("commit")
+    told = [f"made by {code_span(author)}" if author else "", f"commit {code_span(commit)}" if commit else ""]
+    return f"This change: {', '.join(filter(None, told))}." if any(told) else ""
 
 
 def _from_zero(summary: Summary) -> str:

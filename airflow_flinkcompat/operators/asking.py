@@ -17,6 +17,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.version_compat import AIRFLOW_V_3_3_PLUS
 from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
 
+from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.answers import Answer, AskedQuestion, Person, doubt, is_author
 from airflow_flinkcompat.tasks import notifying
 from airflow_flinkcompat.tasks.base import task_ids
@@ -92,9 +93,16 @@ class AskingAgain(HITLOperator):
         try:
             return HITLOperator.execute(self, context)
         except TaskAwaitingInput:
+            self._note(context, asked)
             self._park(asked)
         finally:
             self.assigned_users = users
+
+    def _note(self, context: Context, asked: AskedQuestion, refused: str = "") -> None:
+        """How the question stands, for the page: Airflow keeps of it what it was when it was asked first."""
+        if self._asks_again:
+            said = {"approvers_needed": self.approvers_needed, "answers": asked.said(), "refused": refused}
+            context["ti"].xcom_push(key=summaries.QUESTION, value=said)
 
     def _park(self, asked: AskedQuestion) -> NoReturn:
         """Wait for the next answer, and no longer than to the next moment at which something happens without one."""
@@ -129,7 +137,9 @@ class AskingAgain(HITLOperator):
         elif option != REJECT and told:
             refusal = f"{by.name} made this change ({author}), so somebody else has to approve it"
         if refusal:
-            self._ask_again(context, summary, asked, f"The answer {option!r} does not count: {refusal}")
+            why = f"The answer {option!r} does not count: {refusal}"
+            self._note(context, asked, why)
+            self._ask_again(context, summary, asked, why)
         unknown = "" if self.author_may_approve or option == REJECT else doubt(by, author, told)
         if unknown:
             self.log.warning("%s", unknown)
@@ -137,6 +147,7 @@ class AskingAgain(HITLOperator):
         agreed = asked.agreed(option)
         if option == REJECT or len(agreed) >= self.approvers_needed:
             return agreed
+        self._note(context, asked)
         said = "; ".join(f"{each.by.name} chose {each.choice!r}" for each in asked.answers)
         self._ask_again(context, summary, asked, f"{said}. Asked again, until {self.approvers_needed} choose the same")
 

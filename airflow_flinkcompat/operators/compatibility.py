@@ -303,7 +303,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
         known = self._circumstances(head, new, branch)
-        pointer = masked_text(ledger.store_report(report.to_dict(), render_markdown(report, known), new))
+        kept = {**report.to_dict(), "context": known.to_dict()}
+        pointer = masked_text(ledger.store_report(kept, render_markdown(report, known), new))
         self._log_verdict(report, head, branch, pointer, known)
         return Summary(
             deployment=ledger.deployment,

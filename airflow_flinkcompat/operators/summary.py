@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SUMMARY = "summary"
 REPORT = "report"
 DECISION = "decision"
+QUESTION = "question"
+"""How a question stands that is asked again."""
 RETURN_VALUE = "return_value"
 SCHEMA = "flinkcompat-summary/1"
 _MOST_FINDINGS = 20

@@ -89,7 +89,11 @@ class Rights:
         Returns:
             False where a DAG of this Airflow wrote it that the user may not read.
         """
-        writer = Writer.of(entry.owner)
+        return self.reads_owner(entry.owner)
+
+    def reads_owner(self, owner: str) -> bool:
+        """Whether the user may read what this owner wrote into the history of a deployment that they see."""
+        writer = Writer.of(owner)
         return writer is None or writer.dag_id not in self._dags or self.reads_dag(writer.dag_id)
 
     def reads_ledger(self, ledger: NamedLedger | None) -> bool:

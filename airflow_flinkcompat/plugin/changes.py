@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_flinkcompat.deploy.ledger.entries import (
@@ -118,19 +118,21 @@ def change(
     report, proposed, error = _report(ledger, name, proposal.sha256, readable)
     held = views.job_held(readable, proposal.sha256)
     new = views.job_version(*held) if held else proposed
-    steps, resumed = _advice(report, ledger, name, former)
+    advice = _advice(report, ledger, name, former)
     return models.ChangePage(
         ledger=ledger.id,
         deployment=name,
         number=proposal.entries[0].number,
         sha256=proposal.sha256,
         checked=views.history_entry(proposal.checked, rights) if proposal.checked else None,
+        old_number=proposal.former.number if proposal.former else None,
         old=views.job_version(former.job, former.number) if former else None,
         new=new,
         report=report,
         report_error=error,
-        next_steps=steps,
-        if_resumed=resumed,
+        next_steps=advice.next_steps,
+        answers=advice.answers,
+        if_resumed=advice.if_resumed,
         decision=proposal.decision(entries, name, rights),
         entries=[views.history_entry(each, rights) for each in proposal.entries],
     )
@@ -154,34 +156,49 @@ def _report(
     return masked_values(report), None if kept is None else views.job_version(kept, sha256=sha256), None
 
 
-def _advice(
-    report: dict[str, Any] | None, ledger: NamedLedger, name: str, former: HeadEntry | None
-) -> tuple[list[models.NextStep], list[str]]:
-    """What to do next, and what would come of a resume; nothing of a report that this release cannot read in full."""
+@dataclass(frozen=True)
+class _Advice:
+    """What a report leads to."""
+
+    next_steps: list[models.NextStep] = field(default_factory=list)
+    answers: list[models.AnswerItem] = field(default_factory=list)
+    if_resumed: list[str] = field(default_factory=list)
+
+
+def _advice(report: dict[str, Any] | None, ledger: NamedLedger, name: str, former: HeadEntry | None) -> _Advice:
+    """What a report leads to, by what its check knew beside it; nothing of one that this release cannot read."""
     from airflow_flinkcompat.compat import Report, ReportContext
-    from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
+    from airflow_flinkcompat.compat.reports.advice import if_resumed, possible_answers, steps
 
     if report is None:
-        return [], []
+        return _Advice()
     try:
         verdict = Report.from_dict(report)
+        known = ReportContext.from_dict(report["context"]) if "context" in report else None
     except (KeyError, ValueError, TypeError):
-        return [], []
-    known = ReportContext(
+        return _Advice()
+    # A report of an earlier release says nothing of its DAG.
+    known = known or ReportContext(
         deployment=name,
         job_id=(former.job_id if former else None) or "",
         entry=former.number if former else 0,
         takes_commands=ledger.takes_commands,
     )
-    told = [
-        models.NextStep(
-            text=mask_secrets(each.text),
-            commands=[mask_secrets(line) for line in each.commands],
-            language=each.language,
-        )
-        for each in steps(verdict, known)
-    ]
-    return told, [mask_secrets(line) for line in if_resumed(verdict)]
+    return _Advice(
+        next_steps=[
+            models.NextStep(
+                text=mask_secrets(each.text),
+                commands=[mask_secrets(line) for line in each.commands],
+                language=each.language,
+            )
+            for each in steps(verdict, known)
+        ],
+        answers=[
+            models.AnswerItem(branch=each.branch, text=mask_secrets(each.text))
+            for each in possible_answers(verdict, known)
+        ],
+        if_resumed=[mask_secrets(line) for line in if_resumed(verdict)],
+    )
 
 
 def proposals_of_run(

@@ -77,7 +77,10 @@ class DeploymentItem(_Answer):
     )
     pending: EntrySummary | None = Field(description="The check that asked a person, who has not decided yet.")
     checked: EntrySummary | None = Field(description="The last check: outcome, branch, commit and author.")
-    savepoint: LastSavepoint | None
+    savepoint: LastSavepoint | None = Field(
+        description="Null where no stop left one, where it was deleted, and where the user may read neither the entry "
+        "of the stop nor one of what started from it."
+    )
     failed: EntrySummary | None = Field(
         description="The last redeploy, or version, that failed, until a redeploy begins anew. "
         "Where entry.kind is rolled-back: what led to it."
@@ -245,6 +248,13 @@ class NextStep(_Answer):
     language: str = Field(description="Of the commands: sql or sh.")
 
 
+class AnswerItem(_Answer):
+    """What comes of one answer of the person who decides."""
+
+    branch: str = Field(description="resume, migrate, restart or reject.")
+    text: str
+
+
 class ChangePage(_Answer):
     """A version that was proposed: what it is compared with, the verdict, and what became of it."""
 
@@ -253,7 +263,10 @@ class ChangePage(_Answer):
     number: int = Field(description="The entry of the check; of a version without one, its first entry.")
     sha256: str
     checked: HistoryEntry | None
-    old: VersionTexts | None = Field(description="What was in force; null before the first deployment.")
+    old_number: int | None = Field(description="The entry of what was in force; null before the first deployment.")
+    old: VersionTexts | None = Field(
+        description="What was in force; null before the first deployment, and where the user may not read that entry."
+    )
     new: VersionTexts | None = Field(
         description="The proposed version; null where an earlier release kept none. "
         "Columns of a report's spans may be off in lines in which a secret is masked."
@@ -264,6 +277,7 @@ class ChangePage(_Answer):
     )
     report_error: str | None = Field(description="Why the report cannot be read.")
     next_steps: list[NextStep]
+    answers: list[AnswerItem] = Field(description="What comes of each answer, whether it is offered or not.")
     if_resumed: list[str] = Field(description="How open-source Flink would end if it were resumed all the same.")
     decision: Decision
     entries: list[HistoryEntry] = Field(description="All entries about this version since the check, oldest first.")

@@ -65,6 +65,12 @@ def _summary(told: dict[str, Any] | None, owner: str, rights: Rights) -> models.
     return models.EntrySummary(**{**told, "owner": mask_secrets(shown), "run": run})
 
 
+def _last_savepoint(told: dict[str, Any] | None, rights: Rights) -> models.LastSavepoint | None:
+    if told is None or not any(map(rights.reads_owner, told["owners"])):
+        return None
+    return models.LastSavepoint(**{name: told[name] for name in models.LastSavepoint.model_fields})
+
+
 def deployment(
     ledger: NamedLedger, name: str, row: DeploymentRow | LedgerError, rights: Rights, now: datetime | None = None
 ) -> models.DeploymentItem:
@@ -81,7 +87,7 @@ def deployment(
             for key, each in zip(_SUMMARIES, shown, strict=True)
         },
         unfinished_state=unfinished_state(readable, now or datetime.now(UTC)),
-        savepoint=models.LastSavepoint(**told["savepoint"]) if told["savepoint"] else None,
+        savepoint=_last_savepoint(told["savepoint"], rights),
         error=told["error"],
         team=_text(origin.team if origin else None),
         owned_by=_text(origin.owned_by if origin else None),

@@ -89,6 +89,19 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AnswerItem
+         * @description What comes of one answer of the person who decides.
+         */
+        AnswerItem: {
+            /**
+             * Branch
+             * @description resume, migrate, restart or reject.
+             */
+            branch: string;
+            /** Text */
+            text: string;
+        };
+        /**
          * Attention
          * @description What a deployment may need somebody for.
          * @enum {string}
@@ -117,6 +130,11 @@ export interface components {
          * @description A version that was proposed: what it is compared with, the verdict, and what became of it.
          */
         ChangePage: {
+            /**
+             * Answers
+             * @description What comes of each answer, whether it is offered or not.
+             */
+            answers: components["schemas"]["AnswerItem"][];
             checked: components["schemas"]["HistoryEntry"] | null;
             decision: components["schemas"]["Decision"];
             /** Deployment */
@@ -142,8 +160,13 @@ export interface components {
              * @description The entry of the check; of a version without one, its first entry.
              */
             number: number;
-            /** @description What was in force; null before the first deployment. */
+            /** @description What was in force; null before the first deployment, and where the user may not read that entry. */
             old: components["schemas"]["VersionTexts"] | null;
+            /**
+             * Old Number
+             * @description The entry of what was in force; null before the first deployment.
+             */
+            old_number: number | null;
             /**
              * Report
              * @description As flinkcompat-report/1: findings with spans, fate of keys, windows and metrics by operator, what a migration keeps. Null where none was kept, as of a first start.
@@ -226,6 +249,7 @@ export interface components {
             owned_by: string | null;
             /** @description The check that asked a person, who has not decided yet. */
             pending: components["schemas"]["EntrySummary"] | null;
+            /** @description Null where no stop left one, where it was deleted, and where the user may read neither the entry of the stop nor one of what started from it. */
             savepoint: components["schemas"]["LastSavepoint"] | null;
             /** Team */
             team: string | null;

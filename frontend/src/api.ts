@@ -1,6 +1,6 @@
 // Reading: of the plugin's API, and of Airflow's own. All that is written is a person's answer, to Airflow itself.
 import type { components } from "./api.gen";
-import { addressOf, useEffect, useState } from "./host";
+import { addressOf, useEffect, useRef, useState } from "./host";
 
 type Schemas = components["schemas"];
 export type DeploymentItem = Schemas["DeploymentItem"];
@@ -86,7 +86,10 @@ export interface Answer<T> {
   failure: Failure | undefined;
   /** Whether a newer answer is on its way; the former stays in sight. */
   loading: boolean;
+  /** Reads at once: an answer that is on its way is not waited for. */
   again: () => void;
+  /** Reads anew, unless an answer is on its way: one that takes long comes all the same. */
+  refresh: () => void;
 }
 
 /** Reads a path, anew when it changes and every `seconds`; undefined: nothing is read. */
@@ -95,21 +98,28 @@ export function useAnswer<T>(path: string | undefined, seconds?: number): Answer
     loading: true,
   });
   const [round, setRound] = useState(0);
+  const reading = useRef<AbortController | undefined>(undefined);
   const again = () => setRound((count) => count + 1);
+  const refresh = () => reading.current || document.hidden || again();
   useEffect(() => {
     if (path === undefined) return undefined;
     const stop = new AbortController();
+    reading.current = stop;
     setState((former) => ({ ...former, loading: true }));
-    read<T>(path, stop.signal).then(
-      (data) => setState({ path, data, loading: false }),
-      (failure: Failure) => stop.signal.aborted || setState({ path, failure, loading: false }),
-    );
+    read<T>(path, stop.signal)
+      .then(
+        (data) => setState({ path, data, loading: false }),
+        (failure: Failure) => stop.signal.aborted || setState({ path, failure, loading: false }),
+      )
+      .finally(() => {
+        if (reading.current === stop) reading.current = undefined;
+      });
     return () => stop.abort();
   }, [path, round]);
   useEffect(() => {
     if (!seconds || path === undefined) return undefined;
-    const timer = setInterval(() => document.hidden || again(), seconds * 1000);
+    const timer = setInterval(refresh, seconds * 1000);
     return () => clearInterval(timer);
   }, [path, seconds]);
-  return { data: state.data, failure: state.failure, loading: state.loading, again };
+  return { data: state.data, failure: state.failure, loading: state.loading, again, refresh };
 }

@@ -1,13 +1,13 @@
 // One change: what runs beside what is proposed, the verdict, and the decision.
 import { useAnswer, type ChangePage, type HistoryEntry, type VersionTexts, type RunChanges } from "./api";
-import { DecisionNote } from "./decide";
+import { DecisionNote, type Reading } from "./decide";
 import { React } from "./host";
 import { changeApi, changePage, deploymentPage, listPage, runApi } from "./places";
 import { reportOf } from "./report";
 import { Scripts } from "./scripts";
 import { Ago, Awaited, Code, Facts, Id, Link, Message, Moment, Page, RunLink, Section, Visible } from "./ui";
 import { Advice, Fates, Findings, MigrationTable, Sources, Verdict } from "./verdict";
-import { kind } from "./words";
+import { branch, kind } from "./words";
 
 const REFRESH_SECONDS = 30;
 
@@ -24,29 +24,38 @@ export function OneChange({ ledger, deployment, number }: { ledger: string; depl
         </>
       }
     >
-      <Awaited answer={answer}>{(change) => <ChangeBody change={change} again={answer.again} />}</Awaited>
+      <Awaited answer={answer}>{(change) => <ChangeBody change={change} reading={answer} />}</Awaited>
     </Page>
   );
 }
 
-function ChangeBody({ change, again }: { change: ChangePage; again: () => void }) {
+function ChangeBody({ change, reading }: { change: ChangePage; reading: Reading }) {
   const report = reportOf(change.report);
   const { checked } = change;
+  const last = change.entries.at(-1);
   return (
     <>
       {report && <Verdict report={report} />}
       {change.report_error && <p className="fc-note fc-note-bad">The report cannot be read: {change.report_error}</p>}
-      <DecisionNote change={change} again={again} />
       <Facts
         facts={[
           ["Checked", checked && <Ago at={checked.at} />],
           ["Version", <Id key="version" id={change.sha256} />],
           ["Commit", checked?.commit && <Id id={checked.commit} />],
           ["Author", checked?.author],
-          ["Way taken", checked?.branch],
+          ["Leads to", checked && branch(checked.branch)],
+          [
+            "Last step",
+            last && last.number !== checked?.number && (
+              <>
+                {kind(last.kind)}, <Ago at={last.at} />
+              </>
+            ),
+          ],
           ["Run", checked?.run && <RunLink run={checked.run} />],
         ]}
       />
+      <DecisionNote change={change} reading={reading} />
       <Texts change={change} />
       {report && <Findings report={report} />}
       {report && <Fates operators={report.operators ?? []} />}
@@ -60,25 +69,30 @@ function ChangeBody({ change, again }: { change: ChangePage; again: () => void }
 
 function Texts({ change }: { change: ChangePage }) {
   const { old, new: proposed } = change;
+  const title = change.decision.state === "waiting" ? "Runs now" : "Ran before";
   if (!old && !proposed) return null;
   if (!proposed)
     return (
       <Section title="Script">
-        <p className="fc-note">The text of the proposed version was not kept. This one runs now:</p>
-        <Code text={old?.script ?? ""} label="Script that runs now" />
+        <p className="fc-note">The text of the proposed version was not kept. {title}:</p>
+        <Code text={old?.script ?? ""} label="Former script" />
       </Section>
     );
   if (!old)
     return (
       <Section title="Script">
-        <p className="fc-muted">Nothing ran before: this is the first version.</p>
+        <p className="fc-muted">
+          {change.old_number === null
+            ? "Nothing ran before: this is the first version."
+            : `What ran before is in entry ${change.old_number}, of a DAG that you may not read.`}
+        </p>
         <Code text={proposed.script} label="Proposed script" />
       </Section>
     );
   return (
     <Section title="Script">
       {old.script === proposed.script && <p className="fc-muted">The script itself is the same.</p>}
-      <Scripts old={old} new={proposed} report={reportOf(change.report)} />
+      <Scripts old={old} new={proposed} report={reportOf(change.report)} title={title} />
       <Surroundings old={old} proposed={proposed} />
     </Section>
   );
@@ -163,7 +177,7 @@ export function RunTab({ dagId, runId, taskId }: { dagId?: string; runId?: strin
                 <h1>
                   Change of <Link to={deploymentPage(change.ledger, change.deployment)}>{change.deployment}</Link>
                 </h1>
-                <ChangeBody change={change} again={answer.again} />
+                <ChangeBody change={change} reading={answer} />
                 <p>
                   <Link to={changePage(change.ledger, change.deployment, change.number)}>
                     This change on a page of its own

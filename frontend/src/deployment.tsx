@@ -3,7 +3,7 @@ import { useAnswer, type DeploymentPage, type HistoryEntry, type VersionTexts, t
 import { React } from "./host";
 import { changePage, dagPage, deploymentApi, listPage } from "./places";
 import type { Kept } from "./report";
-import { Proposed, Trouble } from "./standing";
+import { LastCheck, Trouble } from "./standing";
 import { Timeline } from "./timeline";
 import {
   Ago,
@@ -56,7 +56,7 @@ function Summary({ page: { summary: one } }: { page: DeploymentPage }) {
       {one.pending && (
         <div className="fc-note fc-note-ask">
           <p>
-            <b>A change waits for a decision</b>, <Lasting since={one.pending.at} />.{" "}
+            <b>A change waits for a decision</b>, asked <Ago at={one.pending.at} />.{" "}
             <Link to={changePage(one.ledger, one.deployment, one.pending.number)}>See it and decide</Link>
           </p>
         </div>
@@ -77,7 +77,7 @@ function Summary({ page: { summary: one } }: { page: DeploymentPage }) {
           ["Approved by", entry?.approved_by],
           ["Team", one.team],
           ["Owner", one.owned_by],
-          ["Last check", one.checked && !one.pending && <Proposed one={one} />],
+          ["Last check", one.checked && !one.pending && <LastCheck one={one} />],
           ["Redeploy", (one.unfinished || one.failed) && <Trouble one={one} />],
           [
             "Last savepoint",
@@ -98,7 +98,7 @@ function Summary({ page: { summary: one } }: { page: DeploymentPage }) {
                 </React.Fragment>
               )),
           ],
-          ["Last run", entry?.run && <RunLink run={entry.run} task />],
+          ["Deployed by", entry?.run && <RunLink run={entry.run} task />],
         ]}
       />
     </>

@@ -2,7 +2,7 @@
 import { useAnswer, type DeploymentItem, type DeploymentList } from "./api";
 import { React, useEffect, useLocation, useNavigate, useRef, useState } from "./host";
 import { deploymentPage, deploymentsApi, listPage } from "./places";
-import { Proposed, Trouble } from "./standing";
+import { LastCheck, Trouble } from "./standing";
 import { Ago, Awaited, Badge, Facts, Id, Lasting, Link, OutsideLink, Page, Table, useNarrow, Visible } from "./ui";
 import { bytes, count, engine, start } from "./words";
 
@@ -194,7 +194,7 @@ function Search({ value, change }: { value: string; change: (value: string) => v
   );
 }
 
-const HEADS = ["Deployment", "What runs", "Proposed", "Redeploy", "Last savepoint"];
+const HEADS = ["Deployment", "What runs", "Last check", "Redeploy", "Last savepoint"];
 
 function Rows({ list }: { list: DeploymentList }) {
   const [element, narrow] = useNarrow();
@@ -269,7 +269,7 @@ function Row({ one, ledger }: RowProps) {
             <Running one={one} />
           </td>
           <td>
-            <Proposed one={one} />
+            <LastCheck one={one} />
           </td>
           <td>
             <Trouble one={one} />
@@ -294,7 +294,7 @@ function Card({ one, ledger }: RowProps) {
         <Facts
           facts={[
             [HEADS[1]!, <Running key="runs" one={one} />],
-            [HEADS[2]!, (one.pending || one.checked) && <Proposed one={one} />],
+            [HEADS[2]!, (one.pending || one.checked) && <LastCheck one={one} />],
             [HEADS[3]!, (one.unfinished || one.failed) && <Trouble one={one} />],
             [HEADS[4]!, one.savepoint && <LastSavepoint of={one.savepoint} />],
           ]}

@@ -2,7 +2,7 @@
 import { useAnswer, type DeploymentList } from "./api";
 import { React } from "./host";
 import { deploymentPage, deploymentsApi, listPage } from "./places";
-import { Proposed, Trouble } from "./standing";
+import { LastCheck, Trouble } from "./standing";
 import { Awaited, Link } from "./ui";
 import { count } from "./words";
 
@@ -32,7 +32,7 @@ export function Overview() {
                 {data.deployments.map((one) => (
                   <li key={`${one.ledger}/${one.deployment}`}>
                     <Link to={deploymentPage(one.ledger, one.deployment)}>{one.deployment}</Link>
-                    {one.pending && <Proposed one={one} />}
+                    {one.pending && <LastCheck one={one} />}
                     <Trouble one={one} />
                   </li>
                 ))}

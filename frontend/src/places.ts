@@ -63,3 +63,9 @@ export const questionsApi = (run: Run): string =>
 /** Airflow's own: the question of one task, where it takes the answer. */
 export const questionApi = (run: Run, task: string, mapIndex: number): string =>
   `${airflowRun(run)}/taskInstances/${segment(task)}/${mapIndex}/hitlDetails`;
+/** Airflow's own: whether a task has put down an XCom, which is read without an error where it has not. */
+export const xcomsApi = (run: Run, task: string, mapIndex: number, key: string): string =>
+  withQuery(`${airflowRun(run)}/taskInstances/${segment(task)}/xcomEntries`, { xcom_key: key, map_index: mapIndex });
+/** Airflow's own: that XCom. */
+export const xcomApi = (run: Run, task: string, mapIndex: number, key: string): string =>
+  withQuery(`${airflowRun(run)}/taskInstances/${segment(task)}/xcomEntries/${segment(key)}`, { map_index: mapIndex });

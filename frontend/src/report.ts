@@ -56,6 +56,7 @@ export interface Kept {
   keeps: string[];
   begins: string[];
   gone: string[];
+  computed?: string[];
 }
 
 export interface Migration {

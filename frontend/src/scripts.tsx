@@ -4,6 +4,7 @@ import { folded, pieces, sideBySide, type Line, type Range, type Row } from "./d
 import { React, useMemo, useState } from "./host";
 import type { Finding, Report, Span } from "./report";
 import { Outcome, useNarrow, Visible } from "./ui";
+import { FindingLink, FindingText } from "./verdict";
 import { count } from "./words";
 
 interface Mark extends Range {
@@ -26,15 +27,15 @@ function placeOf(finding: Finding, report: Report): ["before" | "after", number]
   return null;
 }
 
-const TITLES = { before: "Runs now", after: "Proposed" } as const;
-
 interface Props {
   old: VersionTexts;
   new: VersionTexts;
   report: Report | null;
+  /** What the former version is: "Runs now". */
+  title: string;
 }
 
-export function Scripts({ old, new: proposed, report }: Props) {
+export function Scripts({ old, new: proposed, report, title }: Props) {
   const [frame, unified] = useNarrow();
   const [whole, setWhole] = useState(false);
   const [opened, setOpened] = useState<number[]>([]);
@@ -59,7 +60,7 @@ export function Scripts({ old, new: proposed, report }: Props) {
   return (
     <div ref={frame} className="fc-scroll fc-frame" role="region" aria-label="Scripts compared" tabIndex={0}>
       <table className={`fc-diff ${unified ? "fc-unified" : "fc-split"}`}>
-        <caption className="fc-hidden">The script that runs now and the proposed one</caption>
+        <caption className="fc-hidden">The former script and the proposed one</caption>
         <colgroup>
           {(unified ? ["fc-numbers", "fc-numbers", ""] : ["fc-numbers", "", "fc-numbers", ""]).map((name, place) => (
             <col key={place} className={name} />
@@ -72,17 +73,15 @@ export function Scripts({ old, new: proposed, report }: Props) {
                 <th scope="col" colSpan={2}>
                   Lines
                 </th>
-                <th scope="col">
-                  {TITLES.before} (−) and {TITLES.after.toLowerCase()} (+)
-                </th>
+                <th scope="col">{title} (−) and proposed (+)</th>
               </>
             ) : (
               <>
                 <th scope="colgroup" colSpan={2}>
-                  {TITLES.before}
+                  {title}
                 </th>
                 <th scope="colgroup" colSpan={2}>
-                  {TITLES.after}
+                  Proposed
                 </th>
               </>
             )}
@@ -127,23 +126,13 @@ export function Scripts({ old, new: proposed, report }: Props) {
 function Remark({ finding, mark }: { finding: Finding; mark: number }) {
   return (
     <div className={finding.overruled_by ? "fc-remark-text fc-muted" : "fc-remark-text"}>
-      <a href={`#finding-${mark}`} onClick={(event) => jumpTo(event, mark)} aria-label={`Finding ${mark}`}>
+      <FindingLink mark={mark} label={`Finding ${mark}`}>
         {mark}
-      </a>
+      </FindingLink>
       {!finding.overruled_by && <Outcome outcome={finding.outcome} />}
-      <span>
-        <b>{finding.title ?? finding.rule}.</b> <Visible text={finding.message} />
-      </span>
+      <FindingText finding={finding} />
     </div>
   );
-}
-
-/** To the finding in the list; the address stays, as it names the page. */
-function jumpTo(event: React.MouseEvent, mark: number): void {
-  event.preventDefault();
-  const found = document.getElementById(`finding-${mark}`);
-  found?.scrollIntoView({ block: "center" });
-  found?.focus({ preventScroll: true });
 }
 
 interface RowProps {

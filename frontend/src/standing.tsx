@@ -2,24 +2,36 @@
 import type { DeploymentItem } from "./api";
 import { React } from "./host";
 import { changePage } from "./places";
-import { Ago, Badge, Lasting, Link, Outcome, Visible } from "./ui";
+import { Ago, Badge, Link, Outcome, Visible } from "./ui";
 import { kind } from "./words";
 
-/** What is proposed, and whether somebody is waited for. */
-export function Proposed({ one }: { one: DeploymentItem }) {
+/** What the last check found, and whether somebody is waited for. */
+export function LastCheck({ one }: { one: DeploymentItem }) {
   const shown = one.pending ?? one.checked;
   if (!shown) return <span className="fc-muted">–</span>;
+  const to = changePage(one.ledger, one.deployment, shown.number);
+  const verdict = shown.outcome ? <Outcome outcome={shown.outcome} /> : "first version";
   return (
     <div className="fc-stack">
-      <Link to={changePage(one.ledger, one.deployment, shown.number)}>
-        {shown.outcome ? <Outcome outcome={shown.outcome} /> : "first version"}
-        <span className="fc-hidden"> change of {one.deployment}</span>
-      </Link>
-      {one.pending && (
+      {one.pending ? (
         <span>
-          waits <Lasting since={one.pending.at} />
+          {verdict}{" "}
+          <Link to={to}>
+            waits for a decision<span className="fc-hidden"> on {one.deployment}</span>
+          </Link>
+        </span>
+      ) : (
+        <Link to={to}>
+          {verdict}
+          <span className="fc-hidden"> change of {one.deployment}</span>
+        </Link>
+      )}
+      {one.pending && (
+        <span className="fc-muted">
+          asked <Ago at={one.pending.at} />
         </span>
       )}
+      {!one.pending && shown.sha256 === one.entry?.sha256 && <span className="fc-muted">of what runs now</span>}
     </div>
   );
 }

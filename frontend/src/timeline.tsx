@@ -3,7 +3,7 @@ import type { DeploymentPage, HistoryEntry, Redeploy } from "./api";
 import { React, useState } from "./host";
 import { changePage } from "./places";
 import { Ago, Badge, Facts, Id, Link, Message, Moment, Outcome, RunLink, type Tone } from "./ui";
-import { count, counts, duration, kind, range, start } from "./words";
+import { branch, count, counts, duration, kind, range, start } from "./words";
 
 const FIRST_SHOWN = 25;
 
@@ -129,7 +129,7 @@ function EntryEvent({ entry, to }: { entry: HistoryEntry; to: (number: number) =
       <Message text={entry.message} />
       <Facts
         facts={[
-          ["Way taken", entry.branch],
+          ["Leads to", branch(entry.branch)],
           ["By", entry.approved_by],
           ["Reason", entry.reason],
           ["Author", entry.kind === "checked" && entry.author],

@@ -82,7 +82,7 @@ export function Ago({ at }: { at: string }) {
 export function Lasting({ since }: { since: string }) {
   return (
     <time dateTime={since} title={`since ${moment(since)}`}>
-      for {lasting(since, useNow())}
+      for {lasting(since, useNow(), "less than a minute")}
     </time>
   );
 }

@@ -2,8 +2,8 @@
 import type { ChangePage } from "./api";
 import { React } from "./host";
 import type { Finding, Kept, Migration, Operator, Report, Span } from "./report";
-import { Badge, Code, Facts, Outcome, Prose, Section, Table, Visible, type Tone } from "./ui";
-import { outcome as outcomeWords } from "./words";
+import { Badge, Code, Facts, Outcome, Prose, Section, Table, useNarrow, Visible, type Tone } from "./ui";
+import { count, outcome as outcomeWords } from "./words";
 
 const place = (span: Span | null | undefined): string => (span ? `${span.source}:${span.line}:${span.column}` : "");
 
@@ -24,6 +24,7 @@ export function Verdict({ report }: { report: Report }) {
           .
         </span>
       </p>
+      <Why report={report} />
       {report.warnings.length > 0 && (
         <ul className="fc-bullets">
           {report.warnings.map((line, number) => (
@@ -32,6 +33,55 @@ export function Verdict({ report }: { report: Report }) {
         </ul>
       )}
     </div>
+  );
+}
+
+const MOST_REASONS = 3;
+
+/** What decided the verdict, where there is more to say than that nothing changed. */
+function Why({ report }: { report: Report }) {
+  if (report.outcome === "compatible") return null;
+  const deciding = report.findings
+    .map((finding, place) => ({ finding, mark: place + 1 }))
+    .filter(({ finding }) => !finding.overruled_by && finding.outcome === report.outcome);
+  const more = deciding.length - MOST_REASONS;
+  return (
+    <ul className="fc-bullets">
+      {deciding.slice(0, MOST_REASONS).map(({ finding, mark }) => (
+        <li key={mark}>
+          <FindingText finding={finding} /> (<FindingLink mark={mark}>finding {mark}</FindingLink>)
+        </li>
+      ))}
+      {more > 0 && <li>{count(more, "more finding")} of this kind</li>}
+    </ul>
+  );
+}
+
+/** What a finding says, in one line. */
+export const FindingText = ({ finding }: { finding: Finding }) => (
+  <span>
+    <b>{finding.title ?? finding.rule}.</b> <Visible text={finding.message} />
+  </span>
+);
+
+interface FindingLinkProps {
+  mark: number;
+  label?: string;
+  children: React.ReactNode;
+}
+
+/** To the finding in the list; the address stays, as it names the page. */
+export function FindingLink({ mark, label, children }: FindingLinkProps) {
+  const jump = (event: React.MouseEvent) => {
+    event.preventDefault();
+    const found = document.getElementById(`finding-${mark}`);
+    found?.scrollIntoView({ block: "center" });
+    found?.focus({ preventScroll: true });
+  };
+  return (
+    <a href={`#finding-${mark}`} onClick={jump} aria-label={label}>
+      {children}
+    </a>
   );
 }
 
@@ -133,19 +183,18 @@ export function Fates({ operators }: { operators: Operator[] }) {
   if (!operators.length) return null;
   return (
     <Section title="What becomes of the state">
-      <Table caption="State by operator" heads={["Part", "Name", "Fate"]} bodies>
+      <Table caption="State by operator" heads={["Part", "Fate"]} bodies>
         {operators.map((one) => (
           <tbody key={one.path}>
             <tr>
-              <th scope="rowgroup" colSpan={3}>
+              <th scope="rowgroup" colSpan={2}>
                 <OperatorHead one={one} />
               </th>
             </tr>
             {fatesOf(one).map((row, number) => (
               <tr key={number}>
-                <td>{row.what}</td>
                 <td>
-                  <Clause text={row.name} />
+                  {row.what} <Clause text={row.name} />
                 </td>
                 <td>
                   <Badge tone={FATES[row.fate] ?? "fair"}>{row.fate}</Badge>
@@ -173,6 +222,9 @@ function OperatorHead({ one }: { one: Operator }) {
           {one.resumed?.length ? `; ${one.resumed.join("; ")}` : ""}
         </span>
       )}
+      {one.outcome === "incompatible" && (one.metrics.length > 0 || (one.rows ?? []).length > 0) && (
+        <span className="fc-plain-text">After a start without state:</span>
+      )}
     </div>
   );
 }
@@ -193,23 +245,49 @@ export function MigrationTable({ migration, title }: { migration: Migration; tit
 }
 
 export function KeptTable({ operators }: { operators: Kept[] }) {
+  const [element, narrow] = useNarrow();
+  const state = (one: Kept) => (
+    <>
+      {one.state}
+      {one.reason && <span className="fc-muted">: {one.reason}</span>}
+    </>
+  );
+  const metrics = ["keeps", "computed", "begins", "gone"] as const;
+  const shown = metrics.filter((part) => operators.some((one) => one[part]?.length));
   return (
-    <Table caption="What a migration keeps" heads={["Operator", "State", "Goes on", "Begins", "Gone"]}>
-      {operators.map((one, number) => (
-        <tr key={number}>
-          <th scope="row">{one.operator}</th>
-          <td>
-            {one.state}
-            {one.reason && <span className="fc-muted">: {one.reason}</span>}
-          </td>
-          {[one.keeps, one.begins, one.gone].map((names, column) => (
-            <td key={column}>{names?.length ? <code>{names.join(", ")}</code> : "–"}</td>
+    <div ref={element}>
+      {narrow ? (
+        <ul className="fc-list">
+          {operators.map((one, number) => (
+            <li key={number} className="fc-narrow">
+              <b>{one.operator}</b>
+              <span>{state(one)}</span>
+              <Facts
+                facts={shown.map((part) => [KEPT_HEADS[part], one[part]?.length ? <Names of={one[part]} /> : null])}
+              />
+            </li>
           ))}
-        </tr>
-      ))}
-    </Table>
+        </ul>
+      ) : (
+        <Table caption="What a migration keeps" heads={["Operator", "State", ...shown.map((part) => KEPT_HEADS[part])]}>
+          {operators.map((one, number) => (
+            <tr key={number}>
+              <th scope="row">{one.operator}</th>
+              <td>{state(one)}</td>
+              {shown.map((part) => (
+                <td key={part}>{one[part]?.length ? <Names of={one[part]} /> : "–"}</td>
+              ))}
+            </tr>
+          ))}
+        </Table>
+      )}
+    </div>
   );
 }
+
+const KEPT_HEADS = { keeps: "Goes on", computed: "Computed from history", begins: "Begins now", gone: "Lost" } as const;
+
+const Names = ({ of }: { of: string[] }) => <code>{of.join(", ")}</code>;
 
 export function Sources({ report }: { report: Report }) {
   const sources = report.sources ?? [];
@@ -225,7 +303,7 @@ export function Advice({ change }: { change: ChangePage }) {
   return (
     <>
       {change.next_steps.length > 0 && (
-        <Section title="What to do next">
+        <Section title={change.decision.state === "waiting" ? "What to do next" : "What the check advised"}>
           <ol className="fc-steps">
             {change.next_steps.map((step, number) => (
               <li key={number}>

@@ -14,10 +14,10 @@ export const duration = (seconds: number): string => {
 };
 
 /** How long it lasts since a moment, in one unit: what a table has room for. */
-export const lasting = (at: string, now: number): string => {
+export const lasting = (at: string, now: number, least = "a moment"): string => {
   const seconds = (now - Date.parse(at)) / 1000;
   if (Number.isNaN(seconds)) return at;
-  if (seconds < MINUTE) return "a moment";
+  if (seconds < MINUTE) return least;
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
   if (seconds < 2 * DAY) return `${Math.floor(seconds / HOUR)} h`;
   return `${Math.floor(seconds / DAY)} d`;
@@ -83,6 +83,19 @@ const KINDS: Record<string, string> = {
 };
 
 export const kind = (name: string): string => KINDS[name] ?? name;
+
+const BRANCHES: Record<string, string> = {
+  approve: "a decision by a person",
+  first: "a first start",
+  migrate: "a start from the migrated savepoint",
+  reject: "a rejection by the policy",
+  restart: "a start without state",
+  resume: "a start from the savepoint",
+  unchanged: "nothing to deploy",
+};
+
+/** What follows a check, by its branch. */
+export const branch = (name: string | null): string | null => name && (BRANCHES[name] ?? name);
 
 const OUTCOMES: Record<string, string> = {
   compatible: "The state fits.",

@@ -137,6 +137,8 @@ def test_two_approve_and_the_author_does_not_and_the_second_does_so_on_the_page(
     with browsing(server) as browser, browser.signed_in("cara") as page:
         browser.open(page, link.removeprefix("/"))
         assert "Asked of ada, ben, cara." in page.locator(".fc-answer").inner_text()
+        page.get_by_text("ben chose “Restart without state”: small windows are agreed").wait_for()
+        assert "2 people have to choose the same" in page.locator(".fc-note-ask").inner_text()
         page.get_by_role("radio", name=RESTART).check()
         page.get_by_role("textbox").fill("seen with sales")
         time.sleep(SETTLE_SECONDS)

@@ -205,6 +205,7 @@ def test_list_says_what_waits_for_a_person(full: Ledger, run: Run) -> None:
     )
     assert row["savepoint"] == {
         "path": "s3://bucket/savepoints/savepoint-2", "bytes": None, "taken_at": STOPPED.at, "number": 4,
+        "owners": ["bob@host:1"],
     }  # fmt: skip
     shown = run("ledger", "show", "orders", "--entry", "5").out
     for line in ("branch       approve", "commit       c0ffee", "author       ann", "team         payments"):

@@ -113,6 +113,26 @@ def test_ones_own_words_come_first(asked: Any, questions: list[dict[str, Any]]) 
 
 
 @pytest.mark.parametrize(
+    ("origin", "line"),
+    [
+        (
+            {"author": "Ada <ada@example.org>", "commit": "c0ffee"},
+            "This change: made by `Ada <ada@example.org>`, commit `c0ffee`.",
+        ),
+        ({"commit": "c0ffee"}, "This change: commit `c0ffee`."),
+    ],
+)
+def test_whose_change_it_is_comes_before_the_report(
+    asked: Any, questions: list[dict[str, Any]], origin: dict[str, str], line: str
+) -> None:
+    _site, run, tasks = asked
+    run.pushed["check", "summary"] = {**run.pushed["check", "summary"], "origin": origin}
+    with pytest.raises(AwaitingAnswer):
+        run.execute(tasks["approve"])
+    assert questions[0]["body"].startswith(f"{line}\n\n#")
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"retries": 0}, "retries must be at least 1"),

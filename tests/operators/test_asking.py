@@ -84,6 +84,11 @@ class Question:
         assert cleared == (1 if default else 0), "an answer that comes meanwhile is kept"
 
     @property
+    def stands(self) -> Any:
+        """What the page reads of it."""
+        return self.run.pushed["ask", "question"]
+
+    @property
     def events(self) -> list[str]:
         return [each["event"] for each in self.told]
 
@@ -109,7 +114,9 @@ def ask(deployed: Site, questions: list[dict[str, Any]]) -> Callable[..., Questi
 def test_two_have_to_choose_the_same(ask: Any) -> None:
     one = ask(approvers_needed=2)
     assert "**2 people have to choose the same.**" in one.questions[0]["body"]
+    assert one.stands == {"approvers_needed": 2, "answers": [], "refused": ""}
     one.asks_again(RESTART, ADA, reason="agreed with sales")
+    assert one.stands["answers"] == [{"by": "ada", "choice": RESTART, "reason": "agreed with sales"}]
     assert one.site.kinds()[-1] == "checked", "half a decision is none"
     one.asks_again(RESTART, ADA)
     one.asks_again(RESUME, BEN)
@@ -136,6 +143,7 @@ def test_the_author_is_refused_and_may_reject(ask: Any) -> None:
     assert "Its author, `Ada <ada@example.com>`, may reject it and not approve it." in one.questions[0]["body"]
     one.asks_again(RESUME, ADA)
     assert "ada made this change (Ada <ada@example.com>), so somebody else" in one.told[-1]["why"]
+    assert one.stands == {"approvers_needed": 1, "answers": [], "refused": one.told[-1]["why"]}
     assert one.decides(REJECT, ADA)["by"] == "ada"
 
 
@@ -249,6 +257,7 @@ def test_what_nobody_could_decide_by_is_named_when_the_dag_is_parsed(arguments: 
 
 def test_a_run_of_one_approver_is_asked_once(ask: Any) -> None:
     one = ask()
+    assert ("ask", "question") not in one.run.pushed
     assert "people have to choose" not in one.questions[0]["body"]
     assert one.parked.timeout is None
     assert one.decides(RESUME, ADA)["by"] == "ada"

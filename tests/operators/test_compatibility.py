@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
-from airflow_flinkcompat.compat import Policy, Report, Side
+from airflow_flinkcompat.compat import Policy, Report, ReportContext, Side
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.deploy import GatewayError, PlansUnavailable, SubmissionUnknown, TargetError
 from airflow_flinkcompat.deploy.ledger.entries import (
@@ -33,6 +33,7 @@ from airflow_flinkcompat.operators.approval import REJECT
 from airflow_flinkcompat.tasks import origin
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
+from tests.cli.command import VALIDATOR
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import ASKING, event
@@ -78,11 +79,15 @@ def test_the_summary_points_to_the_report(deployed: Site) -> None:
     assert run.pushed["check", "return_value"] == summary
     assert run.pushed["check", "report"] == summary["report"]
     stored, markdown = deployed.ledger.read_report(summary["report"])
+    VALIDATOR.validate(stored)
     assert Report.from_dict(stored).new_sha256 == summary["new_sha256"]
     assert "window-changed" in markdown
     head = deployed.ledger.head()
     assert head is not None
     assert summary["old_sha256"] == head.sha256
+    known = ReportContext.from_dict(stored["context"])
+    assert (known.deployment, known.entry, known.job_id) == ("orders", head.number, head.job_id)
+    assert (known.backfill, known.migrates) == (False, False), "its DAG has no such tasks"
     assert "window-changed" in {row["rule"] for row in summary["findings"]}
 
 

@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.operators.approval import _CHOICES
+from airflow_flinkcompat.operators.asking import REASON, REJECT
+from airflow_flinkcompat.operators.summary import QUESTION
+
 REPOSITORY = Path(__file__).parents[2]
 FRONTEND = REPOSITORY / "frontend"
 STATIC = REPOSITORY / "airflow_flinkcompat" / "plugin" / "static"
@@ -33,6 +37,14 @@ def test_the_bundle_is_the_one_that_was_built_from_these_sources(built: Any) -> 
     ]
     assert built["sources"] == {each.relative_to(FRONTEND).as_posix(): sha256(each) for each in sources}, REMEDY
     assert built["bundle"] == sha256(STATIC / "main.umd.js"), REMEDY
+
+
+def test_the_form_knows_every_answer_of_the_question() -> None:
+    source = (FRONTEND / "src" / "decide.tsx").read_text(encoding="utf-8")
+    table = source.partition("const BRANCHES")[2].partition("};")[0].replace("[REJECT]", f'"{REJECT}"')
+    assert dict(re.findall(r'"([^"]+)": "([a-z]+)"', table)) == _CHOICES
+    for name, value in (("REJECT", REJECT), ("REASON", REASON), ("QUESTION", QUESTION)):
+        assert f'const {name} = "{value}";' in source
 
 
 OF_FASTAPI = {"HTTPValidationError", "ValidationError"}

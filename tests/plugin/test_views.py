@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
+from airflow_flinkcompat.compat import ReportContext, Side, check
 from airflow_flinkcompat.deploy.ledger.entries import (
     CheckedEntry,
     DeployedEntry,
@@ -174,7 +176,7 @@ def test_what_another_dag_wrote_is_hidden_in_a_history() -> None:
     assert shown.redeploys == [], "its steps are of both"
     # It is named by the entry that started from it, too.
     assert [(each.path, each.left_by) for each in shown.savepoints] == [("s3://bucket/savepoints/1", 1)]
-    shown = shown.model_copy(update={"savepoints": [], "summary": None})
+    shown = shown.model_copy(update={"savepoints": []})
     assert "former" not in shown.model_dump_json()
     assert "a" * 32 not in shown.model_dump_json()
 
@@ -183,8 +185,9 @@ def test_a_savepoint_of_another_dag_that_nothing_readable_started_from_is_hidden
     entries = [
         replace(each, start=JobStart("stateless")) if isinstance(each, DeployedEntry) else each for each in moved()
     ]
-    assert len(page(entries, BOTH).savepoints) == 1
-    assert page(entries, ONE).savepoints == []
+    both, one = page(entries, BOTH), page(entries, ONE)
+    assert (len(both.savepoints), both.summary.savepoint is None) == (1, False)
+    assert (one.savepoints, one.summary.savepoint) == ([], None)
 
 
 def test_what_started_from_a_savepoint_for_another_dag_is_told_without_its_job() -> None:
@@ -205,6 +208,7 @@ def test_a_change_hides_what_another_dag_wrote_of_it(found: FoundLedgers) -> Non
     assert both.old is not None
     assert both.old.number == 1
     assert one.old is None
+    assert (both.old_number, one.old_number) == (1, 1), "not taken for a first version"
     assert one.new is not None
     assert one.new.number == 5
     assert [each.kind for each in one.entries] == ["hidden", "hidden", "hidden", "deployed"]
@@ -236,6 +240,29 @@ def test_a_change_whose_report_is_lost_says_so(found: FoundLedgers) -> None:
     assert lost.report_error is not None
     assert "cannot be read" in lost.report_error
     assert (lost.old, lost.new, lost.next_steps, lost.decision.state) == (None, None, [], "waiting")
+
+
+def test_what_a_check_knew_of_its_dag_is_what_is_advised(found: FoundLedgers, tmp_path: Path) -> None:
+    ledger = NamedLedger(str(tmp_path))
+    report = check(Side.of(job(1)), Side.of(job(2)), engine="flink")
+
+    def shown(**kept: Any) -> models.ChangePage:
+        path = ledger.open("orders").store_report({**report.to_dict(), **kept}, "", job(2))
+        entries = numbered(
+            DeployedEntry(job=job(1), start=JobStart("stateless")),
+            CheckedEntry(version=JobVersion.of(job(2)), review=Review("incompatible", path), branch="approve"),
+        )
+        proposal = changes.Proposal.at(entries, 2)
+        assert proposal is not None
+        return changes.change(ledger, "orders", entries, proposal, EVERYTHING)
+
+    alone = shown()
+    assert "flinkcompat migrate" in str(alone.next_steps)
+    in_dag = shown(context=ReportContext(migrates=True, backfill=True, approver=True).to_dict())
+    assert "flinkcompat" not in str(in_dag.next_steps)
+    assert in_dag.next_steps[0].text.startswith("Do not resume. Keep the state, in the branch `migrate`")
+    texts = [{each.branch: each.text for each in one.answers}["restart"] for one in (alone, in_dag)]
+    assert ["Then a backfill" in text for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
 
 from airflow_flinkcompat.compat import one_sided, plan_comparison
 from airflow_flinkcompat.compat.report import Finding, Report
@@ -12,7 +13,8 @@ from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.rule import Fate, Remedy
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.state.migration import MigrationExtent
+from airflow_flinkcompat.secrets import mask_secrets
+from airflow_flinkcompat.state.migration import MigrationExtent, StateAction
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",
@@ -38,6 +40,7 @@ _MIGRATE_TASK = (
     "that is rewritten, read back and restored beside everything with stand-ins for the sinks, and the job starts from "
     "it. Where any of that fails the former script goes on from its own savepoint."
 )
+_NO_START = "Not advised: no start of this script succeeds, with state or without."
 _MEND = (
     "Mend the script as the findings say, and check again: no start of it succeeds, with state or without, so let the "
     "running job run."
@@ -81,6 +84,34 @@ class ReportContext:
     chooses_offsets: bool = True
     project: str = ""
 
+    def to_dict(self) -> dict[str, Any]:
+        """It as JSON values, secrets masked; :meth:`from_dict` reads it back.
+
+        Returns:
+            ``context`` of a report that a ledger keeps.
+        """
+        return {name: mask_secrets(value) if isinstance(value, str) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Self:
+        """What :meth:`to_dict` wrote.
+
+        Args:
+            row: It as JSON values; what another release writes beside is left out.
+
+        Returns:
+            The same.
+        """
+        return cls(**{each.name: row[each.name] for each in fields(cls) if each.name in row})
+
+
+@dataclass(frozen=True)
+class PossibleAnswer:
+    """What comes of one answer of the person who decides. ``branch``: resume, migrate, restart or reject."""
+
+    branch: str
+    text: str
+
 
 NO_CONTEXT = ReportContext()
 
@@ -103,6 +134,81 @@ def _with_ids(step: Step, known: ReportContext) -> Step:
         return step
     text, *commands = (line.replace("<job id>", known.job_id) for line in (step.text, *step.commands))
     return Step(text, tuple(commands), step.language)
+
+
+def possible_answers(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[PossibleAnswer, ...]:
+    """What comes of each answer of the person who decides.
+
+    Args:
+        report: the verdict on a change.
+        known: what is known beside the change.
+
+    Returns:
+        One for each that there may be; none where nobody is asked, as of a first start.
+    """
+    if report.findings[0].rule in _ONE_SIDED:
+        return ()
+    told = {
+        "resume": _if_resumed(report),
+        "migrate": _if_migrated(report),
+        "restart": _if_restarted(report, known),
+        "reject": "What is deployed goes on as it is, and this version is not offered again.",
+    }
+    return tuple(PossibleAnswer(branch, text) for branch, text in told.items() if text)
+
+
+def _if_resumed(report: Report) -> str:
+    if report.is_refused:
+        return _NO_START
+    match report.outcome:
+        case Outcome.COMPATIBLE:
+            return "The job goes on from a savepoint, with all of its state."
+        case Outcome.PARTIAL:
+            names, until = _from_zero(report)
+            return f"The job goes on from a savepoint. From zero start {names}: {until}."
+        case Outcome.UNKNOWN:
+            return "The job is started from a savepoint, and it cannot be told whether its state fits."
+        case Outcome.INCOMPATIBLE:
+            (ending_told, *_) = if_resumed(report) or ("its state does not fit",)
+            return f"Not advised: {ending_told}."
+
+
+def _if_migrated(report: Report) -> str:
+    """Nothing where a migration keeps nothing."""
+    if report.migration is None or report.migration.kept is MigrationExtent.NONE:
+        return ""
+    operators = report.migration.operators
+    empty = [each.operator for each in operators if each.keep is StateAction.BEGINS]
+    dropped = [each.operator for each in operators if each.keep is StateAction.DROPPED]
+    parts = (
+        ("kept", [name for each in operators for name in each.keeps]),
+        ("computed from history", [name for each in operators for name in each.computed]),
+        ("begins now", [*(name for each in operators for name in each.begins), *empty]),
+        ("lost", [*(name for each in operators for name in each.gone), *dropped]),
+    )
+    words = "; ".join(f"{word}: {_few(names)}" for word, names in parts if names)
+    return (
+        f"A savepoint is rewritten, and the job goes on from it{f' ({words})' if words else ''}. Where that fails the "
+        "former script goes on from its own savepoint."
+    )
+
+
+def _if_restarted(report: Report, known: ReportContext) -> str:
+    if report.is_refused:
+        return _NO_START
+    begins = "; ".join(f"table {table} {begin}" for table, begin in report.sources)
+    words = ["All state is given up, also what would fit."]
+    if begins:
+        words.append(f"Without state, {begins}.")
+    if known.backfill_refused:
+        words.append(f"A backfill cannot recompute history: {known.backfill_refused.rstrip('.')}.")
+    elif known.backfill is not None:
+        words.append(
+            "Then a backfill recomputes what that does not cover."
+            if known.backfill
+            else "No backfill recomputes what that does not cover."
+        )
+    return " ".join(words)
 
 
 def if_resumed(report: Report) -> tuple[str, ...]:
@@ -186,24 +292,34 @@ def metrics_from_zero(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, fate in metrics if fate is Fate.FROM_ZERO))
 
 
-def _question(report: Report, known: ReportContext) -> str:
-    """What somebody has to decide: the metrics that start from zero, as far as they are few, and for how long."""
+def _few(names: Iterable[str]) -> str:
+    """The names, each once, as far as they are few."""
+    found = list(dict.fromkeys(names))
+    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+
+
+def _from_zero(report: Report) -> tuple[str, str]:
+    """The metrics that start from zero where the job is resumed, as far as they are few, and for how long."""
     short = [operator for operator in report.operators if any(fate is Fate.FROM_ZERO for _, fate in operator.metrics)]
-    names = metrics_from_zero(report)
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
     windowed = all(operator.after is not None and operator.after.window for operator in short)
     until = (
         "windows open at the restart show too little, later ones are right"
         if windowed
         else "groups that exist at the restart show too little from then on"
     )
-    asked = ", ".join(names[:4]) + more or "what is new"
+    return _few(metrics_from_zero(report)) or "what is new", until
+
+
+def _question(report: Report, known: ReportContext) -> str:
+    """What somebody has to decide."""
+    asked, until = _from_zero(report)
     question = f"Decide whether {asked} may start from zero ({until})"
     return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."
 
 
 def _takes_commands(report: Report, known: ReportContext) -> bool:
-    return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands
+    """Whether somebody types in commands: of a DAG that asks a person the branch does what is chosen."""
+    return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands and not known.approver
 
 
 def _resume(report: Report, known: ReportContext, lead: str) -> Step:

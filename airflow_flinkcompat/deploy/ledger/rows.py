@@ -28,7 +28,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
 )
 from airflow_flinkcompat.deploy.target import same_snapshot
 
-SCHEMA = "flinkcompat-index/2"
+SCHEMA = "flinkcompat-index/3"
 """Of rows; another one where the same entries make another row, so that no release goes on from a row of another."""
 APPROVE = "approve"
 """The branch of a check that asks a person."""
@@ -76,12 +76,20 @@ class SavepointRow:
     """The last savepoint of a deployment: where it is, its size, when it was taken, and the entry that says so.
 
     Of an entry that names no moment (those of earlier releases) it is when the entry was written, which is right after.
+    ``owners`` wrote the entry of the stop that left it, and those of what started from it.
     """
 
     path: str
     bytes: int | None
     taken_at: str
     number: int
+    owners: tuple[str, ...]
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any] | None) -> Self | None:
+        if row is None:
+            return None
+        return cls(**{**{each.name: row[each.name] for each in fields(cls)}, "owners": tuple(row["owners"])})
 
     def age(self, now: datetime) -> float:
         """Seconds since it was taken."""
@@ -107,11 +115,11 @@ def _savepoint_after(former: SavepointRow | None, entry: LedgerEntry) -> Savepoi
         # Earlier releases tell the size by the statistics alone.
         if size is None and state is not None and state.vertices and same_snapshot(state.path, path):
             size = state.bytes
-        return SavepointRow(path, size, stop.savepoint_at or entry.at, entry.number)
-    if isinstance(entry, HeadEntry) and former and former.bytes is None:
+        return SavepointRow(path, size, stop.savepoint_at or entry.at, entry.number, (entry.owner,))
+    if isinstance(entry, HeadEntry) and former and same_snapshot(entry.start.way_back, former.path):
         # Right after a stop a target may show older statistics: the successor's entry knows the size then.
-        known = entry.start.savepoint_bytes if same_snapshot(entry.start.way_back, former.path) else None
-        return replace(former, bytes=known)
+        size = entry.start.savepoint_bytes if former.bytes is None else former.bytes
+        return replace(former, bytes=size, owners=tuple(dict.fromkeys((*former.owners, entry.owner))))
     if isinstance(entry, DisposedEntry) and former and same_snapshot(former.path, entry.savepoint):
         return None
     return former
@@ -208,6 +216,4 @@ class DeploymentRow:
         if row["schema"] != SCHEMA:
             raise ValueError(f"its schema is {row['schema']!r}, this version reads {SCHEMA!r}")
         shown = {name: EntryRow.from_dict(row[name]) for name in ("head", "unfinished", "pending", "checked", "failed")}
-        taken = row["savepoint"]
-        savepoint = None if taken is None else SavepointRow(**{f.name: taken[f.name] for f in fields(SavepointRow)})
-        return cls(row["deployment"], int(row["last"]), savepoint=savepoint, **shown)
+        return cls(row["deployment"], int(row["last"]), savepoint=SavepointRow.from_dict(row["savepoint"]), **shown)

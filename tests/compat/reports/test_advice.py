@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat import ReportContext, Side, check, render_markdown, render_text
-from airflow_flinkcompat.compat.reports.advice import steps
+from airflow_flinkcompat.compat.one_sided import added_report
+from airflow_flinkcompat.compat.reports.advice import possible_answers, steps
 from tests.operators.fakes import script
 
 OLD = Side(script(), engine="flink", source="deployed #4")
@@ -31,11 +33,13 @@ def test_who_decides_is_not_told_to_let_a_person_decide() -> None:
 @pytest.mark.parametrize("report", [INCOMPATIBLE, UNKNOWN])
 def test_ids_are_those_of_the_ledger(report: object) -> None:
     assert "<job id>" in told(report)
-    assert "<job id>" not in told(report, KNOWN)
-    assert "STOP JOB '0af1' WITH SAVEPOINT;" in told(report, KNOWN)
+    by_hand = replace(KNOWN, approver=False)
+    assert "<job id>" not in told(report, by_hand)
+    assert "STOP JOB '0af1' WITH SAVEPOINT;" in told(report, by_hand)
+    assert "STOP JOB" not in told(report, KNOWN), "the branch that is chosen does that"
     page = render_markdown(report, KNOWN)  # type: ignore[arg-type]
     assert "Deployed: entry 4 of the ledger of `orders`, job `0af1`" in page
-    assert "0af1" in render_text(report, known=KNOWN)  # type: ignore[arg-type]
+    assert "0af1" in render_text(report, known=by_hand)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("report", [INCOMPATIBLE, UNKNOWN, COMPATIBLE])
@@ -64,3 +68,42 @@ def test_a_backfill_is_advised_as_it_is_there_and_not_where_it_is_refused() -> N
 
 def test_no_option_is_called_a_backfill_where_nobody_knows_of_one() -> None:
     assert "restart with backfill" not in told(UNKNOWN)
+
+
+# ------------------------------------------------------------------------------------------------- what an answer does
+MORE = script().replace("total DOUBLE)", "total DOUBLE, most DOUBLE)").replace("SUM(price)", "SUM(price), MAX(price)")
+ADDED = check(OLD, Side(MORE, engine="flink", source="orders.sql"))
+PARTIAL = check(Side(script(), engine="vvr"), Side(MORE, engine="vvr", source="orders.sql"))
+REFUSED = check(OLD, Side("INSERT INTO", engine="flink", source="orders.sql"))
+FIRST = added_report(OLD, "orders.sql")
+CHANGES = {
+    "compatible": COMPATIBLE, "partial": PARTIAL, "unknown": UNKNOWN, "incompatible": INCOMPATIBLE,
+    "migratable": ADDED, "refused": REFUSED, "first": FIRST,
+}  # fmt: skip
+
+
+def test_what_each_answer_does(snapshot: SnapshotAssertion) -> None:
+    told = {name: {each.branch: each.text for each in possible_answers(report)} for name, report in CHANGES.items()}
+    assert told == snapshot
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (ReportContext(), ""),
+        (ReportContext(backfill=True), "Then a backfill recomputes what that does not cover."),
+        (ReportContext(backfill=False), "No backfill recomputes what that does not cover."),
+        (ReportContext(backfill=True, backfill_refused="no."), "A backfill cannot recompute history: no."),
+    ],
+)
+def test_what_a_restart_does_about_history(known: ReportContext, words: str) -> None:
+    (restart,) = (each.text for each in possible_answers(INCOMPATIBLE, known) if each.branch == "restart")
+    begins = "All state is given up, also what would fit. Without state, table orders begins with all its files"
+    assert restart.startswith(begins)
+    assert restart.partition("included.")[2].strip() == words
+
+
+def test_what_is_known_beside_a_change_is_read_back_and_holds_no_secret() -> None:
+    assert ReportContext.from_dict({**KNOWN.to_dict(), "of_a_later_release": 1}) == KNOWN
+    refused = replace(KNOWN, backfill_refused="not with 'password' = 'hunter2hunter2'")
+    assert refused.to_dict()["backfill_refused"] == "not with 'password' = '***'"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from airflow_flinkcompat.deploy import Ledger, LedgerEntry
 from airflow_flinkcompat.deploy.ledger.entries import (
     ApprovedEntry,
+    DeployedEntry,
     DeployingEntry,
     DisposedEntry,
     FailedEntry,
@@ -81,18 +82,32 @@ def test_the_last_savepoint_its_size_and_its_age() -> None:
     taken = replace(STOPPED.stop, savepoint_bytes=9, savepoint_at="2026-01-01T00:00:00.500+00:00")
     entries = numbered([DEPLOYED, STOPPED, replace(STOPPED, stop=taken)])
     found = last_savepoint(entries)
-    assert found == SavepointRow("s3://b/sp/1", 9, "2026-01-01T00:00:00.500+00:00", 3)
+    assert found == SavepointRow("s3://b/sp/1", 9, "2026-01-01T00:00:00.500+00:00", 3, ("",))
     assert found.age(datetime(2026, 1, 1, 0, 1, tzinfo=UTC)) == 59.5
 
 
 def test_of_an_entry_of_an_earlier_release_the_size_is_that_of_its_statistics() -> None:
     (entry,) = numbered([STOPPED])
-    assert last_savepoint([entry]) == SavepointRow("s3://b/sp/1", 70, "2026-01-01T00:00:01+00:00", 1)
+    assert last_savepoint([entry]) == SavepointRow("s3://b/sp/1", 70, "2026-01-01T00:00:01+00:00", 1, ("",))
     assert STOPPED.stop.state is not None
     others = replace(STOPPED.stop, state=replace(STOPPED.stop.state, path=Snapshot("s3://b/sp/0")))
     found = last_savepoint([replace(STOPPED, stop=others)])
     assert found is not None
     assert found.bytes is None, "the statistics were of another one"
+
+
+def test_a_savepoint_is_of_who_left_it_and_of_who_started_from_it() -> None:
+    start = JobStart("migrated", Snapshot("s3://b/migrated/1"), migrated_from=Snapshot("s3://b/sp/1"))
+    left, began = replace(STOPPED, owner="a"), DeployedEntry(job=JOB, start=start, owner="b")
+    for entries, owners in (
+        ([left], ("a",)),
+        ([left, began, began], ("a", "b")),
+        ([left, replace(began, start=JobStart("stateless"))], ("a",)),
+        ([left, began, replace(left, owner="c")], ("c",)),
+    ):
+        found = last_savepoint(entries)
+        assert found is not None
+        assert found.owners == owners
 
 
 def test_no_savepoint_is_named_that_is_not_there() -> None:
@@ -111,7 +126,7 @@ def test_ledgers_of_before_have_a_row(folder: str, head: int, size: int | None) 
     entries = Ledger(STORED / folder, "orders").entries()
     row = DeploymentRow("orders").after_all(entries)
     stop = next(each for each in reversed(entries) if isinstance(each, StoppedEntry))
-    assert row.savepoint == SavepointRow(str(stop.stop.savepoint), size, stop.at, stop.number)
+    assert row.savepoint == SavepointRow(str(stop.stop.savepoint), size, stop.at, stop.number, (stop.owner,))
     assert (row.checked, row.head and row.head.number) == (None, head)
 
 

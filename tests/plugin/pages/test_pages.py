@@ -14,6 +14,17 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 RUN = "dags/redeploy_revenue/runs/manual__2"
 OTHER_DEPLOYMENTS = 8
+# Twice the pause of decide.tsx; a request that is given up is over at once.
+_SLOW = """const quick = window.fetch;
+window.fetch = async (url, init) => {
+    const answer = await quick(url, init);
+    if (window.slow && /\\/changes\\/\\d+$/.test(url))
+        await new Promise((go, end) => {
+            init.signal?.addEventListener('abort', () => end(init.signal.reason));
+            setTimeout(go, 6000);
+        });
+    return answer;
+};"""
 # Workers of blobs are for Airflow's own editor.
 POLICY = (
     "script-src 'self'; connect-src 'self'; object-src 'none'; base-uri 'self'; style-src 'self' 'unsafe-inline'; "
@@ -88,12 +99,57 @@ def test_a_finding_stands_below_its_clause(browser: Browser) -> None:
         assert [text.strip() for text in added] == ["half", "order_id", "30", "MINUTE"]
         marked = page.locator(".fc-line.fc-after .fc-clause").all_inner_texts()
         assert "".join(marked) == "TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ordered_at), INTERVAL '30' MINUTE))"
-        page.get_by_role("link", name="Finding 1").click()
+        page.locator(".fc-diff").get_by_role("link", name="Finding 1").click()
         assert page.evaluate("() => document.activeElement.id") == "finding-1"
         hidden = "'properties.bootstrap.servers'"
         assert not any(hidden in line for line in lines)
         page.get_by_role("button", name="Show all lines").click()
         assert any(hidden in line for line in page.locator(".fc-diff tr").all_inner_texts())
+
+
+def test_the_sign_of_a_line_stays_at_its_line_when_the_page_is_scrolled(browser: Browser) -> None:
+    with browser.signed_in(width=400) as page:
+        browser.open(page, browser.waiting("revenue"))
+        line = page.locator(".fc-line.fc-before").last
+        line.scroll_into_view_if_needed()
+        page.mouse.move(200, 400)
+        page.mouse.wheel(0, 200)
+        outside = """e => { const [line, sign] = [e, e.querySelector('.fc-sign')].map(x => x.getBoundingClientRect());
+            return sign.top < line.top || sign.bottom > line.bottom; }"""
+        assert not line.evaluate(outside)
+
+
+def test_why_stands_above_the_form_and_leads_to_the_finding(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, browser.waiting("revenue"))
+        why = page.locator(".fc-verdict li").first
+        said = page.locator("#finding-1 p").first.inner_text()
+        assert said in why.inner_text()
+        why.get_by_role("link", name="finding 1").click()
+        assert page.evaluate("document.activeElement.id") == "finding-1"
+
+
+def test_the_form_says_what_comes_of_each_answer(browser: Browser) -> None:
+    with browser.signed_in() as page:
+        browser.open(page, browser.waiting("revenue"))
+        page.get_by_role("radio").first.wait_for()
+        told = page.locator(".fc-option").all_inner_texts()
+    assert [each.split("\n")[0] for each in told] == ["Resume from savepoint", "Restart without state", "Reject"]
+    assert "Not advised: " in told[0]
+    assert "All state is given up" in told[1]
+    assert "is not offered again" in told[2]
+
+
+def test_what_ran_before_may_be_hidden(browser: Browser) -> None:
+    def hidden(route: Any) -> None:
+        route.fulfill(json={**route.fetch().json(), "old": None})
+
+    with browser.signed_in() as page:
+        page.route(re.compile(r"/changes/\d+$"), hidden)
+        browser.open(page, browser.waiting("revenue"))
+        told = page.locator(".fc-root").inner_text()
+    assert "What ran before is in entry 1, of a DAG that you may not read." in told
+    assert "this is the first version" not in told
 
 
 def test_a_narrow_window_shows_one_column(browser: Browser) -> None:
@@ -107,9 +163,10 @@ def test_a_narrow_window_shows_one_column(browser: Browser) -> None:
 def test_one_decides_on_the_page_of_airflow(browser: Browser) -> None:
     with browser.signed_in() as page:
         browser.open(page, f"{RUN}/plugin/flink_change")
-        page.get_by_role("link", name="Decide in Airflow").wait_for()
+        link = page.get_by_role("link", name="Airflow's own form")
+        link.wait_for()
         assert browser.errors == []
-        page.get_by_role("link", name="Decide in Airflow").click()
+        link.click()
         page.wait_for_url(re.compile(r"/runs/manual__2/tasks/approve/required_actions$"))
         page.get_by_role("button", name="Resume from savepoint").wait_for()
     browser.errors.clear()  # Airflow's page asks for what there is none of
@@ -150,6 +207,32 @@ def test_a_decision_is_given_by_keyboard_once_and_with_a_reason(browser: Browser
     browser.errors.clear()
 
 
+def test_the_page_follows_a_decision_also_where_the_api_takes_longer_than_the_pause(browser: Browser) -> None:
+    """What Airflow and the ledger say of the answer is made up: the change waits for other tests."""
+    decided = False
+
+    def change(route: Any) -> None:
+        told = route.fetch().json()
+        if decided:
+            told["decision"] |= {"state": "approved", "by": "admin"}
+        route.fulfill(json=told)
+
+    def take(route: Any) -> None:
+        nonlocal decided
+        decided = True
+        route.fulfill(json={})
+
+    with browser.signed_in() as page:
+        page.add_init_script(_SLOW)
+        page.route(re.compile(r"/changes/\d+$"), change)
+        page.route(re.compile(r"/taskInstances/approve/-1/hitlDetails$"), take)
+        browser.open(page, browser.waiting("revenue"))
+        page.get_by_role("radio", name="Restart without state").check()
+        page.evaluate("() => { window.slow = true; }")
+        page.get_by_role("button", name="Give this answer").click()
+        page.get_by_text("Approved by admin").wait_for(timeout=60_000)
+
+
 @pytest.mark.parametrize(
     ("user", "name", "run", "why"),
     [
@@ -188,7 +271,7 @@ def test_what_the_page_cannot_ask_is_asked_by_airflows_form(browser: Browser, mo
     with browser.signed_in() as page:
         page.route(re.compile(r"/hitlDetails\?"), changed)
         browser.open(page, browser.waiting("revenue"))
-        page.get_by_role("link", name="Decide in Airflow").wait_for()
+        page.get_by_role("link", name="Airflow's own form").wait_for()
         assert page.get_by_role("radio").count() == 0
 
 
