@@ -165,6 +165,7 @@ def _diff(
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
     targets = _targets(outputs)
+    written = {"--config": config, "--against": against, "--engine": engine, "--engine-version": engine_version}
     project = require_project(project_for(config, Path()))
     _require_deployments(project)
     if engine_version is not None and engine is None:
@@ -179,6 +180,7 @@ def _diff(
         JobOptions(engine=engine, engine_version=engine_version),
         names,
         command,
+        options=tuple(word for option, value in written.items() if value is not None for word in (option, value)),
     )
     with named_extras(command), baselines_for(project, against) as baselines:
         fleet = diff_fleet(request, baselines)

@@ -47,6 +47,7 @@ class Request:
         command: ``diff`` or ``plan``.
         today: The day in UTC, by which waivers expire.
         unsaved: What an editor holds of proposed files, by their resolved paths.
+        options: What was written on the command line that ``accept`` has to be told too.
     """
 
     project: ProjectFile
@@ -57,6 +58,7 @@ class Request:
     command: str = "diff"
     today: date = field(default_factory=utc_day)
     unsaved: Mapping[Path, str] = field(default_factory=dict, repr=False)
+    options: tuple[str, ...] = ()
 
     def wants(self, name: str) -> bool:
         """Whether a deployment is asked for."""
@@ -99,19 +101,20 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
     notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
-    notes += _way_out(reviews, request.fail_on)
+    notes += _way_out(reviews, request)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
 
 
-def _way_out(reviews: Iterable[DeploymentReview], fail_on: str) -> tuple[str, ...]:
+def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
     """How a change passes that fails the gate and is meant: one example is enough."""
     for review in reviews:
         several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
-        if review.change is None or several or review.exit_code(fail_on) != FAILED:
+        if review.change is None or several or review.exit_code(request.fail_on) != FAILED:
             continue
         for finding in review.findings:
             if is_waivable(finding) and not finding.is_waived and finding.outcome is review.gate_outcome:
-                what = f"{shlex.quote(review.name)} {finding.rule} --reason '…' --until YYYY-MM-DD"
+                said = shlex.join((review.name, finding.rule, *request.options))
+                what = f"{said} --reason '…' --until YYYY-MM-DD"
                 return (f"a change that is meant passes once what fails is waived: flinkcompat accept {what}",)
     return ()
 

@@ -64,8 +64,9 @@ def test_a_gate_that_fails_says_how_a_change_passes_that_is_meant(project: Path,
     assert words == "a change that is meant passes once what fails is waived"
     program, verb, *said = shlex.split(command.replace("YYYY-MM-DD", DAY[1]))
     assert (program, verb) == ("flinkcompat", "accept")
-    assert run(verb, *said, *AGAINST).code == 2, "that it would be silently wrong is to be said on purpose"
-    accept(run, *said, *AGAINST, "--even-silently-wrong")
+    assert [*said[2:4]] == [*AGAINST]
+    assert run(verb, *said).code == 2, "that it would be silently wrong is to be said on purpose"
+    accept(run, *said, "--even-silently-wrong")
     result = run("diff", *AGAINST, "--format", "json")
     assert (result.code, json.loads(result.out)["notes"]) == (0, [])
 

@@ -124,7 +124,7 @@ class TestAgainstGit:
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
             "HEAD has no flinkcompat.toml: its scripts are those that the file names today",
-            f"{WAY_OUT} orders window-changed --reason '…' --until YYYY-MM-DD",
+            f"{WAY_OUT} orders window-changed --against git:HEAD --reason '…' --until YYYY-MM-DD",
         ]
 
     def test_the_catalog_and_the_settings_of_then(self, project: Path, run: Run) -> None:
@@ -158,7 +158,8 @@ class TestAgainstGit:
         }
         Path("ddl/tables.sql").write_text(spare + TABLES.replace("'orders'", "'x'"), encoding="utf-8")
         result = run("diff", "--against", "git:HEAD", "--format", "github")
-        (command, _) = result.out.splitlines()
+        (command, notice, _) = result.out.splitlines()
+        assert notice.startswith(f"::notice title=flinkcompat diff::{WAY_OUT} ")
         assert (result.code, command.partition(",col=")[0]) == (1, "::error file=ddl/tables.sql,line=2,endLine=4")
         out = run("diff", "--against", "git:HEAD").out
         assert "before HEAD:ddl/tables.sql:2:1" in out
