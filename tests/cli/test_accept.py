@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +17,7 @@ from jsonschema import Draft202012Validator
 from airflow_flinkcompat.fleet.formats import FORMATS
 from tests.cli.command import (
     COMPATIBLE,
+    ENVIRONMENT,
     INCOMPATIBLE,
     PARTIAL,
     QUERY,
@@ -135,6 +139,26 @@ def test_a_check_goes_by_it_too_also_of_a_revision(project: Path, run: Run, styl
     FILE.unlink()
     assert run("check", "HEAD~:jobs/orders.sql", "HEAD:jobs/orders.sql", "--format", style).code == 0
     assert run("check", "HEAD~:jobs/orders.sql", "jobs/orders.sql", "--format", style).code == 1
+
+
+def test_it_is_removed_without_a_question_whatever_standard_input_is(project: Path, run: Run) -> None:
+    """A pipe that nobody writes into and nobody closes, as CI's, would be waited for."""
+    accept(run, "orders", *WINDOW, *AGAINST)
+    command = [sys.executable, "-m", "airflow_flinkcompat.cli", "accept", "orders", "window-changed", "--remove"]
+    reading, writing = os.pipe()
+    try:
+        ended = subprocess.run(command, stdin=reading, capture_output=True, env=ENVIRONMENT, timeout=60, check=False)
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert (ended.returncode, FILE.exists()) == (0, False)
+    assert ended.stdout.decode().startswith(f"{FILE}: removed: window-changed")
+
+
+def test_a_pipe_in_place_of_the_waivers_is_not_waited_for(project: Path, run: Run) -> None:
+    os.mkfifo(FILE)
+    result = run("accept", "orders", "window-changed", "--remove")
+    assert (result.code, f"{FILE}: cannot be read: it is no regular file" in result.err) == (2, True)
 
 
 def test_two_scripts_of_no_project(run: Run) -> None:
