@@ -39,7 +39,7 @@ FAIL_ON: Mapping[str, Outcome | None] = {
 """What ``fail_on`` names: the mildest outcome that fails, None where none does."""
 DEFAULT_GATE = "unknown"
 """What fails where nobody says."""
-_TEMPLATE = ("{{", "{%")
+TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
 """What a path cannot hold, or a message not on its line."""
 _OF_TARGET = "auto"
@@ -92,6 +92,7 @@ class ProjectDeployment:
         backfills: Whether history is recomputed after a start without state.
         migrates: Whether an incompatible change may be started from a rewritten savepoint.
         rehearses: Whether a restore is rehearsed before a job resumes.
+        backfill: What the file says of the backfill, as it stands there.
     """
 
     name: str
@@ -102,6 +103,7 @@ class ProjectDeployment:
     backfills: bool = False
     migrates: bool = False
     rehearses: bool = False
+    backfill: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,8 @@ class _TableReader:
                 self.problems.append("script: is missing")
         elif not script.endswith((".sql", *PROGRAM_SUFFIXES)) or not _NOT_OF_PATHS.isdisjoint(script):
             self.problems.append(f"script: is no path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
-        backfills = self.table.get("backfill") not in (None, False)
+        backfill = self.table.get("backfill")
+        backfills = backfill not in (None, False)
         return ProjectDeployment(
             name,
             script or "",
@@ -232,7 +235,9 @@ class _TableReader:
             self.text("ledger") or None,
             self.policy(backfills),
             backfills,
-            *(self.table.get(key) not in (None, False) for key in ("migrate", "rehearse")),
+            self.table.get("migrate") not in (None, False),
+            self.table.get("rehearse") not in (None, False),
+            backfill if isinstance(backfill, Mapping) else {},
         )
 
     def options(self) -> JobOptions:
@@ -278,7 +283,7 @@ class _TableReader:
     def _checked(self, table: Mapping[str, Any], key: str, place: str) -> str | None:
         """A text that is no template; None where there is none, or it is a problem."""
         value: str | None = self._get(table, key, place, str, "a text", None)
-        if value is not None and any(mark in value for mark in _TEMPLATE):
+        if value is not None and any(mark in value for mark in TEMPLATE):
             self.problems.append(
                 f"{place}: is a template that Airflow renders when a task runs, and nothing renders it here; "
                 "write what it comes to"
