@@ -34,13 +34,15 @@ class Side(JobSpec):
     ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once. ``decided`` says
     how conditions of a program on what only its environment knows turn out, by name. ``catalog_source`` is the file of
     the catalog, as messages call it; "" where it is of none. ``filled_elsewhere``: what deploys the job fills in
-    placeholders of another tool, as ``${NAME}``, so that in place of a secret they are none.
+    placeholders of another tool, as ``${NAME}``, so that in place of a secret they are none. ``places`` are the paths
+    of the files beside the script, from the root of the repository, by what messages call each.
     """
 
     beside: Side | None = field(default=None, compare=False, repr=False)
     decided: Mapping[str, bool] = field(default_factory=dict, compare=False, repr=False)
     catalog_source: str = field(default="", compare=False)
     filled_elsewhere: bool = field(default=False, compare=False)
+    places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, job: JobSpec) -> Side:

@@ -65,6 +65,9 @@ def side_of_script(
     language = language_of(path)
     variables = options.variables if language != "sql" else {}
     found_files = find_local_files(path, text, variables, root)
+    places = {name: name_from(each.path, root) for name, each in found_files.items()}
+    if catalog_source and places.setdefault(catalog_source, catalog_source) != catalog_source:
+        del places[catalog_source]  # both are called the same, so that no message tells which one is meant
     return Side(
         text,
         options.settings,
@@ -78,6 +81,7 @@ def side_of_script(
         {name: each.text for name, each in found_files.items()},
         catalog_source=catalog_source,
         filled_elsewhere=options.filled_elsewhere,
+        places=places,
     )
 
 
