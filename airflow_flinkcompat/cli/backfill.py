@@ -11,12 +11,20 @@ import click
 
 from airflow_flinkcompat.cli.arguments import master_option, parse_settings, parse_variables
 from airflow_flinkcompat.cli.backfill_table import over_backfill_table, taken
-from airflow_flinkcompat.cli.project import config_option, deployment_option, judging, named_deployment, project_for
+from airflow_flinkcompat.cli.project import (
+    catalog_option,
+    config_option,
+    deployment_option,
+    judging,
+    named_deployment,
+    project_for,
+    with_named_catalog,
+)
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
 from airflow_flinkcompat.project import DEFAULT_GATE, JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script, read_text
+from airflow_flinkcompat.sql import read_text
 
 
 @click.command("backfill")
@@ -33,7 +41,7 @@ from airflow_flinkcompat.sql import read_script, read_text
     help="Columns that say in which order rows arrived, for row counts and OVER.",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
-@click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
+@catalog_option("the script does")
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
 )
@@ -65,7 +73,7 @@ def backfill_command(
     sinks: tuple[str, ...],
     orders: tuple[str, ...],
     settings: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     variables: tuple[str, ...],
     master: str | None,
     late: str | None,
@@ -111,9 +119,9 @@ def backfill_command(
         text = read_text(script, program=True)
         given = JobOptions(
             parse_settings(settings),
-            catalog=read_script(catalog).text if catalog else "",
             variables=parse_variables(variables, (script,)),
         )
+        given = with_named_catalog(given, catalogs)
         place = Path(script)
         project = project_for(config, place)
         by = judging(project, place, deployment, given, DEFAULT_GATE)

@@ -56,12 +56,13 @@ class JobOptions:
     Attributes:
         settings: What is in force before the script's own SETs.
         functions: Declarations of functions that the script only uses.
-        catalog: DDL, or the path of a ``.sql`` file from the project's folder.
+        catalog: DDL.
         variables: What only the environment of a program knows.
         engine: Whose state semantics apply; None: nobody said.
         engine_version: Its version; None: the one that is judged by default.
-        catalog_source: The file that DDL was read from, as messages call it; "" where it is of none.
+        catalog_sources: The files that DDL was read from, as messages call them, each with the number of its lines.
         filled_elsewhere: Whether what deploys the job fills in placeholders of another tool, as ``${NAME}``.
+        catalog_files: The files of the catalog from the project's folder, in order, as long as they are not read.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -70,13 +71,9 @@ class JobOptions:
     variables: Mapping[str, str] = field(default_factory=dict)
     engine: str | None = None
     engine_version: str | None = None
-    catalog_source: str = ""
+    catalog_sources: tuple[tuple[str, int], ...] = ()
     filled_elsewhere: bool = False
-
-    @property
-    def catalog_path(self) -> str | None:
-        """The file of the catalog; None where it is DDL, or there is none."""
-        return self.catalog if is_path(self.catalog, (".sql",)) else None
+    catalog_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -258,14 +255,29 @@ class _TableReader:
             self._tried("functions", partial(FunctionDeclaration.of, name, text))
             for name, text in self._texts("functions").items()
         )
+        catalog = self.catalog()
         return JobOptions(
             self._texts("settings"),
             tuple(each for each in functions if each is not None),
-            self.text("catalog") or "",
+            catalog if isinstance(catalog, str) else "",
             self._texts("variables"),
             named,
             version,
+            catalog_files=() if isinstance(catalog, str) else catalog,
         )
+
+    def catalog(self) -> str | tuple[str, ...]:
+        """DDL, or the files of it."""
+        value = self.table.get("catalog")
+        if not isinstance(value, list | tuple):
+            text = self.text("catalog") or ""
+            return (text,) if is_path(text, (".sql",)) else text
+        every = {str(number): each for number, each in enumerate(value, start=1)}
+        files = tuple(path for key in every if (path := self._checked(every, key, f"catalog.{key}")) is not None)
+        for path in files:
+            if not is_path(path, (".sql",)):
+                self.problems.append("catalog: of a list each is the path of a file that ends in .sql")
+        return files
 
     def policy(self, backfills: bool = False) -> Policy:
         value = self._get(self._check, "policy", "check.policy", Mapping, "a table of outcomes", None)
