@@ -67,7 +67,7 @@ def test_with_parentheses_it_is_no_sql() -> None:
 
 def test_of_a_catalog_the_tables_that_a_query_uses_alone_count() -> None:
     def side(catalog: str) -> Side:
-        return Side(SINK + QUERY, engine="flink", catalog=catalog, catalog_source="catalog.sql")
+        return Side(SINK + QUERY, engine="flink", catalog=catalog, catalog_sources=(("catalog.sql", 9),))
 
     good, unused = TABLE.format("INT"), TABLE.replace(" t ", " u ").format("DECIMALL")
     (found,) = lint(side(TABLE.format("DECIMALL")))
