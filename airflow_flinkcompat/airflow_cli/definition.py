@@ -99,7 +99,13 @@ def get_flinkcompat_cli_commands() -> list[GroupCommand]:
                 metavar="NAME=KIND[:LANGUAGE]",
                 help="Declare a function",
             ),
-            Arg(("--catalog",), metavar="FILE", help="DDL of tables the script does not declare"),
+            Arg(
+                ("--catalog",),
+                action="append",
+                dest="catalogs",
+                metavar="FILE",
+                help="DDL of tables the script does not declare; several files count as one, in this order",
+            ),
             Arg(("--target",), metavar="NAME", help="Where the job runs, for a connection that names no target"),
             Arg(("--engine-version",), metavar="V", help="Flink's version; the cluster's has to be this one"),
             Arg(

@@ -17,7 +17,14 @@ import click
 from airflow_flinkcompat.cli.arguments import engine_option, parse_settings, require_engine
 from airflow_flinkcompat.cli.check import judged, side_of
 from airflow_flinkcompat.cli.diff import against_option, named_extras, require_project
-from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for
+from airflow_flinkcompat.cli.project import (
+    catalog_option,
+    config_option,
+    judging,
+    named_deployment,
+    project_for,
+    with_named_catalog,
+)
 from airflow_flinkcompat.cli.scripts import path_of, read_pair
 from airflow_flinkcompat.compat import Finding, Report, Reports
 from airflow_flinkcompat.compat.one_sided import NO_SCRIPT, REMOVED
@@ -34,7 +41,7 @@ from airflow_flinkcompat.project import FILE_NAME, JobOptions, ProjectFile, unkn
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import decode_script, read_script
+from airflow_flinkcompat.sql import decode_script
 
 _FORM = "flinkcompat accept NAME RULE, or OLD NEW RULE"
 
@@ -67,7 +74,7 @@ class _Change:
 @engine_option
 @click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="Of OLD NEW: a setting in force on both sides.")
-@click.option("--catalog", metavar="FILE", help="Of OLD NEW: DDL of tables the scripts do not declare.")
+@catalog_option(about="Of OLD NEW: ")
 @config_option
 def accept_command(
     what: tuple[str, ...],
@@ -82,7 +89,7 @@ def accept_command(
     engine: str | None,
     engine_version: str | None,
     settings: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     config: str | None,
 ) -> None:
     """Waive the finding RULE on the change of deployment NAME, or on that from script OLD to NEW.
@@ -103,7 +110,7 @@ def accept_command(
             f"{rule} is not waived: stop the job, then write under [stopped] of {FILE_NAME}: "
             'NAME = "when, by whom, with which savepoint"'
         )
-    if len(what) == 1 and (settings or catalog):
+    if len(what) == 1 and (settings or catalogs):
         raise InputError("--set and --catalog belong to two scripts: of a deployment the project file says them")
     if len(what) == 2 and against is not None:
         raise InputError("--against belongs to a deployment: of two scripts OLD is what is compared with")
@@ -112,9 +119,8 @@ def accept_command(
         _remove(script, deployment, rule, subject)
         return
     reason, day = _said(reason, until)
-    given = JobOptions(
-        parse_settings(settings), (), read_script(catalog).text if catalog else "", {}, engine, engine_version
-    )
+    given = JobOptions(parse_settings(settings), engine=engine, engine_version=engine_version)
+    given = with_named_catalog(given, catalogs)
     change = (
         _of_deployment(what[0], config, given, against)
         if len(what) == 1
@@ -220,6 +226,8 @@ def _shown(place: Path) -> Path:
 
 
 def _read(place: Path) -> str:
+    if place.exists() and not place.is_file():  # a pipe, say, is read for ever
+        raise InputError(f"{place}: cannot be read: it is no regular file")
     try:
         return decode_script(place.read_bytes(), str(place))
     except FileNotFoundError:

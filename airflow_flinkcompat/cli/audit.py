@@ -21,19 +21,20 @@ from airflow_flinkcompat.cli.arguments import (
 )
 from airflow_flinkcompat.cli.project import (
     LEDGER_VARIABLE,
+    catalog_option,
     config_option,
     judging,
     laid_over,
     ledger_roots,
     project_for,
     with_catalogs,
+    with_named_catalog,
 )
 from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
@@ -86,7 +87,7 @@ class _Asked:
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force in all jobs.")
 @click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
-@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@catalog_option()
 @config_option
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="How many processes judge.")
 @click.option(
@@ -117,7 +118,7 @@ def audit_command(
     changed: str | None,
     settings: tuple[str, ...],
     functions: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     config: str | None,
     processes: int,
     master: str | None,
@@ -163,11 +164,8 @@ def audit_command(
         ledger,
         project,
         repository_of(Path()) or Path().resolve(),
-        JobOptions(
-            parse_settings(settings),
-            tuple(map(parse_function, functions)),
-            read_script(catalog).text if catalog else "",
-            engine=engine,
+        with_named_catalog(
+            JobOptions(parse_settings(settings), tuple(map(parse_function, functions)), engine=engine), catalogs
         ),
         old_engine_version,
         engine_version,

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from airflow_flinkcompat.cli.arguments import master_option, parse_settings, parse_variables
-from airflow_flinkcompat.cli.project import config_option, deployment_option, judging, project_for
+from airflow_flinkcompat.cli.backfill_table import over_backfill_table, taken
+from airflow_flinkcompat.cli.project import (
+    catalog_option,
+    config_option,
+    deployment_option,
+    judging,
+    named_deployment,
+    project_for,
+    with_named_catalog,
+)
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
 from airflow_flinkcompat.project import DEFAULT_GATE, JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script, read_text
+from airflow_flinkcompat.sql import read_text
 
 
 @click.command("backfill")
@@ -30,7 +41,7 @@ from airflow_flinkcompat.sql import read_script, read_text
     help="Columns that say in which order rows arrived, for row counts and OVER.",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
-@click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
+@catalog_option("the script does")
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
 )
@@ -38,16 +49,12 @@ from airflow_flinkcompat.sql import read_script, read_text
 @click.option(
     "--late",
     type=click.Choice(("include", "drop")),
-    default="include",
-    show_default=True,
-    help="Rows that a live job's watermark would have found too late.",
+    help="Rows that a live job's watermark would have found too late (default: include).",
 )
 @click.option(
     "--native",
     type=click.Choice(("auto", "off")),
-    default="auto",
-    show_default=True,
-    help="Whether DuckDB may aggregate files inside Spark's tasks, where that is less work.",
+    help="Whether DuckDB may aggregate files inside Spark's tasks, where that is less work (default: auto).",
 )
 @click.option("--chunk", metavar="LENGTH", help="Compute the range in parts, as 1d or 6h; a later run takes them up.")
 @click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: beside a sink's folder).")
@@ -66,11 +73,11 @@ def backfill_command(
     sinks: tuple[str, ...],
     orders: tuple[str, ...],
     settings: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     variables: tuple[str, ...],
     master: str | None,
-    late: str,
-    native: str,
+    late: str | None,
+    native: str | None,
     chunk: str | None,
     journal: str | None,
     boundary: str | None,
@@ -89,17 +96,14 @@ def backfill_command(
     tells where its sources have to start.
 
     Settings, functions, catalog and variables that are not said here are taken of the project file flinkcompat.toml,
-    found upwards from SCRIPT, those of the deployment whose script it is before the common ones.
+    found upwards from SCRIPT, those of the deployment whose script it is before the common ones; of its table backfill
+    the places, the range, order, chunks and boundary, by the names of the task's arguments.
     """
     if not dry_run:
         try:
             import pyspark  # noqa: F401
         except ImportError:
             raise InputError("backfill needs Spark: pip install 'airflow-flinkcompat[spark]'") from None
-    if (hand_over or allow_incomplete) and not boundary:
-        raise InputError("--hand-over and --allow-incomplete belong to --boundary: add it")
-    if journal and not chunk:
-        raise InputError("--journal belongs to --chunk: add it")
     from airflow_flinkcompat.backfill import (
         BackfillError,
         BackfillRequest,
@@ -115,13 +119,37 @@ def backfill_command(
         text = read_text(script, program=True)
         given = JobOptions(
             parse_settings(settings),
-            catalog=read_script(catalog).text if catalog else "",
             variables=parse_variables(variables, (script,)),
         )
+        given = with_named_catalog(given, catalogs)
         place = Path(script)
-        by = judging(project_for(config, place), place, deployment, given, DEFAULT_GATE)
+        project = project_for(config, place)
+        by = judging(project, place, deployment, given, DEFAULT_GATE)
         by.tell()
         options = by.options
+        asked: dict[str, Any] = {
+            "tables": parse_settings(tables, "table", "NAME=URI"),
+            "sinks": parse_settings(sinks, "sink", "NAME=URI"),
+            "order_by": parse_orders(orders),
+            "from_": from_,
+            "to": to,
+            "late": late,
+            "native": native,
+            "chunk": chunk,
+            "journal": journal,
+            "boundary": boundary,
+            "allow_incomplete": allow_incomplete,
+        }
+        if project is not None and by.deployment:
+            table = named_deployment(project, by.deployment).backfill
+            name = f"{os.path.relpath(project.path)}: deployment {by.deployment!r}: backfill"
+            if words := ", ".join(taken(asked, table)):
+                click.echo(f"flinkcompat: By {name}: {words}.", err=True)
+            asked = over_backfill_table(asked, table, name)
+        if (hand_over or asked["allow_incomplete"]) and not asked["boundary"]:
+            raise InputError("--hand-over and --allow-incomplete belong to --boundary: add it")
+        if asked["journal"] and not asked["chunk"]:
+            raise InputError("--journal belongs to --chunk: add it")
         request = BackfillRequest(
             JobSpec(
                 text,
@@ -135,18 +163,18 @@ def backfill_command(
                 engine=options.engine or next(iter(ENGINES)),
                 engine_version=options.engine_version,
             ),
-            from_=parse_time(from_) if from_ else None,
-            to=parse_time(to) if to else None,
-            tables=parse_settings(tables, "table", "NAME=URI"),
-            sinks=parse_settings(sinks, "sink", "NAME=URI"),
-            order_by=parse_orders(orders),
+            from_=parse_time(asked["from_"]) if asked["from_"] else None,
+            to=parse_time(asked["to"]) if asked["to"] else None,
+            tables=asked["tables"],
+            sinks=asked["sinks"],
+            order_by=asked["order_by"],
             master=master,
-            late=late,
-            native=native,
-            boundary=parse_time(boundary) if boundary else None,
-            allow_incomplete=allow_incomplete,
-            chunk=parse_duration(chunk) if chunk else None,
-            journal=journal,
+            late=asked["late"] or "include",
+            native=asked["native"] or "auto",
+            boundary=parse_time(asked["boundary"]) if asked["boundary"] else None,
+            allow_incomplete=asked["allow_incomplete"],
+            chunk=parse_duration(asked["chunk"]) if asked["chunk"] else None,
+            journal=asked["journal"],
         )
         planned = plan_backfill(request)
         if hand_over and planned.hand_over:

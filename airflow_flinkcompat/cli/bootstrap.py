@@ -76,7 +76,7 @@ def bootstrap_command(
     engine_version: str | None,
     settings: tuple[str, ...],
     functions: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     target: str | None,
     gateway: str | None,
     jobmanager: str | None,
@@ -101,7 +101,7 @@ def bootstrap_command(
     if not (to or dry_run):
         raise InputError("name --to; or ask with --dry-run what would be computed")
     tables, ends = history_of(history), _ends(until)
-    given = job_options(settings, functions, catalog, engine_version)
+    given = job_options(settings, functions, catalogs, engine_version)
     path = path_of(script)
     by = judging_flink("bootstrap", project_for(config, path), path, deployment, given).options
     named = read_named(script)

@@ -19,7 +19,14 @@ from airflow_flinkcompat.cli.arguments import (
     parse_variables,
     require_engine,
 )
-from airflow_flinkcompat.cli.project import config_option, deployment_option, judging, project_for
+from airflow_flinkcompat.cli.project import (
+    catalog_option,
+    config_option,
+    deployment_option,
+    judging,
+    project_for,
+    with_named_catalog,
+)
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair, waivers_beside
 from airflow_flinkcompat.cli.targets import compiled_plans, target_option
 from airflow_flinkcompat.compat import (
@@ -57,7 +64,7 @@ from airflow_flinkcompat.sql import read_script
     "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
 )
 @click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
-@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@catalog_option()
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
 )
@@ -89,7 +96,7 @@ def check_command(
     settings: tuple[str, ...],
     old_settings: tuple[str, ...],
     functions: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     variables: tuple[str, ...],
     others: tuple[str, ...],
     style: str,
@@ -129,14 +136,12 @@ def check_command(
     said = JobOptions(
         parse_settings(settings),
         tuple(parse_function(text) for text in functions),
-        read_script(catalog).text if catalog else "",
-        parse_variables(variables, (old, new)),
-        engine,
-        engine_version,
-        catalog or "",
+        variables=parse_variables(variables, (old, new)),
+        engine=engine,
+        engine_version=engine_version,
     )
     place = path_of(new) or path_of(old)
-    by = judging(project_for(config, place), place, deployment, said, fail_on)
+    by = judging(project_for(config, place), place, deployment, with_named_catalog(said, catalogs), fail_on)
     job, engine, engine_version = by.options, by.options.engine, by.options.engine_version
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
@@ -186,7 +191,7 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     engine, path, text = options.engine or next(iter(ENGINES)), script.source, script.text
     side = Side(
         text, options.settings, options.functions, options.catalog, engine, options.engine_version, path,
-        catalog_source=options.catalog_source, filled_elsewhere=options.filled_elsewhere,
+        catalog_sources=options.catalog_sources, filled_elsewhere=options.filled_elsewhere,
     )  # fmt: skip
     if not path.endswith(PROGRAM_SUFFIXES):
         return side

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, engine_option, require_engine
-from airflow_flinkcompat.cli.project import config_option, judging, project_for
+from airflow_flinkcompat.cli.project import catalog_option, config_option, judging, project_for, with_named_catalog
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import root_of
-from airflow_flinkcompat.sql import ScriptError, read_script
+from airflow_flinkcompat.sql import ScriptError
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.values import FleetDiff
@@ -99,10 +99,10 @@ def plan_command(name: str, against: str | None, **options: Any) -> None:
 @click.command("lint")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @_reporting
-@click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare.")
+@catalog_option()
 def lint_command(
     files: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     config: str | None,
     engine: str | None,
     engine_version: str | None,
@@ -120,8 +120,7 @@ def lint_command(
         from airflow_flinkcompat.fleet.sides import name_from
 
     targets = _targets(outputs)
-    ddl = read_script(catalog).text if catalog else ""
-    given = JobOptions(engine=engine, engine_version=engine_version, catalog=ddl, catalog_source=catalog or "")
+    given = with_named_catalog(JobOptions(engine=engine, engine_version=engine_version), catalogs)
     project = project_for(config, Path(files[0]) if files else Path())
     if not files and project is None:
         raise InputError(
@@ -139,8 +138,8 @@ def lint_command(
         gate, name = by.fail_on, name_from(script, root)
         missing = LoneScript(name, ScriptError(f"{name}: cannot be read: there is no such file"))
         options = by.options
-        if options.catalog_source:
-            options = replace(options, catalog_source=name_from(Path(options.catalog_source), root))
+        sources = tuple((name_from(Path(path), root), lines) for path, lines in options.catalog_sources)
+        options = replace(options, catalog_sources=sources)
         read.append(lone_script(script, options, Path(), root, deployment=by.deployment) or missing)
     file = name_from(project.path, root) if project else ""
     fleet = lint_scripts(read, gate, file)
@@ -165,6 +164,7 @@ def _diff(
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
     targets = _targets(outputs)
+    written = {"--config": config, "--against": against, "--engine": engine, "--engine-version": engine_version}
     project = require_project(project_for(config, Path()))
     _require_deployments(project)
     if engine_version is not None and engine is None:
@@ -179,6 +179,7 @@ def _diff(
         JobOptions(engine=engine, engine_version=engine_version),
         names,
         command,
+        options=tuple(word for option, value in written.items() if value is not None for word in (option, value)),
     )
     with named_extras(command), baselines_for(project, against) as baselines:
         fleet = diff_fleet(request, baselines)

@@ -59,10 +59,10 @@ def init_command(folder: Path) -> None:
         raise InputError(f"{path}: is there already; change it by hand, or remove it first") from None
     count = len(found.scripts)
     click.echo(f"{path}: {count} deployment{'' if count == 1 else 's'}")
-    if len(found.catalogs) > 1:
+    if not found.catalogs and found.rivals:
         click.echo(
-            f"Tables that scripts use are declared in {', '.join(found.catalogs)}: put them into one file, or name for "
-            "each deployment the one that it needs (catalog = …)"
+            f"Tables that scripts use are declared in {', '.join(found.rivals)}, and some in several of these: put "
+            "them into one file, or name for each deployment those that it needs (catalog = …)"
         )
     click.echo("Name the engine in it, then: flinkcompat lint, flinkcompat diff --against git:HEAD")
 
@@ -114,7 +114,13 @@ class _Found:
 
     @property
     def catalogs(self) -> tuple[str, ...]:
-        """The files that declare what scripts use and do not declare."""
+        """The files that declare what scripts use and do not declare; none where two of them declare the same table."""
+        tables = [table for name in self.rivals for table in self.declaring[name]]
+        return self.rivals if len({*tables}) == len(tables) else ()
+
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """All files that declare what scripts use and do not declare."""
         return tuple(name for name, tables in self.declaring.items() if tables & self.undeclared)
 
 
@@ -147,8 +153,12 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from (path for path in scripts if path.is_file())
 
 
+_NO_CATALOG = '# catalog = "ddl/tables.sql"'
+
+
 def _content(scripts: Mapping[str, str], catalogs: Sequence[str]) -> str:
-    catalog = f"catalog = {_quoted(catalogs[0])}" if len(catalogs) == 1 else '# catalog = "ddl/tables.sql"'
+    every = ", ".join(map(_quoted, catalogs))
+    catalog = f"catalog = [{every}]" if len(catalogs) > 1 else f"catalog = {every}" if every else _NO_CATALOG
     engines = " or ".join(f'"{name}"' for name in ENGINES)
     lines = [
         "# Flink SQL jobs of this repository: read by flinkcompat, and by redeploy_dags() in Airflow.",

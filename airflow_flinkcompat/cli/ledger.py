@@ -16,11 +16,13 @@ import click
 from airflow_flinkcompat.cli.arguments import bare_install, parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.cli.project import (
     LEDGER_VARIABLE,
+    catalog_option,
     config_option,
     judging,
     ledger_roots,
     named_deployment,
     project_for,
+    with_named_catalog,
 )
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
@@ -30,7 +32,7 @@ from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import InputError, language_of
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import read_script, read_text
+from airflow_flinkcompat.sql import read_text
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry, LedgerError
@@ -220,7 +222,7 @@ def diff_command(
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
 @click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
-@click.option("--catalog", metavar="FILE", help="DDL of tables the script does not declare.")
+@catalog_option("the script does")
 @click.option("--jobmanager", metavar="URL", default="http://localhost:8081", show_default=True)
 @click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that is reached by one.")
 @target_option("jobmanager")
@@ -240,7 +242,7 @@ def adopt_command(
     variables: tuple[str, ...],
     settings: tuple[str, ...],
     functions: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     jobmanager: str,
     gateway: str | None,
     target: str,
@@ -264,10 +266,10 @@ def adopt_command(
         given = JobOptions(
             parse_settings(settings),
             tuple(parse_function(text) for text in functions),
-            read_script(catalog).text if catalog else "",
-            parse_variables(variables, (script,)),
+            variables=parse_variables(variables, (script,)),
             engine_version=engine_version,
         )
+        given = with_named_catalog(given, catalogs)
         known = deployment if project and deployment in project.names else None
         by = judging(project, Path(script), known, given, DEFAULT_GATE)
         by.tell()

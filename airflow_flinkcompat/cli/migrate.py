@@ -120,7 +120,7 @@ def migrate_command(
     settings: tuple[str, ...],
     old_settings: tuple[str, ...],
     functions: tuple[str, ...],
-    catalog: str | None,
+    catalogs: tuple[str, ...],
     target: str | None,
     gateway: str | None,
     jobmanager: str | None,
@@ -164,7 +164,7 @@ def migrate_command(
     elif not dry_run:
         _require_places(savepoint, to)
     require_sql("migrate", old, new)
-    given = job_options(settings, functions, catalog, engine_version)
+    given = job_options(settings, functions, catalogs, engine_version)
     require_one_stdin(old, new)
     script = path_of(new) or path_of(old)
     by = judging_flink("migrate", project_for(config, script), script, deployment, given).options

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, join_ddl
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import (
     DEFAULT_GATE,
@@ -23,6 +24,7 @@ from airflow_flinkcompat.project import (
 from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
 from airflow_flinkcompat.sql import ScriptError, read_script
 
+Decorated = Callable[..., None]
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 config_option = click.option(
     "--config",
@@ -125,9 +127,7 @@ def judging(
         of_file = replace(of_file, variables={})
     options, taken = laid_over(given, of_file)
     if not given.catalog:
-        options = replace(options, catalog=catalog_text(of_file, project.folder))
-        if of_file.catalog_path is not None:
-            options = replace(options, catalog_source=os.path.relpath(project.folder / of_file.catalog_path))
+        options = with_catalog_read(options, project.folder)
     gate = fail_on or project.fail_on or DEFAULT_GATE
     if fail_on is None and project.fail_on is not None:
         taken = (*taken, f"fail_on {gate}")
@@ -178,17 +178,17 @@ def with_catalogs(project: ProjectFile | None) -> ProjectFile | None:
     """The project with every catalog as DDL, so that its file is read once and not for each of its scripts."""
     if project is None:
         return None
-    folder, texts = project.folder, dict[str, str]()
+    folder, known = project.folder, dict[tuple[str, ...], JobOptions]()
 
     def read(options: JobOptions) -> JobOptions:
-        path = options.catalog_path
-        if path is None:
-            return options
+        files = options.catalog_files
         try:
-            texts[path] = texts.get(path) or catalog_text(options, folder)
+            found = known.get(files) or known.setdefault(files, with_catalog_read(options, folder))
         except ScriptError:  # is said of each script that has it
             return options
-        return replace(options, catalog=texts[path])
+        if not files:
+            return options
+        return replace(options, catalog=found.catalog, catalog_sources=found.catalog_sources, catalog_files=())
 
     deployments = tuple(replace(each, options=read(each.options)) for each in project.deployments)
     return replace(project, common=read(project.common), deployments=deployments)
@@ -210,10 +210,25 @@ def _deployment_of(project: ProjectFile, script: Path | None, name: str | None) 
     return found[0] if found else None
 
 
-def catalog_text(options: JobOptions, folder: Path) -> str:
-    """The DDL of a deployment's catalog. Raises ScriptError: its file cannot be read."""
-    path = options.catalog_path
-    return options.catalog if path is None else read_script(folder / path).text
+def with_catalog_read(options: JobOptions, folder: Path) -> JobOptions:
+    """Options with the DDL of their catalog's files in place of these. Raises ScriptError: one cannot be read."""
+    if not options.catalog_files:
+        return options
+    places = [folder / path for path in options.catalog_files]
+    ddl, sources = join_ddl((os.path.relpath(place), read_script(place).text) for place in places)
+    return replace(options, catalog=ddl, catalog_sources=sources, catalog_files=())
+
+
+def with_named_catalog(options: JobOptions, files: Sequence[str]) -> JobOptions:
+    """Options with the DDL of the files that ``--catalog`` names. Raises ScriptError: one cannot be read."""
+    ddl, sources = join_ddl((path, read_script(path).text) for path in files)
+    return replace(options, catalog=ddl, catalog_sources=sources)
+
+
+def catalog_option(whose: str = "the scripts do", about: str = "") -> Callable[[Decorated], Decorated]:
+    """The option that names the files of the catalog."""
+    words = f"{about}DDL of tables that {whose} not declare; several files count as one, in this order."
+    return click.option("--catalog", "catalogs", multiple=True, metavar="FILE", help=words)
 
 
 def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple[str, ...]]:
@@ -240,8 +255,9 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         {**of_file.variables, **given.variables},
         engine,
         version,
-        given.catalog_source,
+        given.catalog_sources if given.catalog else of_file.catalog_sources,
         of_file.filled_elsewhere,
+        () if given.catalog else of_file.catalog_files,
     )
     new_functions = of_both.keys() - {each.name.lower() for each in given.functions}
     taken = {
@@ -249,7 +265,7 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         "version": version if given.engine_version is None else None,
         "settings": ", ".join(sorted(of_file.settings.keys() - given.settings.keys())),
         "functions": ", ".join(sorted(new_functions)),
-        "catalog": (of_file.catalog_path or "DDL") if of_file.catalog and not given.catalog else None,
+        "catalog": None if given.catalog else ", ".join(of_file.catalog_files) or ("DDL" if of_file.catalog else None),
         "variables": ", ".join(sorted(of_file.variables.keys() - given.variables.keys())),
         FILLED_ELSEWHERE: "true" if of_file.filled_elsewhere else None,
     }

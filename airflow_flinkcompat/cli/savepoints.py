@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
 from airflow_flinkcompat.cli.targets import target_option
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
-from airflow_flinkcompat.sql import read_script
 from airflow_flinkcompat.state.migration import Migration
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def planner_options(command: Decorated) -> Decorated:
         click.option(
             "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
         ),
-        click.option("--catalog", metavar="FILE", help="DDL of tables the scripts do not declare."),
+        catalog_option(),
         target_option(None, show_default="a SQL Gateway alone"),
         click.option(
             "--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars)."
@@ -43,15 +43,13 @@ def planner_options(command: Decorated) -> Decorated:
 
 
 def job_options(
-    settings: Iterable[str], functions: Iterable[str], catalog: str | None, engine_version: str | None
+    settings: Iterable[str], functions: Iterable[str], catalogs: Sequence[str], engine_version: str | None
 ) -> JobOptions:
     """What the options of a command say of how a script is planned. Raises InputError and ScriptError."""
-    return JobOptions(
-        parse_settings(settings),
-        tuple(parse_function(text) for text in functions),
-        read_script(catalog).text if catalog else "",
-        engine_version=engine_version,
+    given = JobOptions(
+        parse_settings(settings), tuple(parse_function(text) for text in functions), engine_version=engine_version
     )
+    return with_named_catalog(given, catalogs)
 
 
 def history_of(texts: Iterable[str]) -> Mapping[str, str]:

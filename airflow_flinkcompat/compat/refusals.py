@@ -20,7 +20,6 @@ from airflow_flinkcompat.plan.nodes import (
     Node,
     Opaque,
     Over,
-    Scan,
     Table,
     Window,
     WindowAggregate,
@@ -89,9 +88,7 @@ def of_old_style(side: Side) -> Iterator[Refusal]:
     line = ENGINE_FACTS[side.engine].flink_line(side.version)
     if line not in _WITHOUT_OLD_STYLE:
         return
-    pipelines = side.program.pipelines
-    used = {pipeline.sink.name for pipeline in pipelines}
-    used |= {n.table.name for each in pipelines for n in walk_nodes(each.sink.input) if isinstance(n, Scan)}
+    used = side.program.used_tables
     for table in side.program.tables:
         style = table.option("connector.type")
         if table.name in used and style in _OLD_STYLE and table.option("connector") is None and _in_memory(table):

@@ -32,15 +32,18 @@ class Side(JobSpec):
     """One side of a change: a job, and what is read of it.
 
     ``beside`` is another side, say the one it is compared with: what both wrote alike is parsed once. ``decided`` says
-    how conditions of a program on what only its environment knows turn out, by name. ``catalog_source`` is the file of
-    the catalog, as messages call it; "" where it is of none. ``filled_elsewhere``: what deploys the job fills in
-    placeholders of another tool, as ``${NAME}``, so that in place of a secret they are none.
+    how conditions of a program on what only its environment knows turn out, by name. ``catalog_sources`` are the files
+    of the catalog, as messages call them, each with the number of its lines; none where it is of no file.
+    ``filled_elsewhere``: what deploys the job fills in placeholders of another tool, as ``${NAME}``, so that in place
+    of a secret they are none. ``places`` are the paths of the files beside the script, from the root of the repository,
+    by what messages call each.
     """
 
     beside: Side | None = field(default=None, compare=False, repr=False)
     decided: Mapping[str, bool] = field(default_factory=dict, compare=False, repr=False)
-    catalog_source: str = field(default="", compare=False)
+    catalog_sources: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     filled_elsewhere: bool = field(default=False, compare=False)
+    places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, job: JobSpec) -> Side:
@@ -83,7 +86,15 @@ class Side(JobSpec):
 
     @cached_property
     def _declared(self) -> Script | None:
-        return parse_script(self.catalog, self.catalog_source or "<catalog>") if self.catalog.strip() else None
+        if not self.catalog.strip():
+            return None
+        rest, scripts = self.catalog.split("\n"), list[Script]()
+        for name, lines in self.catalog_sources or (("<catalog>", len(rest)),):
+            scripts.append(parse_script("\n".join(rest[:lines]), name))
+            rest = rest[lines:]
+        if len(scripts) == 1:
+            return scripts[0]
+        return Script("<catalog>", self.catalog, tuple(chain.from_iterable(each.statements for each in scripts)))
 
     @property
     def tables_of_catalog(self) -> frozenset[str]:
@@ -120,7 +131,7 @@ class Side(JobSpec):
             A new side; the DDL follows what its catalog held.
         """
         text = ";\n".join(filter(None, (self.catalog.strip().rstrip(";"), *ddl)))
-        return replace(self, catalog=text, catalog_source="")
+        return replace(self, catalog=text, catalog_sources=())
 
     @property
     def not_run(self) -> tuple[Note, ...]:

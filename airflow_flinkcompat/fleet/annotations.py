@@ -20,7 +20,7 @@ OUT_OF_REACH_RULE = "ledger-out-of-reach"
 
 @dataclass(frozen=True)
 class Annotation:
-    """One finding at its place in the proposed script, or in its catalog.
+    """One finding at its place in the proposed script, in its catalog, or in a file beside a program.
 
     Attributes:
         deployment: Whose script it is.
@@ -76,8 +76,8 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
         fleet: What is said of them.
 
     Returns:
-        An annotation for each finding that decides and is not compatible, and for each fault. What has no place in the
-        proposed script or its catalog is at the beginning of the script.
+        An annotation for each finding that decides and is not compatible, and for each fault. What has no place in
+        these files is at the beginning of the script.
     """
     seen: Counter[str] = Counter()
     found = []
@@ -112,7 +112,7 @@ def _said(
         rule, title = (
             (OUT_OF_REACH_RULE, "The ledger is out of reach") if away else (BAD_INPUT_RULE, "The input cannot be used")
         )
-        place = Span(review.script, fault.line, fault.column, fault.line, 0)
+        place = Span(fault.path or review.script, fault.line, fault.column, fault.line, 0)
         message = fault.message.removeprefix(f"{place}: ")
         yield Severity.ERROR, rule, title, message, place, message, None
     gate = Outcome.INCOMPATIBLE if review.status is Status.DELETED else FAIL_ON[fail_on]
@@ -127,5 +127,8 @@ def _said(
 
 
 def _place(finding: Finding, review: DeploymentReview) -> Span:
-    span, files = finding.after_span, {review.script, review.catalog or review.script}
-    return span if span is not None and span.source in files else Span(review.script, 1, 1, 1, 0)
+    span = finding.after_span
+    path = None if span is None else {**review.files, review.script: review.script}.get(span.source)
+    if span is None or path is None:
+        return Span(review.script, 1, 1, 1, 0)
+    return Span(path, span.line, span.column, span.end_line, span.end_column)

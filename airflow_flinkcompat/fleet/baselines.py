@@ -138,8 +138,7 @@ class RevisionBaselines:
     def _baseline(self, deployment: ProjectDeployment) -> Baseline:
         options, label = deployment.options, self.files.label
         script = self._place(deployment.script)
-        if options.catalog_path is not None:
-            options = replace(options, catalog=str(self._place(options.catalog_path)))
+        options = replace(options, catalog_files=tuple(str(self._place(path)) for path in options.catalog_files))
         side = side_of_script(script, options, self.root, self.root, prefix=f"{label}:")
         return Baseline(side, label, engine=deployment.options.engine)
 
@@ -198,9 +197,9 @@ def _paths(project: ProjectFile, folder: str, files: RevisionFiles) -> set[str] 
     if any(script.endswith(PROGRAM_SUFFIXES) for script in scripts):
         return None
     found = set()
-    for path in (*scripts, *(each.options.catalog_path for each in project.deployments)):
+    for path in (*scripts, *(path for each in project.deployments for path in each.options.catalog_files)):
         with suppress(InputError):  # it is said of the deployment, when that is asked for
-            found.add(files.followed(path_in(path or "", folder, files.repository)))
+            found.add(files.followed(path_in(path, folder, files.repository)))
     return found
 
 

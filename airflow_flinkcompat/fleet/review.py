@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from types import MappingProxyType
 
 from airflow_flinkcompat.backfill import why_refused
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
@@ -47,6 +48,7 @@ class Request:
         command: ``diff`` or ``plan``.
         today: The day in UTC, by which waivers expire.
         unsaved: What an editor holds of proposed files, by their resolved paths.
+        options: What was written on the command line that ``accept`` has to be told too.
     """
 
     project: ProjectFile
@@ -57,6 +59,7 @@ class Request:
     command: str = "diff"
     today: date = field(default_factory=utc_day)
     unsaved: Mapping[Path, str] = field(default_factory=dict, repr=False)
+    options: tuple[str, ...] = ()
 
     def wants(self, name: str) -> bool:
         """Whether a deployment is asked for."""
@@ -99,19 +102,20 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
     notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
-    notes += _way_out(reviews, request.fail_on)
+    notes += _way_out(reviews, request)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
 
 
-def _way_out(reviews: Iterable[DeploymentReview], fail_on: str) -> tuple[str, ...]:
+def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
     """How a change passes that fails the gate and is meant: one example is enough."""
     for review in reviews:
         several = any(report.environments > 1 for report in review.reports)  # of these nothing can be waived
-        if review.change is None or several or review.exit_code(fail_on) != FAILED:
+        if review.change is None or several or review.exit_code(request.fail_on) != FAILED:
             continue
         for finding in review.findings:
             if is_waivable(finding) and not finding.is_waived and finding.outcome is review.gate_outcome:
-                what = f"{shlex.quote(review.name)} {finding.rule} --reason '…' --until YYYY-MM-DD"
+                said = shlex.join((review.name, finding.rule, *request.options))
+                what = f"{said} --reason '…' --until YYYY-MM-DD"
                 return (f"a change that is meant passes once what fails is waived: flinkcompat accept {what}",)
     return ()
 
@@ -201,7 +205,7 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
             reviews.append(_unlintable(name, [str(side)]))
             continue
         if faults := [str(each) for each in obstacles_of(side)]:
-            reviews.append(_unlintable(name, faults))
+            reviews.append(_unlintable(name, faults, side.places))
             continue
         try:
             reports = Reports.of(_linted(side.on(each)) for each in ([side.engine] if script.engine_named else ENGINES))
@@ -211,7 +215,7 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
         named = (script.deployment, shlex.join((os.devnull, name)))
         judged = apply_waivers(reports.each, script.waivers, ChangeIdentity.of_script(side), utc_day(), named)
         review = DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes)
-        reviews.append(replace(review, catalog=side.catalog_source))
+        reviews.append(replace(review, files=side.places))
         notes += [f"{name}: {note}" for note in judged.notes]
         if not side.filled_elsewhere and (why := _refused_by_deploy(side)):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
@@ -240,7 +244,7 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
                 f"{request.project.path.name}"
             )
         if faults := obstacles_of(new):
-            return _unreadable(deployment.name, script, faults, baseline.words)
+            return _unreadable(deployment.name, script, faults, baseline.words, new.places)
         return _judged(request, deployment, new, baseline)
     except (ScriptError, InputError) as error:
         return _unreadable(deployment.name, script, str(error).split("\n  "))
@@ -263,7 +267,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     engines = [engine] if engine else [*ENGINES]
     identity = ChangeIdentity.of(baseline.side, new)
     review = DeploymentReview(
-        deployment.name, Status.CHANGED, new.source, baseline.words, change=identity, catalog=new.catalog_source
+        deployment.name, Status.CHANGED, new.source, baseline.words, change=identity, files=new.places
     )
     waivers = waivers_of(request.project.folder / deployment.script, request.root)
     named = (deployment.name, deployment.name)
@@ -342,8 +346,10 @@ def _removed(request: Request, name: str, baseline: FormerBaseline, file: str) -
     )
 
 
-def _unreadable(name: str, script: str, messages: Iterable[str], baseline: str = "") -> DeploymentReview:
-    faults = tuple(_fault(mask_secrets(each), script) for each in dict.fromkeys(messages))
+def _unreadable(
+    name: str, script: str, messages: Iterable[str], baseline: str = "", files: Mapping[str, str] = MappingProxyType({})
+) -> DeploymentReview:
+    faults = tuple(_fault(mask_secrets(each), {**files, script: script}) for each in dict.fromkeys(messages))
     return DeploymentReview(name, Status.UNREADABLE, script, baseline, faults=faults, action=_NOT_DEPLOYED)
 
 
@@ -353,15 +359,20 @@ def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tu
     return tuple(InputFault(f"{file}: {line.removeprefix(own)}" if line.startswith(own) else line) for line in lines)
 
 
-def _unlintable(script: str, messages: Iterable[str]) -> DeploymentReview:
-    return replace(_unreadable(script, script, messages), action="")
+def _unlintable(
+    script: str, messages: Iterable[str], files: Mapping[str, str] = MappingProxyType({})
+) -> DeploymentReview:
+    return replace(_unreadable(script, script, messages, files=files), action="")
 
 
-def _fault(message: str, script: str) -> InputFault:
-    """A message with the place that it begins with, where that is one of the script."""
-    rest = message.removeprefix(f"{script}:")
-    place = _PLACE.match(rest) if rest != message else None
-    return InputFault(message) if place is None else InputFault(message, int(place["line"]), int(place["column"] or 1))
+def _fault(message: str, files: Mapping[str, str]) -> InputFault:
+    """A message with the place that it begins with, where that is one of these files."""
+    for name, path in files.items():
+        rest = message.removeprefix(f"{name}:")
+        place = _PLACE.match(rest) if rest != message else None
+        if place is not None:
+            return InputFault(message, int(place["line"]), int(place["column"] or 1), path)
+    return InputFault(message)
 
 
 def _refused_by_deploy(side: JobSpec) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
-from airflow_flinkcompat.model import ENGINES, Waiver, language_of
+from airflow_flinkcompat.model import ENGINES, Waiver, join_ddl, language_of
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment
 from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
 from airflow_flinkcompat.sql import ScriptError, decode_script
@@ -54,17 +54,16 @@ def side_of_script(
     text = _text(path, source, program=True, unsaved=unsaved)
     if text is None:
         return None
-    catalog, catalog_source = options.catalog, options.catalog_source
-    if options.catalog_path is not None:
-        place = folder / options.catalog_path
-        catalog_source = prefix + name_from(place, root)
-        found = _text(place, catalog_source, unsaved=unsaved)
-        if found is None:
-            raise ScriptError(f"{catalog_source}: cannot be read: there is no such file (catalog)")
-        catalog = found
+    catalog, catalog_sources = options.catalog, options.catalog_sources
+    if options.catalog_files:
+        catalog, catalog_sources = join_ddl(_catalog(options.catalog_files, folder, root, prefix, unsaved))
     language = language_of(path)
     variables = options.variables if language != "sql" else {}
     found_files = find_local_files(path, text, variables, root)
+    places = {name: name_from(each.path, root) for name, each in found_files.items()}
+    for name, _ in catalog_sources:
+        if places.setdefault(name, name) != name:
+            del places[name]  # both are called the same, so that no message tells which one is meant
     return Side(
         text,
         options.settings,
@@ -76,9 +75,23 @@ def side_of_script(
         language,
         variables,
         {name: each.text for name, each in found_files.items()},
-        catalog_source=catalog_source,
+        catalog_sources=catalog_sources,
         filled_elsewhere=options.filled_elsewhere,
+        places=places,
     )
+
+
+def _catalog(
+    files: Sequence[str], folder: Path, root: Path, prefix: str, unsaved: Mapping[Path, str] | None
+) -> Iterator[tuple[str, str]]:
+    """Each file of a catalog by its name, with what it holds. Raises ScriptError: it cannot be read."""
+    for path in files:
+        place = folder / path
+        name = prefix + name_from(place, root)
+        text = _text(place, name, unsaved=unsaved)
+        if text is None:
+            raise ScriptError(f"{name}: cannot be read: there is no such file (catalog)")
+        yield name, text
 
 
 def waivers_of(path: Path, root: Path) -> tuple[Waiver, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from airflow_flinkcompat.compat import Finding, Report, ReportContext
@@ -44,11 +45,15 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class InputFault:
-    """Why a script was not judged: what is wrong and what to do, and where in it, from 1."""
+    """Why a script was not judged: what is wrong and what to do, and where in it, from 1.
+
+    ``path`` is the file, from the root of the repository, where it is another one than the script.
+    """
 
     message: str
     line: int = 1
     column: int = 1
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ class DeploymentReview:
         known: What is known beside the change, for the report.
         change: Both sides by their digests, which waivers are bound to; None where nothing was compared.
         notes: What else is to be known of it, a line each.
-        catalog: The file of its catalog from the root of the repository; "" where there is none.
+        files: Where its catalog and the files beside a program lie, from the root of the repository, by what messages
+            call each.
         stopped: What the file says of the end of its job; "" where it says nothing.
     """
 
@@ -83,7 +89,7 @@ class DeploymentReview:
     known: ReportContext = NO_CONTEXT
     change: ChangeIdentity | None = None
     notes: tuple[str, ...] = ()
-    catalog: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
     stopped: str = ""
 
     @property

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from airflow_flinkcompat.model.outcome import Basis, Consequence, Outcome, Reason
     from airflow_flinkcompat.model.policy import BRANCHES, Branch, Policy
-    from airflow_flinkcompat.model.text import NormalForm, Span
+    from airflow_flinkcompat.model.text import NormalForm, Span, join_ddl
     from airflow_flinkcompat.model.waiver import AppliedWaiver, Waiver, WaiverState
 
 _HOMES = {
@@ -63,7 +63,7 @@ _HOMES = {
     ),
     ".outcome": ("Basis", "Consequence", "Outcome", "Reason"),
     ".policy": ("BRANCHES", "Branch", "Policy"),
-    ".text": ("NormalForm", "Span"),
+    ".text": ("NormalForm", "Span", "join_ddl"),
     ".waiver": ("AppliedWaiver", "Waiver", "WaiverState"),
 }
 
@@ -101,6 +101,7 @@ __all__ = [
     "Waiver",
     "WaiverState",
     "is_path",
+    "join_ddl",
     "language_of",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from airflow_flinkcompat.quick_init import quick_init
@@ -41,3 +42,19 @@ def sql_name(name: str) -> str:
 def sql_text(text: str) -> str:
     """A text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def join_ddl(files: Iterable[tuple[str, str]]) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """The DDL of several files as one text, in which each is ended before the next one begins.
+
+    Args:
+        files: Each by its name, with what it holds.
+
+    Returns:
+        The text, and each name with the number of lines that are of its file: one file is the text as it is.
+    """
+    given = list(files)
+    texts = [text.rstrip() for _, text in given[:-1]]
+    texts = [text if text.endswith(";") else f"{text}\n;" for text in texts] + [text for _, text in given[-1:]]
+    sources = tuple((name, text.count("\n") + 1) for (name, _), text in zip(given, texts, strict=True))
+    return "\n".join(texts), sources

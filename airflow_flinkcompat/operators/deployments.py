@@ -164,7 +164,7 @@ class Deployment(BaseModel):
     script: str = Field(min_length=1)
     settings: _Texts = {}
     functions: dict[str, str] = {}
-    catalog: str = ""
+    catalog: str | tuple[str, ...] = ""
     variables: _Texts = {}
     flink_conn_id: str = "flink_default"
     target: str | None = None
@@ -194,7 +194,7 @@ class Deployment(BaseModel):
             script: str,
             settings: Mapping[str, Any] = ...,
             functions: Mapping[str, str] = ...,
-            catalog: str = ...,
+            catalog: str | Sequence[str] = ...,
             variables: Mapping[str, Any] = ...,
             flink_conn_id: str = ...,
             target: str | None = ...,

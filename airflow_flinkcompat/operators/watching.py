@@ -52,8 +52,12 @@ def script_asset(
     places: dict[str, list[str]] = {}
     for name in ("script", "catalog", "flink_conn_id", "target", "ledger", "settings", "functions", "variables"):
         value = getattr(deployment, name)
+        if name == "catalog" and not isinstance(value, str) and any(Path(path).is_absolute() for path in value):
+            raise ValueError("catalog: of several files a watched script takes relative paths; give folders=")
         if name in ("script", "catalog") and is_path(value, _FILES) and Path(value).is_absolute():
             places[name] = [*place_of(value)]
+        elif isinstance(value, tuple):
+            arguments[name] = [*value]
         elif value:
             arguments[name] = dict(value) if isinstance(value, Mapping) else value
     from airflow_flinkcompat.triggers.script import FlinkScriptTrigger

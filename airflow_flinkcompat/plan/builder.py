@@ -36,6 +36,7 @@ from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, TimeAttribute
+from airflow_flinkcompat.plan.user_types import type_problems
 from airflow_flinkcompat.plan.windows import is_window_function
 from airflow_flinkcompat.sql import Script, Statement, nodes, span_of
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted
@@ -61,13 +62,20 @@ def build_program(
         The pipelines of the script, with the problems met on the way.
     """
     builder = _Builder(settings or {}, functions, (script,) if catalog is None else (catalog, script))
+    of_catalog = []
     if catalog is not None:
         for statement in catalog.statements:
             builder.statement(statement)
+            of_catalog += [(statement.span, problem) for problem in type_problems(statement)]
         builder.texts.clear()
     for statement in script.statements:
         builder.statement(statement)
+        builder.problems += type_problems(statement)
     program = builder.program()
+    if of_catalog:  # Flink is given what the job uses alone
+        used = {table.span for table in program.tables if table.name in program.used_tables}
+        more = (problem for span, problem in of_catalog if span in used)
+        program = replace(program, problems=(*more, *program.problems))
     if not isinstance(script, ProgramScript):
         return program
     unread = (Problem(REFUSED if each.refused else "program", each.reason, "", each.span) for each in script.unread)

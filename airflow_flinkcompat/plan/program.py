@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from airflow_flinkcompat.frontends.programs import Note, WindowUse
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
-from airflow_flinkcompat.plan.nodes import Sink, Table
+from airflow_flinkcompat.plan.nodes import Scan, Sink, Table, walk_nodes
 
 REFUSED = "refused"
 """The reason of a :class:`Problem` that Flink has with a program, not we."""
@@ -127,3 +127,10 @@ class Program:
     inputs: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[Note, ...] = field(default=(), compare=False)
     windows: tuple[WindowUse, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def used_tables(self) -> frozenset[str]:
+        """Names of the tables that its queries read or write."""
+        sinks = [pipeline.sink for pipeline in self.pipelines]
+        scans = (node for sink in sinks for node in walk_nodes(sink) if isinstance(node, Scan))
+        return frozenset((*(sink.name for sink in sinks), *(scan.table.name for scan in scans)))

@@ -7,6 +7,7 @@ stays a text. Nothing is opened here but the file itself: no script, no connecti
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger"
 _TABLES = ("defaults", "deployments", "stopped")
 FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
 _TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, *_TABLES)
+_PLACED = re.compile(r"[\w+.-]+:|~|\{")
+"""How the place of a ledger begins that is no path from here: a URI, a home folder, a template."""
 _OF_WAIVERS = ("accept", "waiver", "waivers")
 """What somebody may write here who looks for waivers."""
 
@@ -130,6 +133,7 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
         if table is None:
             return None
         content = table
+    folder = file.absolute().parent
     file = Path(called) if called else file
     problems = [f"{file}: {key}: {_unknown_at_top(key)}" for key in content if key not in _TOP]
     for key in _TABLES:
@@ -139,7 +143,7 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
     defaults = content.get("defaults", {})
     problems += [f"{file}: {line}" for line in _said_twice(top)]
     problems += [f"{file}: defaults: {line}" for line in _said_twice(defaults)]
-    common = _over(_under_check(top), _under_check(defaults))
+    common = _ledger_from(folder, _over(_under_check(top), _under_check(defaults)))
     deployments: dict[str, Mapping[str, Any]] = {}
     broken: dict[str, tuple[str, ...]] = {}
     for name, table in content.get("deployments", {}).items():
@@ -149,7 +153,7 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
             wrong = [f"name: is given by [deployments.{name}]; remove it"]
         else:
             wrong = list(_said_twice(table))
-            deployments[name] = _over(common, _under_check(table))
+            deployments[name] = _ledger_from(folder, _over(common, _under_check(table)))
         if wrong:
             broken[name] = tuple(f"{file}: deployment {name!r}: {line}" for line in wrong)
     deployments = {name: table for name, table in deployments.items() if name not in broken}
@@ -228,6 +232,14 @@ def _said_twice(table: Mapping[str, Any]) -> Iterator[str]:
     for key in _OF_CHECK:
         if key in table and isinstance(check, Mapping) and key in check:
             yield f"{key}: is said twice, here and as check.{key}; remove one"
+
+
+def _ledger_from(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The table with its ledger from the folder of the file, as scripts are, wherever a command or a task runs."""
+    ledger = table.get("ledger")
+    if not isinstance(ledger, str) or not ledger or _PLACED.match(ledger):
+        return table
+    return {**table, "ledger": str(folder / ledger)}
 
 
 def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ FAIL_ON: Mapping[str, Outcome | None] = {
 """What ``fail_on`` names: the mildest outcome that fails, None where none does."""
 DEFAULT_GATE = "unknown"
 """What fails where nobody says."""
-_TEMPLATE = ("{{", "{%")
+TEMPLATE = ("{{", "{%")
 _NOT_OF_PATHS = frozenset("\n\0")
 """What a path cannot hold, or a message not on its line."""
 _OF_TARGET = "auto"
@@ -56,12 +56,13 @@ class JobOptions:
     Attributes:
         settings: What is in force before the script's own SETs.
         functions: Declarations of functions that the script only uses.
-        catalog: DDL, or the path of a ``.sql`` file from the project's folder.
+        catalog: DDL.
         variables: What only the environment of a program knows.
         engine: Whose state semantics apply; None: nobody said.
         engine_version: Its version; None: the one that is judged by default.
-        catalog_source: The file that DDL was read from, as messages call it; "" where it is of none.
+        catalog_sources: The files that DDL was read from, as messages call them, each with the number of its lines.
         filled_elsewhere: Whether what deploys the job fills in placeholders of another tool, as ``${NAME}``.
+        catalog_files: The files of the catalog from the project's folder, in order, as long as they are not read.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -70,13 +71,9 @@ class JobOptions:
     variables: Mapping[str, str] = field(default_factory=dict)
     engine: str | None = None
     engine_version: str | None = None
-    catalog_source: str = ""
+    catalog_sources: tuple[tuple[str, int], ...] = ()
     filled_elsewhere: bool = False
-
-    @property
-    def catalog_path(self) -> str | None:
-        """The file of the catalog; None where it is DDL, or there is none."""
-        return self.catalog if is_path(self.catalog, (".sql",)) else None
+    catalog_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +89,7 @@ class ProjectDeployment:
         backfills: Whether history is recomputed after a start without state.
         migrates: Whether an incompatible change may be started from a rewritten savepoint.
         rehearses: Whether a restore is rehearsed before a job resumes.
+        backfill: What the file says of the backfill, as it stands there.
     """
 
     name: str
@@ -102,6 +100,7 @@ class ProjectDeployment:
     backfills: bool = False
     migrates: bool = False
     rehearses: bool = False
+    backfill: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -224,7 +223,8 @@ class _TableReader:
                 self.problems.append("script: is missing")
         elif not script.endswith((".sql", *PROGRAM_SUFFIXES)) or not _NOT_OF_PATHS.isdisjoint(script):
             self.problems.append(f"script: is no path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
-        backfills = self.table.get("backfill") not in (None, False)
+        backfill = self.table.get("backfill")
+        backfills = backfill not in (None, False)
         return ProjectDeployment(
             name,
             script or "",
@@ -232,7 +232,9 @@ class _TableReader:
             self.text("ledger") or None,
             self.policy(backfills),
             backfills,
-            *(self.table.get(key) not in (None, False) for key in ("migrate", "rehearse")),
+            self.table.get("migrate") not in (None, False),
+            self.table.get("rehearse") not in (None, False),
+            backfill if isinstance(backfill, Mapping) else {},
         )
 
     def options(self) -> JobOptions:
@@ -253,14 +255,29 @@ class _TableReader:
             self._tried("functions", partial(FunctionDeclaration.of, name, text))
             for name, text in self._texts("functions").items()
         )
+        catalog = self.catalog()
         return JobOptions(
             self._texts("settings"),
             tuple(each for each in functions if each is not None),
-            self.text("catalog") or "",
+            catalog if isinstance(catalog, str) else "",
             self._texts("variables"),
             named,
             version,
+            catalog_files=() if isinstance(catalog, str) else catalog,
         )
+
+    def catalog(self) -> str | tuple[str, ...]:
+        """DDL, or the files of it."""
+        value = self.table.get("catalog")
+        if not isinstance(value, list | tuple):
+            text = self.text("catalog") or ""
+            return (text,) if is_path(text, (".sql",)) else text
+        every = {str(number): each for number, each in enumerate(value, start=1)}
+        files = tuple(path for key in every if (path := self._checked(every, key, f"catalog.{key}")) is not None)
+        for path in files:
+            if not is_path(path, (".sql",)):
+                self.problems.append("catalog: of a list each is the path of a file that ends in .sql")
+        return files
 
     def policy(self, backfills: bool = False) -> Policy:
         value = self._get(self._check, "policy", "check.policy", Mapping, "a table of outcomes", None)
@@ -278,7 +295,7 @@ class _TableReader:
     def _checked(self, table: Mapping[str, Any], key: str, place: str) -> str | None:
         """A text that is no template; None where there is none, or it is a problem."""
         value: str | None = self._get(table, key, place, str, "a text", None)
-        if value is not None and any(mark in value for mark in _TEMPLATE):
+        if value is not None and any(mark in value for mark in TEMPLATE):
             self.problems.append(
                 f"{place}: is a template that Airflow renders when a task runs, and nothing renders it here; "
                 "write what it comes to"

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.generator import Generator
 
 from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql.type_parser import USER_TYPE
 
 _Print = Callable[["FlinkGenerator", Any], str]
 
@@ -89,7 +90,7 @@ def _pattern_repeat(gen: FlinkGenerator, node: nodes.PatternRepeat) -> str:
 # ----------------------------------------------------------------------------------------- expressions
 def _flink_type(gen: FlinkGenerator, node: nodes.FlinkType) -> str:
     name, parameters = node.this, gen.list_of(node)
-    if name == "USER":
+    if name == USER_TYPE:
         text = parameters
     elif name == "INTERVAL":
         text = f"INTERVAL {gen.sql(node, 'unit')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 from sqlglot import exp
@@ -40,7 +41,23 @@ _ZONED = frozenset({"TIME", "TIMESTAMP"})
 #: Written after a type: ``INT ARRAY``.
 _POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
 
+USER_TYPE = "USER"
+"""How a type by any other name is called here: Flink asks its catalog for it."""
+
 INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
+
+
+def meant_type(name: str) -> str:
+    """The type that somebody may mean who writes a name that is none.
+
+    Args:
+        name: The name.
+
+    Returns:
+        Words that name it; without one near enough, what to write.
+    """
+    meant = get_close_matches(name.upper(), [" ".join(words) for words, _ in TYPE_NAMES], 1)
+    return f"{meant[0]} may be meant" if meant else "write one that is"
 
 
 class TypeParser(BaseParser):
@@ -92,7 +109,11 @@ class TypeParser(BaseParser):
     def _parse_user_type(self) -> nodes.FlinkType | None:
         if self._curr.token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
             return None
-        return nodes.FlinkType(this="USER", expressions=[self.parse_dotted_name()])
+        start = self._curr
+        name = self.parse_dotted_name()
+        if self._match(TokenType.L_PAREN, advance=False):
+            self.fail(f"What is in front of the parentheses is none of Flink's types: {meant_type(name.name)}", start)
+        return self.place(nodes.FlinkType(this=USER_TYPE, expressions=[name]), start)
 
     def _parse_type_parameters(self) -> list[exp.Expr] | None:
         if not self._match(TokenType.L_PAREN):

@@ -113,7 +113,7 @@ class ScriptArguments(DeploymentArguments, total=False):
     script: Required[str]
     settings: Mapping[str, str] | None
     functions: Mapping[str, str] | None
-    catalog: str
+    catalog: str | Sequence[str]
     variables: Mapping[str, str] | None
     language: Language | None
 

@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow.sdk import BaseOperator
 
 from airflow_flinkcompat.links.pages import change_page
-from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path, language_of
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, is_path, join_ddl, language_of
 from airflow_flinkcompat.tasks.texts import SQL, decoded, find_template, masked, read_template
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class ScriptOperator(DeploymentOperator):
         script: str,
         settings: Mapping[str, str] | None = None,
         functions: Mapping[str, str] | None = None,
-        catalog: str = "",
+        catalog: str | Sequence[str] = "",
         variables: Mapping[str, str] | None = None,
         language: Language | None = None,
         **kwargs: Any,
@@ -229,8 +229,13 @@ class ScriptOperator(DeploymentOperator):
         """Paths become the text of their files, still with its Jinja."""
         from airflow_flinkcompat.sql import NO_PROGRAM
 
-        if is_path(self.catalog, PROGRAM_SUFFIXES):
-            raise AirflowFailException(NO_PROGRAM.format(self.catalog))
+        several = [] if isinstance(self.catalog, str) else list(self.catalog or ())
+        for path in several or (self.catalog,):
+            if is_path(path, PROGRAM_SUFFIXES):
+                raise AirflowFailException(NO_PROGRAM.format(path))
+        for path in several:
+            if not is_path(path, (SQL,)):
+                raise AirflowFailException(f"catalog: of a list each is the path of a file that ends in {SQL}")
         if is_path(self.script, PROGRAM_SUFFIXES):
             self.language = language_of(self.script)
         if self._is_program and not self.takes_programs:
@@ -242,15 +247,22 @@ class ScriptOperator(DeploymentOperator):
         for name in ("script", "catalog"):
             value = getattr(self, name)
             if is_path(value, (SQL, *PROGRAM_SUFFIXES)):
-                found = find_template(value, jinja_env)
-                content = read_template(found)
-                self.files[str(found)] = content
-                setattr(self, name, decoded(content, found))
+                found, text = self._text_at(value, jinja_env)
+                setattr(self, name, text)
                 if name == "script":
                     given = Path(value)
                     self._place = found, found.parents[0 if given.is_absolute() else len(given.parts) - 1]
+        if several:
+            self.catalog, _ = join_ddl((path, self._text_at(path, jinja_env)[1]) for path in several)
         if self._is_program:
             self._program, self.script = self.script, ""
+
+    def _text_at(self, path: str, jinja_env: Any) -> tuple[Path, str]:
+        """A file that a template is read from, and its text."""
+        found = find_template(path, jinja_env)
+        content = read_template(found)
+        self.files[str(found)] = content
+        return found, decoded(content, found)
 
     def _after_rendering(self) -> None:
         if self._program is not None:

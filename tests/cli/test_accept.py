@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +17,7 @@ from jsonschema import Draft202012Validator
 from airflow_flinkcompat.fleet.formats import FORMATS
 from tests.cli.command import (
     COMPATIBLE,
+    ENVIRONMENT,
     INCOMPATIBLE,
     PARTIAL,
     QUERY,
@@ -64,8 +68,9 @@ def test_a_gate_that_fails_says_how_a_change_passes_that_is_meant(project: Path,
     assert words == "a change that is meant passes once what fails is waived"
     program, verb, *said = shlex.split(command.replace("YYYY-MM-DD", DAY[1]))
     assert (program, verb) == ("flinkcompat", "accept")
-    assert run(verb, *said, *AGAINST).code == 2, "that it would be silently wrong is to be said on purpose"
-    accept(run, *said, *AGAINST, "--even-silently-wrong")
+    assert [*said[2:4]] == [*AGAINST]
+    assert run(verb, *said).code == 2, "that it would be silently wrong is to be said on purpose"
+    accept(run, *said, "--even-silently-wrong")
     result = run("diff", *AGAINST, "--format", "json")
     assert (result.code, json.loads(result.out)["notes"]) == (0, [])
 
@@ -134,6 +139,26 @@ def test_a_check_goes_by_it_too_also_of_a_revision(project: Path, run: Run, styl
     FILE.unlink()
     assert run("check", "HEAD~:jobs/orders.sql", "HEAD:jobs/orders.sql", "--format", style).code == 0
     assert run("check", "HEAD~:jobs/orders.sql", "jobs/orders.sql", "--format", style).code == 1
+
+
+def test_it_is_removed_without_a_question_whatever_standard_input_is(project: Path, run: Run) -> None:
+    """A pipe that nobody writes into and nobody closes, as CI's, would be waited for."""
+    accept(run, "orders", *WINDOW, *AGAINST)
+    command = [sys.executable, "-m", "airflow_flinkcompat.cli", "accept", "orders", "window-changed", "--remove"]
+    reading, writing = os.pipe()
+    try:
+        ended = subprocess.run(command, stdin=reading, capture_output=True, env=ENVIRONMENT, timeout=60, check=False)
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert (ended.returncode, FILE.exists()) == (0, False)
+    assert ended.stdout.decode().startswith(f"{FILE}: removed: window-changed")
+
+
+def test_a_pipe_in_place_of_the_waivers_is_not_waited_for(project: Path, run: Run) -> None:
+    os.mkfifo(FILE)
+    result = run("accept", "orders", "window-changed", "--remove")
+    assert (result.code, f"{FILE}: cannot be read: it is no regular file" in result.err) == (2, True)
 
 
 def test_two_scripts_of_no_project(run: Run) -> None:

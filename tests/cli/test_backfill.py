@@ -114,3 +114,69 @@ def test_a_backfill_reads_what_lies_beside_a_program(run: Run) -> None:
     unread = run("backfill", "job.py", "--dry-run")
     assert unread.code == 2
     assert "job.py:4:1: how often this loop runs is not known" in unread.err
+
+
+PROJECT = """
+[deployments.totals]
+script = "ok.sql"
+[deployments.totals.backfill]
+sinks = { totals = "/else" }
+from_ = "2026-01-01"
+to = "2026-01-02"
+late = "drop"
+conn_id = "spark_of_airflow"
+spark = { conf = {} }
+"""
+
+
+def said(run: Run, *options: str) -> str:
+    result = run("backfill", "ok.sql", "--dry-run", *options)
+    assert result.code == 0, result.err
+    return result.out
+
+
+def test_the_table_of_the_project_file_says_what_the_task_is_told(run: Run) -> None:
+    save(ok=WINDOWED)
+    given = ("--sink", "totals=/else", "--from", "2026-01-01", "--to", "2026-01-02", "--late", "drop")
+    by_options, bare = said(run, *given), said(run)
+    Path("flinkcompat.toml").write_text(PROJECT, encoding="utf-8")
+    result = run("backfill", "ok.sql", "--dry-run")
+    assert (result.code, result.out) == (0, by_options)
+    assert result.err.endswith(
+        "flinkcompat: By flinkcompat.toml: deployment 'totals': backfill: sinks, from_, to, late.\n"
+    )
+    assert by_options != bare == said(run, "--config", "/dev/null"), "the table says something"
+
+
+def test_options_go_before_the_table(run: Run) -> None:
+    save(ok=WINDOWED)
+    given = ("--sink", "totals=/third", "--boundary", "2026-01-03", "--late", "include")
+    wanted = said(run, *given, "--from", "2026-01-01")
+    Path("flinkcompat.toml").write_text(PROJECT, encoding="utf-8")
+    assert said(run, *given) == wanted, "a boundary is where it ends, whatever the file says of the end"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            'from_ = "{{ data_interval_start }}"',
+            "backfill.from_: is a template that Airflow renders",
+        ),
+        ("sinks = 'x'", "backfill.sinks: a table is needed"),
+        ("tables = { orders = 1 }", "backfill.tables.orders: a text is needed"),
+        ("to = 2026-01-02", "backfill.to: a text is needed"),
+        ("allow_incomplete = 'yes'", "backfill.allow_incomplete: true or false is needed"),
+        ("late = 'never'", "late is 'never'; write include or drop"),
+        ("journal = '/j'", "--journal belongs to --chunk: add it"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_named(run: Run, line: str, words: str) -> None:
+    save(ok=WINDOWED)
+    text = f"[deployments.totals]\nscript = 'ok.sql'\n[deployments.totals.backfill]\n{line}\n"
+    Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+    result = run("backfill", "ok.sql", "--dry-run")
+    assert (result.code, words in result.err) == (2, True), result.err
+    if "template" in words:
+        assert result.err.endswith("say what it comes to with --from\n")
+        assert run("backfill", "ok.sql", "--dry-run", "--from", "2026-01-01").code == 0

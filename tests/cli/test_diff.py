@@ -124,7 +124,7 @@ class TestAgainstGit:
         assert results(result) == {"orders": "incompatible", "clicks": "unchanged"}
         assert json.loads(result.out)["notes"] == [
             "HEAD has no flinkcompat.toml: its scripts are those that the file names today",
-            f"{WAY_OUT} orders window-changed --reason '…' --until YYYY-MM-DD",
+            f"{WAY_OUT} orders window-changed --against git:HEAD --reason '…' --until YYYY-MM-DD",
         ]
 
     def test_the_catalog_and_the_settings_of_then(self, project: Path, run: Run) -> None:
@@ -158,11 +158,49 @@ class TestAgainstGit:
         }
         Path("ddl/tables.sql").write_text(spare + TABLES.replace("'orders'", "'x'"), encoding="utf-8")
         result = run("diff", "--against", "git:HEAD", "--format", "github")
-        (command, _) = result.out.splitlines()
+        (command, notice, _) = result.out.splitlines()
+        assert notice.startswith(f"::notice title=flinkcompat diff::{WAY_OUT} ")
         assert (result.code, command.partition(",col=")[0]) == (1, "::error file=ddl/tables.sql,line=2,endLine=4")
         out = run("diff", "--against", "git:HEAD").out
         assert "before HEAD:ddl/tables.sql:2:1" in out
         assert "after ddl/tables.sql:2:1" in out
+
+    def test_several_files_of_a_catalog_count_as_one_and_each_finding_is_told_in_its_own(
+        self, project: Path, run: Run
+    ) -> None:
+        orders, totals = TABLES.split("CREATE TABLE totals")
+        spare = "CREATE TABLE spare (a INT) WITH ('connector' = 'print')\n-- no semicolon ends it\n"
+        texts = {"a": spare, "b": f"-- orders\n{orders}", "c": f"CREATE TABLE totals{totals}"}
+        Path("ddl").mkdir()
+        for name, text in texts.items():
+            Path(f"ddl/{name}.sql").write_text(text, encoding="utf-8")
+        files = ", ".join(f'"ddl/{name}.sql"' for name in texts)
+        Path("flinkcompat.toml").write_text(f"{HEAD}catalog = [{files}]\n{ORDERS}{CLICKS}", encoding="utf-8")
+        change("orders", QUERY)
+        commit("with catalogs")
+        Path("ddl/a.sql").write_text(f"-- one line more\n{spare.replace('INT', 'BIGINT')}", encoding="utf-8")
+        assert results(run("diff", "--against", "git:HEAD", "--format", "json")) == {
+            "orders": "unchanged",
+            "clicks": "unchanged",
+        }
+        Path("ddl/b.sql").write_text("-- orders\n\n" + orders.replace("'orders'", "'x'"), encoding="utf-8")
+        result = run("diff", "--against", "git:HEAD", "--format", "github")
+        place = result.out.partition(",col=")[0]
+        assert (result.code, place) == (1, "::error file=ddl/b.sql,line=3,endLine=5")
+        out = run("diff", "--against", "git:HEAD").out
+        assert "before HEAD:ddl/b.sql:2:1" in out
+        assert "after ddl/b.sql:3:1" in out
+        Path("ddl/c.sql").write_text(texts["c"].replace("BIGINT", "BIGINTT"), encoding="utf-8")
+        assert "ddl/c.sql:1:45: error: program-refused: " in run("lint").out
+        named = [word for name in texts for word in ("--catalog", f"ddl/{name}.sql")]
+        alone = ("lint", "jobs/orders.sql", "--config", "/dev/null", "--engine", "flink")
+        assert "ddl/c.sql:1:45: error: program-refused: " in run(*alone, *named).out
+        assert "undeclared-table: table orders" in run(*alone, *named[-2:]).out
+        checked = run("check", "/dev/null", "jobs/orders.sql", "--config", "/dev/null", "--engine", "flink", *named).out
+        assert "ddl/c.sql:1:45" in checked
+        Path("ddl/b.sql").unlink()
+        (review, _) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        assert review["faults"][0]["message"] == "ddl/b.sql: cannot be read: there is no such file (catalog)"
 
     def test_both_engines_where_none_is_named(self, project: Path, run: Run) -> None:
         Path("flinkcompat.toml").write_text(ORDERS, encoding="utf-8")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import PROGRAM, V1, Run, report_of
+from tests.cli.project import HEAD, commit
 
 
 def test_a_program_is_checked_with_what_its_environment_knows(run: Run) -> None:
@@ -95,3 +97,45 @@ def test_a_program_where_a_script_is_asked_for_is_a_clear_error(
     refused = run(*arguments)
     assert refused.code == 2
     assert message in refused.err
+
+
+MODULE = """\
+def declare(t_env):
+    t_env.execute_sql("CREATE TABLE o (a STRING, b BIGINT) WITH ('connector' = 'kafka', 'topic' = 'o')")
+    t_env.execute_sql("CREATE TABLE s (a STRING, n DECIMALL) WITH ('connector' = 'print')")
+
+
+def run(t_env):
+    t_env.execute_sql("INSERT INTO s SELECT a, COUNT(*) FROM o GROUP BY a")
+"""
+READS_IT = """\
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from {} import declare, run
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+declare(t_env)
+run(t_env)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("helpers", "jobs/helpers.py"), ("lib.helpers", "jobs/lib/helpers.py"), ("shared", "shared.py")]
+)
+def test_a_finding_in_a_module_is_told_at_its_place_there(project: Path, run: Run, name: str, file: str) -> None:
+    """The last one lies at the root of the repository, and not beside the program."""
+    Path("jobs/job.py").write_text(READS_IT.format(name), encoding="utf-8")
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text(MODULE, encoding="utf-8")
+    Path("flinkcompat.toml").write_text(f'{HEAD}[deployments.job]\nscript = "jobs/job.py"\n', encoding="utf-8")
+    commit("a program")
+    line, _ = run("lint", "--format", "github").out.splitlines()
+    assert line.startswith(f"::error file={file},line=3,endLine=3,col=52,endColumn=60,title=jobs/job.py%3A program-ref")
+    assert f"{file}:3:52: error: program-refused: Flink refuses the script: DECIMALL" in run("lint").out
+    Path(file).write_text(MODULE.replace("COUNT(*)", "SUM(b)").replace("DECIMALL", "BIGINT"), encoding="utf-8")
+    commands = run("diff", "--against", "git:HEAD", "--format", "github").out.splitlines()
+    assert any(each.startswith(f"::error file={file},line=7,endLine=7,col=71") for each in commands), commands
+    Path(file).write_text(MODULE.replace("'topic'", "'properties.sasl.password' = 'hunter2-x', 'topic'"), "utf-8")
+    (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+    (fault,) = review["faults"]
+    assert (fault["path"], fault["line"]) == (file, 2)
+    assert [(each["path"], each["line"]) for each in review["annotations"]] == [(file, 2)]

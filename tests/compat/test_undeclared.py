@@ -142,3 +142,38 @@ def test_tables_of_the_catalog_that_no_query_uses_are_no_change_of_the_job(old: 
 )
 def test_what_a_query_may_use_or_a_script_declares_stays_a_change(old: str, new: str, scripts: tuple[str, str]) -> None:
     assert "unchanged" not in fired(with_catalogs(old, new, *scripts))
+
+
+VIEW = "CREATE VIEW theirs AS SELECT customer FROM orders WHERE amount > 1;\n"
+OVER = "CREATE VIEW over_theirs AS SELECT customer FROM theirs;\n"
+FUNCTION = "CREATE FUNCTION graded AS 'jobs.Graded';\n"
+TWICE = "INSERT INTO totals SELECT customer, graded(amount) FROM orders;\n"
+
+
+@pytest.mark.parametrize("beside", [VIEW, VIEW + OVER, FUNCTION, VIEW + FUNCTION])
+def test_views_and_functions_of_the_catalog_that_no_query_uses_are_no_change_of_the_job(beside: str) -> None:
+    other = beside.replace("> 1", "> 2").replace("jobs.", "work.")
+    for old, new in ((beside, other), ("", beside), (beside, "")):
+        assert fired(with_catalogs(TABLES + old, TABLES + new, TOTALS, TOTALS)) == {"unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "script"),
+    [
+        (VIEW, VIEW.replace("> 1", "> 2"), TOTALS.replace("orders", "(SELECT customer, 1 AS amount FROM theirs)")),
+        (
+            VIEW + OVER,
+            VIEW.replace("> 1", "> 2") + OVER,
+            TOTALS.replace("orders", "(SELECT customer, 1 AS amount FROM over_theirs)"),
+        ),
+        (FUNCTION, FUNCTION.replace("jobs", "work"), TWICE),
+        (FUNCTION, FUNCTION.replace("jobs", "work"), FUNCTION.replace("jobs", "our") + TOTALS),
+        (
+            FUNCTION + VIEW.replace("amount > 1", "graded(amount)"),
+            FUNCTION.replace("jobs", "work") + VIEW.replace("amount > 1", "graded(amount)"),
+            TOTALS.replace("orders", "(SELECT customer, 1 AS amount FROM theirs)"),
+        ),
+    ],
+)
+def test_views_and_functions_that_a_query_uses_stay_a_change(old: str, new: str, script: str) -> None:
+    assert "unchanged" not in fired(with_catalogs(TABLES + old, TABLES + new, script, script))

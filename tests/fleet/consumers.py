@@ -50,6 +50,7 @@ _COMMAND = re.compile(
     r"::(?P<level>error|warning|notice) file=(?P<file>[^,\n]+),line=[1-9]\d*,endLine=[1-9]\d*,col=[1-9]\d*"
     r"(,endColumn=[1-9]\d*)?,title=[^,:\n]+::(?P<message>.+)"
 )
+_NOTE = re.compile(r"::notice title=flinkcompat (diff|plan|lint)::.+")
 
 
 def code_quality(rows: Any) -> list[dict[str, Any]]:
@@ -80,9 +81,15 @@ test_cases.__test__ = False  # type: ignore[attr-defined]
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """Level and file of each command of GitHub; every line but the last one is one, errors come first."""
+    """Level and file of each finding's command of GitHub; every line but the last one is a command, errors come first.
+
+    Notes are notices of no file, behind them.
+    """
     *lines, summary = text.splitlines()
     assert summary.startswith("flinkcompat: ")
+    notes = [line for line in lines if _NOTE.fullmatch(line)]
+    assert lines[len(lines) - len(notes) :] == notes
+    lines = lines[: len(lines) - len(notes)]
     found = [_COMMAND.fullmatch(line) for line in lines]
     assert all(found), lines
     levels = [each["level"] for each in found if each]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppingEntry,
 )
 from airflow_flinkcompat.hooks.flink import FlinkHook
-from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.model import Outcome, join_ddl
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.approval import REJECT
 from airflow_flinkcompat.tasks import origin
@@ -416,6 +417,21 @@ def test_a_file_is_a_template_and_may_include_others(site: Site) -> None:
     (site.folder / "size.sql").write_text("5")
     site.propose(script(size=7).replace("'7'", "'{% include 'size.sql' %}'"))
     assert run_check(site, "orders.sql")["new_sha256"] == run_check(site, script(size=5))["new_sha256"]
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_several_files_of_a_catalog_are_what_commands_make_of_them(site: Site, kind: Callable[..., Any]) -> None:
+    """What is deployed, and waivers, are bound to the digest of it."""
+    texts = {"a.sql": "CREATE TABLE a (b INT) WITH ('connector' = 'print')", "b.sql": "-- c\nCREATE TABLE b (c INT);\n"}
+    for name, text in texts.items():
+        (site.folder / name).write_text(text, encoding="utf-8")
+    joined, sources = join_ddl(texts.items())
+    assert sources == (("a.sql", 2), ("b.sql", 3))
+    of_files = run_check(site, script(), catalog=kind(texts))["new_sha256"]
+    assert of_files == run_check(site, script(), catalog=joined)["new_sha256"]
+    assert of_files != run_check(site, script(), catalog=kind(reversed(texts)))["new_sha256"]
+    with pytest.raises(AirflowFailException, match=r"catalog: of a list each is the path of a file that ends in \.sql"):
+        run_check(site, script(), catalog=kind(["a.sql", texts["b.sql"]]))
 
 
 def test_a_program_is_no_catalog(site: Site) -> None:

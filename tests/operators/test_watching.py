@@ -110,3 +110,10 @@ def test_a_dag_that_does_not_follow_it_is_refused() -> None:
         redeploy_dag(one, watch="always")  # type: ignore[arg-type]
     with DAG("d", max_active_runs=1), pytest.raises(ValueError, match="watch is 'always'"):
         gated_redeploy(one, watch="always")  # type: ignore[arg-type]
+
+
+def test_several_files_of_a_catalog_are_sought_like_the_script() -> None:
+    asset = script_asset(Deployment(**ORDERS, catalog=["a.sql", "ddl/b.sql"]), folders="/jobs")
+    assert watcher(asset).arguments["catalog"] == ["a.sql", "ddl/b.sql"]
+    with pytest.raises(ValueError, match="catalog: of several files a watched script takes relative paths"):
+        script_asset(Deployment(**ORDERS, catalog=["a.sql", "/ddl/b.sql"]), folders="/jobs")

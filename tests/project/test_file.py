@@ -128,3 +128,30 @@ def test_who_looks_for_waivers_here_is_told_where_they_are(tmp_path: Path) -> No
     path = write(tmp_path / "flinkcompat.toml", f'[[accept]]\nrule = "window-changed"\n{ORDERS}')
     with pytest.raises(InputError, match="accept: is not known here: a finding is waived in a file beside its script"):
         load_project(path)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("ledgers", "{}/p/ledgers"),
+        ("../ledgers", "{}/p/../ledgers"),
+        *((place, place) for place in ("/mnt/ledgers", "s3://bucket/ledgers", "file:///ledgers", "~/ledgers")),
+    ],
+)
+@pytest.mark.parametrize("table", ["", "[defaults]\n", "[deployments.orders]\n"])
+def test_a_ledger_counts_from_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, read: str, table: str
+) -> None:
+    said = f"{table}ledger = '{written}'\n"
+    text = f"{ORDERS}ledger = '{written}'\n" if "deployments" in table else said + ORDERS
+    path, wanted = write(tmp_path / "p" / "flinkcompat.toml", text), read.format(tmp_path)
+    for folder, name in ((tmp_path, Path("p/flinkcompat.toml")), (path.parent, path)):
+        monkeypatch.chdir(folder)
+        (of_command,) = load_project(name).deployments
+        (of_dag,) = read_deployments(name).deployments
+        assert (of_command.ledger, of_dag.ledger) == (wanted, wanted)
+
+
+def test_a_template_of_a_ledger_is_left_to_airflow(tmp_path: Path) -> None:
+    path = write(tmp_path / "flinkcompat.toml", f"ledger = '{{{{ var.value.ledger }}}}'\n{ORDERS}")
+    assert read_deployments(path).deployments[0].ledger == "{{ var.value.ledger }}"

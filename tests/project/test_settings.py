@@ -29,6 +29,20 @@ def test_a_script_is_enough(tmp_path: Path) -> None:
     assert project.deployments_of(tmp_path / "orders.sql") == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "files"),
+    [
+        ("'a.sql'", "", ("a.sql",)),
+        ("['a.sql', 'ddl/b.sql']", "", ("a.sql", "ddl/b.sql")),
+        ("[]", "", ()),
+        ("'CREATE TABLE a (b INT)'", "CREATE TABLE a (b INT)", ()),
+    ],
+)
+def test_a_catalog_is_ddl_a_file_or_several(tmp_path: Path, said: str, text: str, files: tuple[str, ...]) -> None:
+    common = load(tmp_path, f"catalog = {said}\n").common
+    assert (common.catalog, common.catalog_files) == (text, files)
+
+
 def test_functions_and_the_engine_of_the_target(tmp_path: Path) -> None:
     project = load(tmp_path, 'engine = "auto"\nfunctions = { f = "Scalar", g = "aggregate:python" }\n')
     assert project.common.engine is None, "nothing asks a target here"
@@ -54,6 +68,10 @@ def test_functions_and_the_engine_of_the_target(tmp_path: Path) -> None:
         ),
         ("functions = { f = 'scalar:rust' }", "functions: function 'f': language 'rust' is not one of java"),
         ("settings = 'a'", "settings: a table is needed"),
+        ("catalog = 1", "catalog: a text is needed"),
+        ("catalog = ['a.sql', 1]", "catalog.2: a text is needed"),
+        ("catalog = ['a.sql', 'CREATE TABLE a (b INT)']", "catalog: of a list each is the path of a file that ends in"),
+        ("catalog = ['{{ x }}.sql']", "catalog.1: is a template that Airflow renders"),
         ("settings.a = [1]", "settings.a: a text is needed"),
         ("policy = { partial = 'resum' }", "check.policy: partial leads to 'resum'; known are resume"),
         ("policy = { unknwn = 'reject' }", "check.policy: unknown outcome 'unknwn'; known are compatible"),

@@ -6,7 +6,7 @@ everything the plan holds, so a change without differences is no change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,7 +188,7 @@ class Change:
         They are of settings, declarations and other statements, and INSERTs that come or go.
         """
         declared = declared_differences(*self.programs, self.engine, self._pairing.pairs)
-        beside = {f"table/{name}" for name in self._beside_the_job}
+        beside = self._beside_the_job if declared else frozenset()
         found = [each for each in declared if each.key.removesuffix(f"/{each.part}") not in beside]
         if self.removed or self.added:
             found.append(Difference("inserts", "inserts", tuple(self.removed), tuple(self.added)))
@@ -214,16 +214,36 @@ class Change:
 
     @property
     def _beside_the_job(self) -> frozenset[str]:
-        """Names of the tables that catalogs alone declare and no query uses: they are there for other jobs."""
+        """Tables, views and functions that no query uses and no script declares: they are there for other jobs."""
         if self.failures or any(program.problems for program in self.programs):
             return frozenset()
+        tables = (name for name in self._tables_beside if not self.may_be_used_unseen(name))
+        return frozenset((*(f"table/{name}" for name in tables), *self._views_and_functions_beside))
+
+    @property
+    def _tables_beside(self) -> frozenset[str]:
         catalogs = [side.tables_of_catalog for side in (self.old, self.new)]
         own = [
             {table.name for table in program.tables} - names
             for program, names in zip(self.programs, catalogs, strict=True)
         ]
-        names = (catalogs[0] | catalogs[1]) - own[0] - own[1] - self.used_tables
-        return frozenset(name for name in names if not self.may_be_used_unseen(name))
+        return (catalogs[0] | catalogs[1]) - own[0] - own[1] - self.used_tables
+
+    @property
+    def _views_and_functions_beside(self) -> Iterator[str]:
+        """Those that neither script names, nor a view that it may name: a program puts names together, and may any."""
+        sides = (self.old, self.new)
+        if any(side.language != "sql" for side in sides):
+            return
+        found = words(*(side.script for side in sides))
+        for program in self.programs:
+            found |= with_views(found, {name: text.normal for name, text in program.views})
+        for program in self.programs:
+            yield from (f"view/{name}" for name, _ in program.views if not may_name(found, name))
+            names = (function.name.lower() for function in program.functions)
+            yield from (
+                f"function/{name}" for name in names if not (may_name(found, name) or any(self.uses_function(name)))
+            )
 
     @cached_property
     def operators(self) -> tuple[OperatorPair, ...]:

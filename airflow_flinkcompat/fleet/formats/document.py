@@ -76,7 +76,13 @@ def _review(review: DeploymentReview, fail_on: str) -> dict[str, Any]:
         "branches": list(review.branch),
         "action": mask_secrets(review.action),
         "faults": [
-            {"message": mask_secrets(each.message), "line": each.line, "column": each.column} for each in review.faults
+            {
+                "message": mask_secrets(each.message),
+                "path": each.path or review.script,
+                "line": each.line,
+                "column": each.column,
+            }
+            for each in review.faults
         ],
         "report": None if report is None else report.to_dict(),
     }

@@ -6,6 +6,7 @@ import json
 import re
 from xml.etree import ElementTree
 
+from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
 from airflow_flinkcompat.fleet.formats.people import explained
@@ -25,10 +26,12 @@ def render_github(fleet: FleetDiff) -> str:
         fleet: What is said of the deployments.
 
     Returns:
-        A line for each finding, errors first, because GitHub shows ten of a step; then the summary.
+        A line for each finding, errors first, because GitHub shows ten of a step, and for each note; then the summary.
     """
     found = sorted(annotations_of(fleet), key=lambda each: _MOST_PRESSING.index(each.severity))
-    return "\n".join([*map(_command, found), mask_secrets(f"flinkcompat: {fleet.summary}")]) + "\n"
+    title = _escaped(f"flinkcompat {fleet.command}", property_=True)
+    notes = [f"::notice title={title}::{_escaped(mask_secrets(format_inline(note)))}" for note in fleet.notes]
+    return "\n".join([*map(_command, found), *notes, mask_secrets(f"flinkcompat: {fleet.summary}")]) + "\n"
 
 
 def _command(each: Annotation) -> str:

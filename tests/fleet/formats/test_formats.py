@@ -148,7 +148,8 @@ def test_every_rule_has_its_page_in_sarif(fleet: FleetDiff) -> None:
 
 
 def test_nothing_to_look_at_is_no_result(fleet: FleetDiff) -> None:
-    quiet = replace(fleet, deployments=tuple(each for each in fleet.deployments if each.status is Status.UNCHANGED))
+    unchanged = tuple(each for each in fleet.deployments if each.status is Status.UNCHANGED)
+    quiet = replace(fleet, deployments=unchanged, notes=())
     assert sarif_of(quiet)["results"] == []
     assert json.loads(FORMATS["gitlab"](quiet)) == []
     assert FORMATS["github"](quiet) == "flinkcompat: 22 deployments: 22 unchanged\n"
@@ -169,11 +170,20 @@ def test_junit_counts_and_escapes(fleet: FleetDiff, hostile: FleetDiff) -> None:
 
 
 def test_a_hostile_text_gives_github_no_command_of_its_own(hostile: FleetDiff) -> None:
-    lines = FORMATS["github"](hostile).splitlines()
+    lines = FORMATS["github"](replace(hostile, notes=())).splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("::error file=jobs/a b%2Cc%3A%25é.sql,line=3,endLine=3,col=7,title=")
     assert lines[0].count("\n") == 0
     assert "%250A%3A%3Aerror" in lines[0]
+
+
+def test_notes_are_notices_of_github_behind_the_findings(fleet: FleetDiff) -> None:
+    lines = FORMATS["github"](replace(fleet, notes=("new scripts: a,b\n::error::no", "100 %"))).splitlines()
+    assert lines[-3:-1] == [
+        "::notice title=flinkcompat diff::new scripts: a,b ::error::no",
+        "::notice title=flinkcompat diff::100 %25",
+    ]
+    assert all(" file=" in line for line in lines[:-3])
 
 
 def test_a_hostile_text_is_text_in_markdown(hostile: FleetDiff) -> None:
