@@ -15,7 +15,6 @@ import json
 import os
 import platform
 import statistics
-import sys
 import timeit
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

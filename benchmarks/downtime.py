@@ -14,7 +14,6 @@ import argparse
 import csv
 import os
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
