@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
@@ -193,7 +194,7 @@ class KnownHistory:
 
 @contextmanager
 def history_session(master: str | None, read: Iterable[tuple[Side, TableLocations]]) -> Iterator[SparkSession]:
-    """The Spark that reads history: the one that is active, or one of its own.
+    """The Spark that reads history: the one that is active, or one of its own; what it reads does not change meanwhile.
 
     Args:
         master: Its master; None: all cores of this machine.
@@ -213,7 +214,7 @@ def history_session(master: str | None, read: Iterable[tuple[Side, TableLocation
             with suppress(BackfillError):
                 needs |= locations.source(table).needs
     try:
-        with spark_session(master, needs) as session:
+        with spark_session(master, needs) as session, pinned_snapshots(session):
             yield session
     except BackfillError as error:
         raise InputError(str(error)) from None

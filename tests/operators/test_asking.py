@@ -14,7 +14,6 @@ from airflow.api_fastapi.execution_api.datamodels.hitl import HITLDetailRequest
 from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import TaskAwaitingInput
 
 from airflow_flinkcompat.operators import FlinkSqlApprovalOperator, asking
 from airflow_flinkcompat.operators.approval import NOBODY
@@ -22,6 +21,7 @@ from airflow_flinkcompat.operators.asking import REJECT
 from tests.operators.conftest import Site
 from tests.operators.fakes import script
 from tests.operators.test_approval import ASKING, RESTART, RESUME, event
+from tests.operators.versions import AwaitingAnswer
 
 ADA, BEN, CARL = {"id": "7", "name": "ada"}, {"id": "9", "name": "ben"}, {"id": "11", "name": "carl"}
 AUTHOR = "Ada <ada@example.com>"
@@ -57,8 +57,8 @@ class Question:
     def _tell(self, context: Any) -> None:
         self.told.append(context["flinkcompat"])
 
-    def _park(self, step: Callable[[], Any]) -> TaskAwaitingInput:
-        with pytest.raises(TaskAwaitingInput) as parked:
+    def _park(self, step: Callable[[], Any]) -> AwaitingAnswer:
+        with pytest.raises(AwaitingAnswer) as parked:
             step()
         return parked.value
 

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, finding_digest, is_waivable, may_restore_wrongly
@@ -18,6 +18,7 @@ from airflow_flinkcompat.project.waivers import WAIVERS_SUFFIX, with_waiver
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 from tests.operators.test_approval import ASKING, event, questions
+from tests.operators.versions import AwaitingAnswer
 
 __all__ = ["questions"]
 PARTIAL = script().replace("SUM(price)", "SUM(price) + MAX(price)")
@@ -73,7 +74,7 @@ def test_an_incompatible_change_still_asks_with_the_waiver_in_the_first_lines(
     waive(deployed, INCOMPATIBLE, ASKING)
     run, tasks, skipped = deployed.checked(INCOMPATIBLE, **ASKING)
     assert skipped == ["first"]
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     head = "\n".join(questions[0]["body"].splitlines()[:4])
     assert "## INCOMPATIBLE" in head

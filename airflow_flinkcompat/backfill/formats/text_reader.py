@@ -86,7 +86,9 @@ def messages(
     rows = rows.where(f"{binary} IS NOT NULL").withColumn(_TEXT, F.expr(text)).where(f"{_TEXT} IS NOT NULL")
     others = [name for name in rows.columns if name != _TEXT]
     if isinstance(format, JsonFormat):
-        rows = rows.select(*others, F.explode(_json_rows(table, format, fields)).alias(_TEXT))
+        # A column of its own, as Spark would parse once more for each use of an expression.
+        rows = rows.select(*others, _json_parsed(table, format, fields).alias(_TEXT))
+        rows = rows.select(*others, F.explode(_json_rows(table, format)).alias(_TEXT))
         return rows.select(
             *others, *(F.col(_TEXT).getField(name).alias(f"{prefix}{i}") for i, name in enumerate(fields))
         )
@@ -97,7 +99,16 @@ def messages(
     return _csv_fields(rows, table, format, len(fields), prefix, others)
 
 
-def _json_rows(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Column:
+def _json_rows(table: str, format: JsonFormat) -> Column:
+    """The objects of what was parsed; NULL where there are none and that is ignored."""
+    parsed = F.col(_TEXT)
+    refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array with null in it')})")
+    return F.when(~F.exists(parsed, lambda row: row.isNull()), parsed).otherwise(
+        F.lit(None) if format.ignore_parse_errors else F.when(parsed.isNotNull(), refused)
+    )
+
+
+def _json_parsed(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Column:
     """The objects of a text: one, or those of an array; NULL when the text is no such thing and that is ignored.
 
     Spark's parser takes numbers that become text through a double, so they are put in quotes beforehand; but not those
@@ -118,11 +129,7 @@ def _json_rows(table: str, format: JsonFormat, fields: tuple[str, ...]) -> Colum
         return F.when(plain.isNotNull(), F.struct(*values))
 
     flat = F.expr(f"instr({_TEXT}, '[') = 0 AND instr(substring({_TEXT}, instr({_TEXT}, '{{') + 1), '{{') = 0")
-    parsed = F.when(flat, exact).otherwise(F.zip_with(F.from_json(text, schema, options), exact, chosen))
-    refused = F.expr(f"raise_error({quoted(f'{ERROR}a record of {table} is an array with null in it')})")
-    return F.when(~F.exists(parsed, lambda row: row.isNull()), parsed).otherwise(
-        F.lit(None) if format.ignore_parse_errors else F.when(parsed.isNotNull(), refused)
-    )
+    return F.when(flat, exact).otherwise(F.zip_with(F.from_json(text, schema, options), exact, chosen))
 
 
 def _csv_line(table: str, format: CsvFormat) -> str:
