@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table
 
 

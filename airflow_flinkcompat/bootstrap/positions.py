@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Select, Where
+from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.bootstrap.state_rows import Doubt, NotComputable, TableRows
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Window

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError

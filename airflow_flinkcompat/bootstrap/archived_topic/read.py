@@ -15,13 +15,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.kafka.read import KafkaReader, offsets
 from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
 from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
 from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table
 
 _OFFSETS = {"number": "count(1)", "last": "max(m_offset)", "sum": "bit_xor(xxhash64(m_offset))"}

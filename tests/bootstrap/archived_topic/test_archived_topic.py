@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.connectors.archived_topic.read import ArchivedTopicReader
-from airflow_flinkcompat.backfill.connectors.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.bootstrap.archived_topic.read import ArchivedTopicReader
+from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.plan.nodes import Table
 from tests.backfill.topics import topic_table
 from tests.nightly import mostly_nightly
+from tests.services.kafka import Broker, kafka_broker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tests.services.kafka import Broker
 
 ROWS = 12
 """In each of two partitions; the topic still holds those from offset 5 and 3 on, and 10 and 12 are read."""
@@ -37,6 +37,12 @@ def table_of(topic: str, servers: str, **options: str) -> Table:
     sink = "CREATE TABLE s (a STRING) WITH ('connector' = 'print')"
     side = Side(f"{script}; {sink}; INSERT INTO s SELECT a FROM t;", engine="flink")
     return next(each for each in side.program.tables if each.path[2] == "t")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
-from airflow_flinkcompat.backfill.connectors.registry import Connector
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Needs
 from airflow_flinkcompat.plan.nodes import Table
@@ -120,6 +119,3 @@ class ArchivedTopic:
             Its type and Spark SQL over the raw frame; None: the archive does not tell it.
         """
         return _METADATA.get(key)
-
-
-CONNECTOR = Connector()
