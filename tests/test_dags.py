@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
-from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat.compat import Outcome, Side, check
 from airflow_flinkcompat.compat.deployable import obstacles
 from airflow_flinkcompat.deploy import read_hand_over
+from tests.operators.versions import DagBag, DagSerialization
 
 DAGS = Path(__file__).parents[1] / "dags"
 FILE = DAGS / "flink_gated_deploy.py"

@@ -10,7 +10,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG, Connection
-from airflow.sdk.exceptions import TaskAwaitingInput
 
 from airflow_flinkcompat.compat.cutover.record import Cutover, SourceStart
 from airflow_flinkcompat.deploy.errors import TargetError
@@ -25,6 +24,7 @@ from airflow_flinkcompat.triggers.deploy import FlinkJobTrigger
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
 from tests.operators.test_approval import event
+from tests.operators.versions import AwaitingAnswer
 
 
 def test_the_first_deployment_starts_empty(site: Site) -> None:
@@ -196,7 +196,7 @@ def test_check_approval_and_deploy_link_to_the_change(deployed: Site, monkeypatc
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **_: None)
     run, tasks, _ = deployed.checked(script(size=5), check={"policy": {"incompatible": "approve"}})
-    with pytest.raises(TaskAwaitingInput):
+    with pytest.raises(AwaitingAnswer):
         run.execute(tasks["approve"])
     run.complete(tasks["approve"], event("Restart without state"))
     run.execute(tasks["restart"])

@@ -10,11 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
-from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat.compat import Outcome, Policy
 from airflow_flinkcompat.deploy import Ledger, restore_test
@@ -25,6 +23,7 @@ from airflow_flinkcompat.operators import Deployment, DeploymentsError, gated, g
 from airflow_flinkcompat.operators.gated import redeploy_dags
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
+from tests.operators.versions import DagBag, DagSerialization
 
 BOUNDARY = {"boundary": "2026-01-01 12:00:00"}
 

@@ -6,8 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import Stats
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException, Stats
 
 from tests.operators.conftest import Site
 from tests.operators.fakes import script

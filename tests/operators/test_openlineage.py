@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from airflow.providers.common.compat.openlineage import facet
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_flinkcompat.operators import FlinkBackfillOperator
 from tests.operators.conftest import Site

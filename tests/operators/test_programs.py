@@ -11,7 +11,6 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, BaseOperator
-from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
@@ -28,6 +27,7 @@ from airflow_flinkcompat.tasks.offers import offer_of
 from airflow_flinkcompat.triggers.change import fingerprint_of
 from tests.operators.conftest import Site
 from tests.operators.fakes import TABLES, Run, script
+from tests.operators.versions import DagSerialization
 
 PROGRAM = f'''\
 import os

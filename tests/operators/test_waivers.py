@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, finding_digest, is_waivable, may_restore_wrongly

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from airflow.dag_processing.bundles import base
 from airflow.sdk import DAG, Asset
-from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_flinkcompat.operators import Deployment, gated_redeploy, redeploy_dag, redeploy_dags, script_asset
 from airflow_flinkcompat.triggers.script import FlinkScriptTrigger
+from tests.operators.versions import DagSerialization
 
 ORDERS: dict[str, Any] = {"name": "orders", "script": "orders.sql", "flink_conn_id": "prod"}
 

@@ -12,5 +12,11 @@ try:
     from airflow.sdk.exceptions import TaskDeferralError
 except ImportError:  # before Airflow 3.2
     from airflow.exceptions import TaskDeferralError
+try:
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.serialization.serialized_objects import DagSerialization
+except ImportError:  # before Airflow 3.2
+    from airflow.models.dagbag import DagBag
+    from airflow.serialization.serialized_objects import SerializedDAG as DagSerialization
 
-__all__ = ["AwaitingAnswer", "TaskDeferralError"]
+__all__ = ["AwaitingAnswer", "DagBag", "DagSerialization", "TaskDeferralError"]
