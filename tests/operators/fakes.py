@@ -70,7 +70,7 @@ class Run:
 
     @staticmethod
     def _skipped(step: Any, *arguments: Any) -> Any:
-        from airflow.sdk.exceptions import DownstreamTasksSkipped  # the scripts of this module need no Airflow
+        from tests.operators.versions import DownstreamTasksSkipped  # the scripts of this module need no Airflow
 
         try:
             return step(*arguments)

@@ -21,8 +21,9 @@ from airflow_flinkcompat.operators.asking import REJECT
 from tests.operators.conftest import Site
 from tests.operators.fakes import script
 from tests.operators.test_approval import ASKING, RESTART, RESUME, event
-from tests.operators.versions import AwaitingAnswer
+from tests.operators.versions import SINCE_3_3, AwaitingAnswer
 
+pytestmark = SINCE_3_3
 ADA, BEN, CARL = {"id": "7", "name": "ada"}, {"id": "9", "name": "ben"}, {"id": "11", "name": "carl"}
 AUTHOR = "Ada <ada@example.com>"
 TIME_OUT = {"error": "no answer", "error_type": "timeout"}

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from airflow_flinkcompat.operators import Deployment, DeploymentsError, read_deployments, redeploy_dag
 from airflow_flinkcompat.operators.deployments import Deployments
+from tests.operators.versions import SINCE_3_3
 
 ORDERS = '[deployments.orders]\nscript = "orders.sql"\n'
 
@@ -223,6 +224,7 @@ def test_deployments_take_what_tasks_take(tmp_path: Path) -> None:
     assert resume.max_retry_delay == timedelta(minutes=1)
 
 
+@SINCE_3_3
 def test_the_notifiers_of_a_deployment_hear_of_all_that_has_some(tmp_path: Path) -> None:
     text = f"""
     [deployments.orders]
