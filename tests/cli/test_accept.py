@@ -70,7 +70,7 @@ def test_a_gate_that_fails_says_how_a_change_passes_that_is_meant(project: Path,
     assert (program, verb) == ("flinkcompat", "accept")
     assert [*said[2:4]] == [*AGAINST]
     assert run(verb, *said).code == 2, "that it would be silently wrong is to be said on purpose"
-    accept(run, *said, "--even-silently-wrong")
+    accept(run, *said, "--even-silently-wrong", "--by", "ann")
     result = run("diff", *AGAINST, "--format", "json")
     assert (result.code, json.loads(result.out)["notes"]) == (0, [])
 

@@ -19,7 +19,7 @@ from airflow_flinkcompat.tasks.arguments import PolicyTable
         (model.EngineName, model.ENGINES),
         (model.StartModeName, model.StartMode),
         (model.RehearsalFindingName, model.RehearsalFinding),
-        (model.AcceptName, [Accept.FILTER, Accept.SOURCE_MOVED]),
+        (model.AcceptName, [Accept.FILTER, Accept.SOURCE_MOVED, Accept.HISTORY]),
     ],
     ids=["engines", "start modes", "findings of a rehearsal", "what a migration accepts"],
 )
