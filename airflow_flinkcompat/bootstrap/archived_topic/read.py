@@ -15,7 +15,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from airflow_flinkcompat.backfill.connectors.kafka.read import KafkaReader, offsets
+from airflow_flinkcompat.backfill.connectors.kafka.read import KafkaReader, in_order, offsets
 from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
 from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
 from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
@@ -32,10 +32,11 @@ _OFFSETS = {"number": "count(1)", "last": "max(m_offset)", "sum": "bit_xor(xxhas
 class _Reach:
     """How far each partition is read.
 
-    ``end`` is the offset behind the last row, ``taken`` that from which on the topic is read. ``twice``: the archive
-    holds records more than once.
+    ``begin`` is the offset of the first row, ``end`` that behind the last one, ``taken`` that from which on the topic
+    is read. ``twice``: the archive holds records more than once.
     """
 
+    begin: Mapping[int, int]
     taken: Mapping[int, int]
     end: Mapping[int, int]
     twice: bool
@@ -61,7 +62,7 @@ class ArchivedTopicReader:
     def rows(self) -> DataFrame:
         """The rows of both, decoded, each with its partition and offset."""
         reach, source = self._reach(), self._source
-        archived = _below(self._archived(), reach.taken)
+        archived = _below(self._archived(reach.begin), reach.taken)
         if reach.twice:
             archived = archived.dropDuplicates(["m_partition", "m_offset"])
         start, end = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (reach.taken, reach.end))
@@ -75,14 +76,13 @@ class ArchivedTopicReader:
 
     def ordered_rows(self) -> DataFrame:
         """In the order of offsets, partition by partition."""
-        part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
-        return self.rows().selectExpr("*", part, "m_offset AS place", stream)
+        return in_order(self.rows())
 
     def check_sequence(self) -> None:
         """How a job mixes several partitions is nowhere written down."""
         KafkaReader(self._session, self._source.topic).check_sequence()
 
-    def _archived(self) -> DataFrame:
+    def _archived(self, begin: Mapping[int, int]) -> DataFrame:
         source = self._source
         (topic,) = source.topic.topics.names
         decoded = _decoded(source.archive, source.stored, len(source.stored.stored))
@@ -95,6 +95,7 @@ class ArchivedTopicReader:
                 f"CAST(f{source.partition} AS INT) AS m_partition",
                 f"CAST(f{source.offset} AS BIGINT) AS m_offset",
             )
+            .where(F.col("m_offset") >= _by_partition(begin))
         )
 
     def _reach(self) -> _Reach:
@@ -111,11 +112,11 @@ class ArchivedTopicReader:
         else:
             end = {number: at for (_, number), at in offsets(session, topic.topics, topic.end).items()}
         needed = {number: max(min(held[number], end[number]), begin[number]) for number in held}
-        archived = self._archived().where(F.col("m_offset") >= _by_partition(begin))
+        archived = self._archived(begin)
         for rows, twice in ((archived, False), (archived.dropDuplicates(["m_partition", "m_offset"]), True)):
             for bounds in (end, needed):
                 if (taken := self._whole(_below(rows, bounds), begin, needed)) is not None:
-                    return _Reach(taken, end, twice)
+                    return _Reach(begin, taken, end, twice)
         raise self._missing(archived, begin, needed)
 
     def _whole(self, rows: DataFrame, begin: Mapping[int, int], needed: Mapping[int, int]) -> dict[int, int] | None:

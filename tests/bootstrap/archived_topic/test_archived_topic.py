@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
 from airflow_flinkcompat.bootstrap.archived_topic.read import ArchivedTopicReader
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
@@ -63,10 +64,7 @@ def archived(spark: SparkSession, topic: Table, folder: Path, of: Archive) -> Ar
     place = f"parquet:{(folder / 'lake').as_uri()}#kafka_partition,kafka_offset"
     found = HistoryLocations({"t": place}).source(topic)
     assert isinstance(found, ArchivedTopic)
-    return ArchivedTopic(
-        KafkaSource(**{**vars(found.topic), "end": Position("read", offsets=READ)}),
-        *(getattr(found, name) for name in ("archive", "declared", "stored", "partition", "offset")),
-    )
+    return replace(found, topic=replace(found.topic, end=Position("read", offsets=READ)))
 
 
 WHOLE: list[Archive] = [
@@ -88,6 +86,15 @@ def test_every_record_is_read_once(of: Archive, spark: SparkSession, topic: Tabl
     assert sorted(map(tuple, rows)) == ALL
     parts = {row["part"]["m_partition"] for row in reader.ordered_rows().select("part").collect()}
     assert parts == {0, 1}
+
+
+@pytest.mark.slow
+def test_what_a_job_had_never_read_is_left_out(spark: SparkSession, topic: Table, tmp_path: Path) -> None:
+    """It began at offset 2 of one partition, and the archive has what stood before."""
+    source = archived(spark, topic, tmp_path, lambda rows: rows)
+    begun = replace(source.topic, start=Position("specific", offsets=((0, 2), (1, 0))))
+    rows = ArchivedTopicReader(spark, replace(source, topic=begun)).rows().selectExpr("m_partition", "m_offset", "f0")
+    assert sorted(map(tuple, rows.collect())) == [row for row in ALL if row[0] == 1 or row[1] >= 2]
 
 
 LACKING: list[tuple[Archive, int]] = [

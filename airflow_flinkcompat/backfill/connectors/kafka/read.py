@@ -43,8 +43,7 @@ class KafkaReader:
 
     def ordered_rows(self) -> DataFrame:
         """In the order of offsets, partition by partition."""
-        part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
-        return self.rows().selectExpr("*", part, "m_offset AS place", stream)
+        return in_order(self.rows())
 
     def check_sequence(self) -> None:
         """How a job mixes several partitions is nowhere written down."""
@@ -58,6 +57,12 @@ class KafkaReader:
 
 
 reader = KafkaReader
+
+
+def in_order(rows: DataFrame) -> DataFrame:
+    """Rows of topics with the columns that tell their order: partition by partition that of the offsets."""
+    part, stream = "struct(m_topic, m_partition) AS part", "concat(m_topic, '-', m_partition) AS stream"
+    return rows.selectExpr("*", part, "m_offset AS place", stream)
 
 
 def offsets(session: SparkSession, topics: Topics, position: Position) -> dict[Partition, int]:
