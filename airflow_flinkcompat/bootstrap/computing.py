@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
@@ -15,7 +16,7 @@ from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
 from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery
+from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 R = TypeVar("R")
-_LONG_AGO = -(1 << 50)
-"""A watermark in front of all rows, whose microseconds are a BIGINT."""
 
 
 @dataclass(frozen=True)
@@ -152,11 +151,11 @@ class HistoryComputer:
 
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
-        query = state_query(self.side, spec, self.locations)
+        query = state_query(self.side, spec, self.locations, watermark)
         if watermark is None and (query.windows is not None or query.sessions):
             raise NotComputable("how far time has come the savepoint does not tell")
         for doubt in query.doubts:
-            open_yet = F.col("c0") > (max(watermark or 0, _LONG_AGO) + 1) * 1000
+            open_yet = F.col("c0") > (max(watermark or 0, LONG_AGO) + 1) * 1000
             if Execution(self.session).frame(doubt.steps).where(open_yet).take(1):
                 raise NotComputable(doubt.reason)
         return query
@@ -206,7 +205,9 @@ class HistoryComputer:
                 query.sessions,
                 wanted.watermark,
             )
-            entries.append(execution.frame(each.steps).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
+            entries.append(
+                execution.frame(push_down_ranges(each.steps)).drop(ARRIVAL).rdd.mapPartitions(writer.entries)
+            )
         return self.session.sparkContext.union(entries)
 
 

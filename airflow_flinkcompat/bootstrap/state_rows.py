@@ -10,6 +10,7 @@ from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
+from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
 from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, reads_of
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, transform
 from airflow_flinkcompat.plan.nodes import (
@@ -34,6 +35,9 @@ from airflow_flinkcompat.state.windows import SlicedWindow
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
 """What a row says of its window, in the order of the columns behind its own."""
 BOUND_TYPE = "TIMESTAMP(3)"
+EVERY_WINDOW = Range()
+LONG_AGO = -(1 << 50)
+"""A watermark in front of all rows, whose microseconds are a BIGINT."""
 
 
 class NotComputable(Exception):
@@ -103,11 +107,15 @@ class TableRows:
         pipeline: In which the operator stands.
         segment: What stands between both.
         locations: Where the rows lie.
+        watermark: How far time has come, in milliseconds; None where that is not known.
+        published: The windows that rows are put into; all windows where it is open.
     """
 
     pipeline: Pipeline
     segment: StatelessSegment
     locations: Locations
+    watermark: int | None = None
+    published: Range = EVERY_WINDOW
 
     @property
     def table(self) -> Table:
@@ -174,6 +182,23 @@ class TableRows:
             raise NotComputable("windows over TIMESTAMP_LTZ are not computed from history yet")
         return made
 
+    def still_to_fire(self, windows: SlicedWindow) -> TableRows:
+        """The same without rows of which all windows have fired.
+
+        Args:
+            windows: Over the event time of the table.
+
+        Returns:
+            Rows that are put into windows, or slices, which begin later than a window before the watermark may.
+        """
+        if self.watermark is None or self.watermark < LONG_AGO:
+            return self
+        begins = (self.watermark + 2 - windows.size) * 1000
+        # Local time is never a day away from UTC.
+        return replace(
+            self, published=Range(from_micros(begins if self.time.type.name == "TIMESTAMP" else begins - DAY))
+        )
+
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         """Rows by keys, aggregated.
 
@@ -192,7 +217,7 @@ class TableRows:
         rows = Aggregate(node, tuple(keys), tuple(calls), ())
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Aggregate)
-        context = CompileContext(OPERATORS, self.locations, Range(), settings)
+        context = CompileContext(OPERATORS, self.locations, self.published, settings)
         below = context.compile(made.input, read_by(made.keys, made.aggregates))
         columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
         return Group(below, tuple(map(grouped, made.keys)), columns)
@@ -231,7 +256,7 @@ class TableRows:
         rows = Project(node, tuple(columns), named)
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Project)
-        context = CompileContext(OPERATORS, self.locations, Range(), settings, arriving=self.ordered)
+        context = CompileContext(OPERATORS, self.locations, self.published, settings, arriving=self.ordered)
         step = context.compile(made, frozenset(range(len(columns))))
         assert isinstance(step, Select)
         return step

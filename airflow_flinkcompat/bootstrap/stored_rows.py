@@ -6,7 +6,7 @@ Where equal rows may stand in one order or another, that is the order of their a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
@@ -139,6 +139,8 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     if operator.kind is RankKind.DEDUPLICATION and operator.order_clock is not TimeAttribute.ROWTIME:
         raise NotComputable("it goes by processing time, and when a row came history does not say")
     ranking = _Ranking(rows, operator, layout, state)
+    if ranking.defined is not None:
+        ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
     # They are never sent: rows of a Top-N are not taken back here, so none of a greater rank comes up.
     several = operator.kind is RankKind.WINDOW_TOP_N or (operator.number_read and state.map_key is not None)
     return StateQuery(
@@ -160,14 +162,22 @@ class _Ranking:
     state: NamedState
 
     @property
-    def windows(self) -> SlicedWindow | None:
-        """Windows that are told apart by their ends, whether or not they overlap."""
+    def defined(self) -> SlicedWindow | None:
+        """The windows of the script."""
         if self.operator.window is None:
             return None
         found = SlicedWindow.of(self.operator.window.window)
         if found is None or self.operator.window.time_attribute is not TimeAttribute.ROWTIME:
             raise NotComputable("windows whose ends are not told by their definition are not computed from history yet")
-        return SlicedWindow(WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step)
+        return found
+
+    @property
+    def windows(self) -> SlicedWindow | None:
+        """Windows that are told apart by their ends, whether or not they overlap."""
+        found = self.defined
+        return found and SlicedWindow(
+            WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step
+        )
 
     @property
     def node(self) -> Node:
