@@ -19,7 +19,7 @@ from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.state.migration import Accept, Migration, StateAction, with_history
+from airflow_flinkcompat.state.migration import Accept, Migration, OperatorMigration, StateAction, with_history
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 if TYPE_CHECKING:
@@ -37,11 +37,13 @@ class KnownHistory:
         master: Of the Spark that computes; None: all cores of this machine.
         accepted: What is done on request alone: with :attr:`Accept.HISTORY` what is stored goes on where history says
             something else, and what history alone has of it is not written.
+        prepared: Path or URI of a folder that :meth:`prepare` wrote, from which it goes on; None: all rows are read.
     """
 
     tables: Mapping[str, str]
     master: str | None = None
     accepted: Collection[Accept] = ()
+    prepared: str | None = None
 
     def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
@@ -125,20 +127,14 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         lines = [line for line in migration.operators if line.from_history]
-        going_on = {
-            line.new.name: line.old.id
-            for line in migration.operators
-            if line.keeps and line.new and line.old and line.new.kind is StateKind.POSITIONS
-        }
         accepting = say if Accept.HISTORY in self.accepted else None
-        jobs = (new, going_on), (old, _positions(migration))
+        jobs = self._jobs(old, new, migration)
         with self._computers(*jobs, savepoint=savepoint, accepting=accepting) as (computer, former):
             for line in lines:
                 assert line.new is not None
-                for place in computer.places(line.new):
-                    say(f"{line.new.name} is computed from {place}, as far as the job had read it")
-            replaced = [line.old for line in lines if line.keep is StateAction.COMPUTED and line.old is not None]
-            for spec, found in _audited(former, replaced, savepoint):
+                for sentence in computer.told(line.new):
+                    say(sentence)
+            for spec, found in _audited(former, _replaced(lines), savepoint):
                 if isinstance(found, NotComputable):
                     say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
                 elif found:
@@ -146,6 +142,32 @@ class KnownHistory:
                 else:
                     say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
             yield computer
+
+    def prepare(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+    ) -> None:
+        """Aggregate while the old job still runs what :meth:`computing` goes on from once it has stopped.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of a savepoint or retained checkpoint of the old job.
+            migration: What becomes of its state.
+            folder: Path or URI of a folder that does not exist.
+            say: Gets a line for what is prepared.
+
+        Raises:
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed, or history cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        from airflow_flinkcompat.bootstrap.computing import prepare
+
+        with self._computers(*self._jobs(old, new, migration), savepoint=savepoint) as (computer, former):
+            lines = [line for line in migration.operators if line.from_history]
+            asked = [(computer, line.new) for line in lines if line.new is not None]
+            asked += [(former, spec) for spec in _replaced(lines)]
+            prepare(asked, savepoint, folder, say)
 
     def audit(
         self, old: Side, savepoint: str, migration: Migration
@@ -169,6 +191,15 @@ class KnownHistory:
         with self._computers((old, _positions(migration)), savepoint=savepoint) as (computer,):
             return list(_audited(computer, specs, savepoint))
 
+    def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[tuple[Side, Mapping[str, str]]]:
+        """The new job and the old one, each with the ids of the old one's sources by the names of its tables."""
+        going_on = {
+            line.new.name: line.old.id
+            for line in migration.operators
+            if line.keeps and line.new and line.old and line.new.kind is StateKind.POSITIONS
+        }
+        return (new, going_on), (old, _positions(migration))
+
     @contextmanager
     def _computers(
         self,
@@ -179,12 +210,20 @@ class KnownHistory:
         """Of each script one, given the ids of its sources by the names of their tables."""
         # What is told without Spark is told without its packages.
         from airflow_flinkcompat.bootstrap.computing import HistoryComputer, read_positions
+        from airflow_flinkcompat.bootstrap.prepared import NOTHING, PreparedHistory
         from airflow_flinkcompat.spark_migration import SparkWorkers
 
         found = [(side, read_positions(savepoint, sources, self.places)) for side, sources in jobs]
         with history_session(self.master, found) as session:
-            workers = SparkWorkers(session)
-            yield tuple(HistoryComputer(session, workers, side, locations, accepting) for side, locations in found)
+            workers, prepared = SparkWorkers(session), NOTHING
+            if self.prepared is not None:
+                try:
+                    prepared = PreparedHistory.read(session, self.prepared)
+                except BackfillError as error:
+                    raise InputError(str(error)) from None
+            yield tuple(
+                HistoryComputer(session, workers, side, locations, accepting, prepared) for side, locations in found
+            )
 
     @property
     def places(self) -> Mapping[str, str]:
@@ -218,6 +257,11 @@ def history_session(master: str | None, read: Iterable[tuple[Side, TableLocation
             yield session
     except BackfillError as error:
         raise InputError(str(error)) from None
+
+
+def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:
+    """The old operators in whose place computed ones come whole."""
+    return [line.old for line in lines if line.keep is StateAction.COMPUTED and line.old is not None]
 
 
 def _positions(migration: Migration) -> Mapping[str, str]:

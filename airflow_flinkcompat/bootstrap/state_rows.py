@@ -11,7 +11,7 @@ from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
-from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, reads_of
+from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, reads_of
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -220,7 +220,7 @@ class TableRows:
         context = CompileContext(OPERATORS, self.locations, self.published, settings)
         below = context.compile(made.input, read_by(made.keys, made.aggregates))
         columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
-        return Group(below, tuple(map(grouped, made.keys)), columns)
+        return Group(below, tuple(map(grouped, made.keys)), columns, merge=_merge(made.keys, made.aggregates))
 
     def bound(self, field: WindowField) -> InputRef:
         """A bound of a row's window, of rows in windows.
@@ -260,6 +260,20 @@ class TableRows:
         step = context.compile(made, frozenset(range(len(columns))))
         assert isinstance(step, Select)
         return step
+
+
+_MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
+
+
+def _merge(keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Merge | None:
+    """How aggregated rows of parts of a history come together; None where distinct values would have to."""
+    if any(call.distinct for call in calls):
+        return None
+    columns = []
+    for number, call in enumerate(calls, len(keys)):
+        column = InputRef(number, call.type)
+        columns.append((number, aggregate(AggregateCall(_MERGED_BY[call.function], (column,), call.type))))
+    return Merge(tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys)), tuple(columns))
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:

@@ -112,6 +112,42 @@ def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunn
     goes_on(case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()))
 
 
+def prepared_is_whole(case: Case, bench: PairRunner, bound: Callable[[str, Path], str], folder: Path) -> list[str]:
+    """What is prepared at one savepoint and goes on at a later one is what all rows come to there, byte for byte.
+
+    What was said of it is given back.
+    """
+    old, new = bench.complete(case.old), bench.complete(case.new)
+    earlier = bench.savepoint(old)
+    later = bench.later(earlier)
+    before, side = (
+        JobSide(bound(each.script, earlier.folder), dict(each.settings), engine="flink") for each in (old, new)
+    )
+    history = KnownHistory(dict.fromkeys((name for name in TABLE.findall(new.script) if name != "Printed"), ""))
+    change = history.applied(migration_of(bench.compiled(old), bench.compiled(new)), side)
+    said: list[str] = []
+    history.prepare(before, side, earlier.path, change, str(folder), said.append)
+    found = []
+    for name, known in ("whole", history), ("prepared", replace(history, prepared=str(folder))):
+        target = f"{earlier.folder}/{name}"
+        with known.computing(before, side, later, change, said.append) as computer:
+            migrate_savepoint(later, bench.template(new), target, change, NOW, computer.workers, computer)
+        found.append(stored(target))
+    assert found[0] == found[1]
+    return said
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_what_was_prepared_while_the_job_ran_goes_on(
+    case: Case, bench: PairRunner, spark: SparkSession, tmp_path: Path
+) -> None:
+    said = prepared_is_whole(
+        case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), tmp_path / "prepared"
+    )
+    unmerged = [line for line in said if "are computed of all rows once the job has stopped" in line]
+    assert unmerged or any(line.endswith("behind what was prepared") for line in said)
+
+
 ROWS = {"deduplicate-state", "data-state-with-append", "window_rank"}
 """States that hold rows which no result depends on, or say by a row that it took the place of another one."""
 SESSION = {"session-window-mapping", "window-aggs"}
