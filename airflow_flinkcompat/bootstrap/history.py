@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
@@ -169,6 +169,42 @@ class KnownHistory:
             asked += [(former, spec) for spec in _replaced(lines)]
             prepare(asked, savepoint, folder, say)
 
+    @contextmanager
+    def preparing(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+    ) -> Iterator[KnownHistory]:
+        """What :meth:`prepare` does, for as long as it is needed: one Spark does that and what goes on from it.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of a savepoint of the old job.
+            migration: What becomes of its state.
+            folder: Path or URI of a folder that does not exist; it is deleted when the block ends.
+            say: Gets a line for what is prepared.
+
+        Yields:
+            The history that goes on from the folder.
+
+        Raises:
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed, or history cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        from airflow_flinkcompat.backfill.spark.session import spark_session
+        from airflow_flinkcompat.bootstrap.prepared import delete_prepared
+
+        places = AssumedHistory(self.places)
+        try:
+            with spark_session(self.master, _needs([(old, places), (new, places)])) as session:
+                try:
+                    self.prepare(old, new, savepoint, migration, folder, say)
+                    yield replace(self, prepared=folder)
+                finally:
+                    delete_prepared(session, folder)
+        except BackfillError as error:
+            raise InputError(str(error)) from None
+
     def audit(
         self, old: Side, savepoint: str, migration: Migration
     ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
@@ -247,16 +283,20 @@ def history_session(master: str | None, read: Iterable[tuple[Side, TableLocation
     """
     from airflow_flinkcompat.backfill.spark.session import spark_session
 
+    try:
+        with spark_session(master, _needs(read)) as session, pinned_snapshots(session):
+            yield session
+    except BackfillError as error:
+        raise InputError(str(error)) from None
+
+
+def _needs(read: Iterable[tuple[Side, TableLocations]]) -> Needs:
     needs = Needs()
     for side, locations in read:
         for table in side.program.tables:
             with suppress(BackfillError):
                 needs |= locations.source(table).needs
-    try:
-        with spark_session(master, needs) as session, pinned_snapshots(session):
-            yield session
-    except BackfillError as error:
-        raise InputError(str(error)) from None
+    return needs
 
 
 def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:

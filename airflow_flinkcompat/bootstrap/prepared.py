@@ -186,6 +186,20 @@ def write_prepared(
     files.write(f"{place}/{_MANIFEST}", json.dumps(written).encode())
 
 
+def delete_prepared(session: SparkSession, folder: str) -> None:
+    """Delete what was prepared.
+
+    Args:
+        session: Of Spark.
+        folder: Path or URI.
+
+    Raises:
+        BackfillError: It is no place.
+    """
+    place = normalised(folder, "--prepare")
+    FileSystem(session, place).delete(place)
+
+
 def goes_on(step: Step) -> bool:
     """Whether all that is read for a step can be prepared.
 

@@ -77,7 +77,7 @@ def test_files_that_were_prepared_are_not_read_again() -> None:
     source = read_behind(grouped(files("abc", waiting="d", begun="c")), of_files("a", "b"))
     assert isinstance(source, FileSource)
     assert source.read is not None
-    assert source.read.seen == {"file:/data/c"}
+    assert source.read.seen == frozenset({"file:/data/c"})
     assert [split.path for split in source.read.begun] == ["file:/data/c"]
 
 
