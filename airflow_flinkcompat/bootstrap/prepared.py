@@ -178,7 +178,7 @@ def write_prepared(
     for step, watermark in steps:
         for group in _groups_of(step):
             digest, reads = digest_of(group), _positions(group)
-            if group.merge is None or reads is None or digest in written:
+            if reads is None or digest in written:
                 continue
             Execution(session).frame(with_sources(group, _settled)).write.parquet(f"{place}/{digest}")
             written[digest] = {"reads": reads, "watermark": watermark}
@@ -209,9 +209,8 @@ def goes_on(step: Step) -> bool:
     Returns:
         False where some rows are read again.
     """
-    groups = list(_groups_of(step))
-    prepared = sum(len(reads_of(each)) for each in groups if each.merge is not None and _positions(each) is not None)
-    return prepared == len(reads_of(step))
+    groups = [group for group in _groups_of(step) if _positions(group) is not None]
+    return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
 
 
 def digest_of(step: Step) -> str:
@@ -240,8 +239,8 @@ def _told(step: Step) -> Iterator[str]:
 
 
 def _groups_of(step: Step) -> Iterator[Group]:
-    """The widest aggregations of a step."""
-    if isinstance(step, Group):
+    """The widest aggregations of a step whose rows of parts come together."""
+    if isinstance(step, Group) and step.merge is not None:
         yield step
     elif not isinstance(step, Read):
         for inner in step.inputs if isinstance(step, UnionAll) else (step.input,):

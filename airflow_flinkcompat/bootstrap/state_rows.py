@@ -12,7 +12,7 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, groupe
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
 from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, reads_of
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, transform
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Filter,
@@ -28,7 +28,7 @@ from airflow_flinkcompat.plan.nodes import (
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import SourceColumn, WindowColumn
 from airflow_flinkcompat.plan.program import Pipeline
-from airflow_flinkcompat.plan.types import Column, timestamp
+from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, Column, timestamp
 from airflow_flinkcompat.state.layout import NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -202,6 +202,8 @@ class TableRows:
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         """Rows by keys, aggregated.
 
+        Distinct values are grouped by first, so that all rows are aggregated in parts that can be merged.
+
         Args:
             node: The rows.
             keys: Over their columns.
@@ -213,14 +215,39 @@ class TableRows:
         Raises:
             BackfillError: An expression is not computed exactly.
         """
+        apart = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
+        if not apart:
+            return self._grouped(node, keys, calls)
+        counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
+        values = self._grouped(node, (*keys, *apart), counted)
+        columns = []
+        for number, call in enumerate(calls):
+            made = InputRef(len(keys) + len(apart) + number, counted[number].type)
+            if not call.distinct:
+                columns.append(_merged(call, made))
+                continue
+            args = tuple(InputRef(len(keys) + apart.index(arg), arg.type) for arg in call.args)
+            there = FunctionCall(">", (made, Literal(0, BIGINT)), BOOLEAN)
+            columns.append(AggregateCall(call.function, args, call.type, distinct=True, filter=there))
+        by = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys))
+        return Group(values, by, tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(columns)))
+
+    def _grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         settings = dict(self.pipeline.settings)
         rows = Aggregate(node, tuple(keys), tuple(calls), ())
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Aggregate)
         context = CompileContext(OPERATORS, self.locations, self.published, settings)
         below = context.compile(made.input, read_by(made.keys, made.aggregates))
-        columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
-        return Group(below, tuple(map(grouped, made.keys)), columns, merge=_merge(made.keys, made.aggregates))
+        first = len(keys)
+        columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
+        by = tuple(map(grouped, made.keys))
+        merged = tuple(
+            (first + i, aggregate(_merged(call, InputRef(first + i, call.type))))
+            for i, call in enumerate(made.aggregates)
+        )
+        of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
+        return Group(below, by, columns, merge=Merge(of_parts, merged))
 
     def bound(self, field: WindowField) -> InputRef:
         """A bound of a row's window, of rows in windows.
@@ -265,15 +292,9 @@ class TableRows:
 _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
 
 
-def _merge(keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Merge | None:
-    """How aggregated rows of parts of a history come together; None where distinct values would have to."""
-    if any(call.distinct for call in calls):
-        return None
-    columns = []
-    for number, call in enumerate(calls, len(keys)):
-        column = InputRef(number, call.type)
-        columns.append((number, aggregate(AggregateCall(_MERGED_BY[call.function], (column,), call.type))))
-    return Merge(tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys)), tuple(columns))
+def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
+    """What makes one value of those that a call has for several parts of its rows, in a column."""
+    return AggregateCall(_MERGED_BY[call.function], (column,), call.type)
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:

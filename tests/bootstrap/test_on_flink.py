@@ -23,7 +23,7 @@ from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Side
 from tests import sections
-from tests.bootstrap.stored import stored
+from tests.bootstrap.stored import Held, stored
 from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
@@ -112,10 +112,20 @@ def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunn
     goes_on(case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()))
 
 
-def prepared_is_whole(case: Case, bench: PairRunner, bound: Callable[[str, Path], str], folder: Path) -> list[str]:
+UNMERGED = "are computed of all rows once the job has stopped"
+
+
+def prepared_is_whole(
+    case: Case,
+    bench: PairRunner,
+    bound: Callable[[str, Path], str],
+    folder: Path,
+    meanwhile: Callable[[str, str, Sequence[str]], object] = lambda savepoint, script, said: None,
+) -> list[str]:
     """What is prepared at one savepoint and goes on at a later one is what all rows come to there, byte for byte.
 
-    What was said of it is given back.
+    ``meanwhile`` is done before it goes on, to the rows that the script reads, and knows what was said. That is given
+    back.
     """
     old, new = bench.complete(case.old), bench.complete(case.new)
     earlier = bench.savepoint(old)
@@ -126,14 +136,17 @@ def prepared_is_whole(case: Case, bench: PairRunner, bound: Callable[[str, Path]
     history = KnownHistory(dict.fromkeys((name for name in TABLE.findall(new.script) if name != "Printed"), ""))
     change = history.applied(migration_of(bench.compiled(old), bench.compiled(new)), side)
     said: list[str] = []
-    history.prepare(before, side, earlier.path, change, str(folder), said.append)
-    found = []
-    for name, known in ("whole", history), ("prepared", replace(history, prepared=str(folder))):
+
+    def written(known: KnownHistory, name: str) -> Held:
         target = f"{earlier.folder}/{name}"
         with known.computing(before, side, later, change, said.append) as computer:
             migrate_savepoint(later, bench.template(new), target, change, NOW, computer.workers, computer)
-        found.append(stored(target))
-    assert found[0] == found[1]
+        return stored(target)
+
+    whole = written(history, "whole")
+    history.prepare(before, side, earlier.path, change, str(folder), said.append)
+    meanwhile(earlier.path, before.script, said)
+    assert written(replace(history, prepared=str(folder)), "prepared") == whole
     return said
 
 
@@ -144,8 +157,7 @@ def test_what_was_prepared_while_the_job_ran_goes_on(
     said = prepared_is_whole(
         case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), tmp_path / "prepared"
     )
-    unmerged = [line for line in said if "are computed of all rows once the job has stopped" in line]
-    assert unmerged or any(line.endswith("behind what was prepared") for line in said)
+    assert any(UNMERGED in line or line.endswith("behind what was prepared") for line in said)
 
 
 ROWS = {"deduplicate-state", "data-state-with-append", "window_rank"}
