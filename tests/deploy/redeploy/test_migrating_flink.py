@@ -140,6 +140,8 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
     stop = said.index(next(line for line in said if line.startswith("migrating ")))
     assert any(line.startswith("prepared of ") for line in said[:stop]), "before the job was stopped"
     assert any(line.endswith("behind what was prepared") for line in said[stop:])
+    (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
+    assert done.migration["sent_until"] == "2026-01-01T00:01:10"
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
 
 
