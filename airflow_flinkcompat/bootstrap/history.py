@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.bootstrap.computing import HistoryComputer
 
 
+_NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
+
+
 @dataclass(frozen=True)
 class KnownHistory:
     """The tables of which history is known.
@@ -43,12 +46,13 @@ class KnownHistory:
     master: str | None = None
     accepted: Collection[Accept] = ()
 
-    def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
+    def extend(self, found: Migration, new: Side, begins: bool = False) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
 
         Args:
             found: What it could keep without.
             new: The new script.
+            begins: Whether the job has never run, so that how far time has come is told by its rows alone.
 
         Returns:
             What becomes of each state, and by the name of an operator why it cannot be computed.
@@ -70,6 +74,8 @@ class KnownHistory:
             try:
                 require_sole(spec, specs)
                 query = state_query(new, spec, AssumedHistory(self.places))
+                if not (query.stores_watermark or begins):
+                    raise NotComputable(_NOT_STORED)
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
