@@ -315,6 +315,14 @@ class PairRunner:
         self._arrive(_feeds(old), folder, "after")
         return Savepoint(path, folder, self._rows(run, folder), self._written(folder), old)
 
+    def later(self, earlier: Savepoint) -> str:
+        """The savepoint of the same side once it has gone on and read the rows after. Raises MeasureError."""
+        run, side = next(self._numbers), earlier.old
+        with self._job(side, earlier.folder, run, Start(Snapshot(earlier.path))) as job_id:
+            wait_running(self._jobs, job_id)
+            self._wait_read(side, earlier.folder, job_id, "after", {})
+            return self._jobs.stop_with_savepoint(job_id)
+
     def template(self, new: Side) -> str:
         """A savepoint of the side before it has read anything, with stand-ins for its sinks."""
         return self._once(("template", new), lambda: self._template(new))

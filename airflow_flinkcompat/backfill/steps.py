@@ -6,7 +6,8 @@ left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 
@@ -145,16 +146,25 @@ class DropOverLate:
 
 
 @dataclass(frozen=True)
+class Merge:
+    """Groups the rows of a :class:`Group` over parts of its input, so that they become those over all of it."""
+
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
 class Group:
     """Groups by the keys and aggregates; output columns are the keys, then the aggregates, in order.
 
-    ``slices`` is another way to the same rows, None where there is none.
+    ``slices`` is another way to the same rows, ``merge`` how rows of parts come together; None where there is none.
     """
 
     input: Step
     keys: tuple[str, ...]
     aggregates: tuple[tuple[int, str], ...]
     slices: Slices | None = None
+    merge: Merge | None = None
 
 
 @dataclass(frozen=True)
@@ -232,6 +242,15 @@ def reads_of(step: Step) -> tuple[Read, ...]:
         return (step,)
     inputs = step.inputs if isinstance(step, UnionAll) else (step.input,)
     return tuple(read for inner in inputs for read in reads_of(inner))
+
+
+def with_sources(step: Step, source_of: Callable[[Read], BackfillSource]) -> Step:
+    """The same step over other sources."""
+    if isinstance(step, Read):
+        return replace(step, source=source_of(step))
+    if isinstance(step, UnionAll):
+        return replace(step, inputs=tuple(with_sources(inner, source_of) for inner in step.inputs))
+    return replace(step, input=with_sources(step.input, source_of))
 
 
 @dataclass(frozen=True)

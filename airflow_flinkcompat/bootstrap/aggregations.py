@@ -7,7 +7,7 @@ an average the sum and the count. Rows of windows are put into the slices in whi
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.steps import Select, Where
 from airflow_flinkcompat.bootstrap.sessions import late_in_sessions
@@ -40,6 +40,8 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
     if operator.kind is AggregateKind.GROUP_WINDOW:
         return _group_windows(rows, operator, layout)
     of = _Aggregation(rows, operator, layout)
+    if of.windows is not None:
+        of = replace(of, rows=rows.still_to_fire(of.windows))
     states, sessions = tuple(of.computed(state) for state in layout.states), of.sessions
     doubts = () if sessions is None else (late_in_sessions(rows, of.plain_keys, sessions),)
     zone = rows.zone if of.bounds else "UTC"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
@@ -15,13 +16,20 @@ from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
+from airflow_flinkcompat.bootstrap.prepared import (
+    NOTHING,
+    PreparedExecution,
+    PreparedHistory,
+    goes_on,
+    write_prepared,
+)
 from airflow_flinkcompat.bootstrap.queries import state_query
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery
+from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
-from airflow_flinkcompat.migration.slices import sole_watermark
+from airflow_flinkcompat.migration.slices import sole_watermark, watermarks
 from airflow_flinkcompat.migration.workers import Scattered, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.key_groups import group_ranges
@@ -40,8 +48,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 R = TypeVar("R")
-_LONG_AGO = -(1 << 50)
-"""A watermark in front of all rows, whose microseconds are a BIGINT."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class HistoryComputer:
         side: The new script.
         locations: Where the rows lie, and which of them were read.
         say: Gets a line for what differs and was accepted; None: it was not.
+        prepared: What was aggregated of the rows before.
         reached: By the ids of operators that do not store it how far time has come for them, in milliseconds.
     """
 
@@ -62,6 +69,7 @@ class HistoryComputer:
     side: Side
     locations: TableLocations
     say: Callable[[str], None] | None = None
+    prepared: PreparedHistory = NOTHING
     reached: Mapping[str, int] = field(default_factory=dict)
 
     def regrouped(
@@ -157,31 +165,37 @@ class HistoryComputer:
 
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
-        query = state_query(self.side, spec, self.locations)
+        query = state_query(self.side, spec, self.locations, watermark)
         if watermark is None and (query.windows is not None or query.spans or not query.stores_watermark):
             raise NotComputable("how far time has come the savepoint does not tell")
         if watermark is not None:
             LocalClock(query.zone).reached(watermark)
         for doubt in query.doubts:
-            open_yet = F.col("c0") > (max(watermark or 0, _LONG_AGO) + 1) * 1000
+            open_yet = F.col("c0") > (max(watermark or 0, LONG_AGO) + 1) * 1000
             if Execution(self.session).frame(doubt.steps).where(open_yet).take(1):
                 raise NotComputable(doubt.reason)
         return query
 
-    def places(self, spec: StateSpec) -> Sequence[str]:
-        """Where the rows lie of which the state of an operator is computed, without secrets.
+    def told(self, spec: StateSpec) -> Sequence[str]:
+        """Of which rows the state of an operator is computed, without secrets.
 
         Args:
             spec: The operator.
 
         Returns:
-            The places.
+            A sentence for each place.
 
         Raises:
             NotMigratable: Its state cannot be computed.
         """
         with self.reading(spec.name):
-            return [read.source.place for read in state_query(self.side, spec, self.locations).reads]
+            query = state_query(self.side, spec, self.locations)
+        prepared = all(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
+        behind = ", behind what was prepared" if prepared else ""
+        return [
+            f"{spec.name} is computed from {read.source.place}, as far as the job had read it{behind}"
+            for read in query.reads
+        ]
 
     def entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
         """The computed entries of an operator.
@@ -196,14 +210,14 @@ class HistoryComputer:
         Raises:
             BackfillError: What is to be read is not there.
         """
-        from airflow_flinkcompat.backfill.execution.frames import Execution
         from airflow_flinkcompat.backfill.execution.ordered import ARRIVAL
 
-        for read in query.reads:
-            reader(self.session, read.source).check()
-        execution = Execution(self.session)
+        execution = PreparedExecution(self.session, self.prepared, wanted.watermark)
+        steps = [push_down_ranges(each.steps) for each in query.states]
+        for source in {source: None for each in steps for source in execution.sources(each)}:
+            reader(self.session, source).check()
         entries = []
-        for each in query.states:
+        for each, step in zip(query.states, steps, strict=True):
             writer = EntryWriter(
                 query.key,
                 each.state,
@@ -215,7 +229,7 @@ class HistoryComputer:
                 query.zone,
                 each.moment,
             )
-            entries.append(execution.frame(each.steps).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
+            entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
         return self.session.sparkContext.union(entries)
 
 
@@ -284,3 +298,37 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         for part in computer.workers.regrouped(work.scattered, parts, work.compared, ranges, entries):
             found += part
     return found
+
+
+def prepare(
+    asked: Sequence[tuple[HistoryComputer, StateSpec]], savepoint: str, folder: str, say: Callable[[str], None]
+) -> None:
+    """Aggregates the rows that a job had read by a savepoint, for later.
+
+    Args:
+        asked: The operators whose state is wanted, each with the computer of its script; one at least.
+        savepoint: Path or URI of it.
+        folder: Path or URI of a folder that does not exist.
+        say: Gets a line for what is prepared, and one for what is not.
+
+    Raises:
+        NotMigratable: A state cannot be computed, or history cannot be read.
+        SavepointUnreadable: The savepoint cannot be had from here.
+    """
+    # Subtasks may have come to several: no window that one of them still holds is left out.
+    watermark = min(
+        (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
+    )
+    steps = []
+    for computer, spec in asked:
+        with computer.reading(spec.name):
+            query = state_query(computer.side, spec, computer.locations, watermark)
+            for read in query.reads:
+                reader(computer.session, read.source).check()
+            found = [push_down_ranges(each.steps) for each in query.states]
+            if unmerged := sum(not goes_on(each) for each in found):
+                say(f"{spec.name}: {unmerged} of {len(found)} states are computed of all rows once the job has stopped")
+            steps += [(each, watermark) for each in found]
+    computer, spec = asked[0]
+    with computer.reading(spec.name):
+        write_prepared(computer.session, folder, steps, say)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
@@ -19,7 +19,7 @@ from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.state.migration import Accept, Migration, StateAction, with_history
+from airflow_flinkcompat.state.migration import Accept, Migration, OperatorMigration, StateAction, with_history
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 if TYPE_CHECKING:
@@ -40,11 +40,13 @@ class KnownHistory:
         master: Of the Spark that computes; None: all cores of this machine.
         accepted: What is done on request alone: with :attr:`Accept.HISTORY` what is stored goes on where history says
             something else, and what history alone has of it is not written.
+        prepared: Path or URI of a folder that :meth:`prepare` wrote, from which it goes on; None: all rows are read.
     """
 
     tables: Mapping[str, str]
     master: str | None = None
     accepted: Collection[Accept] = ()
+    prepared: str | None = None
 
     def extend(self, found: Migration, new: Side, begins: bool = False) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
@@ -131,20 +133,14 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         lines = [line for line in migration.operators if line.from_history]
-        going_on = {
-            line.new.name: line.old.id
-            for line in migration.operators
-            if line.keeps and line.new and line.old and line.new.kind is StateKind.POSITIONS
-        }
         accepting = say if Accept.HISTORY in self.accepted else None
-        jobs = (new, going_on), (old, _positions(migration))
+        jobs = self._jobs(old, new, migration)
         with self._computers(*jobs, savepoint=savepoint, accepting=accepting) as (computer, former):
             for line in lines:
                 assert line.new is not None
-                for place in computer.places(line.new):
-                    say(f"{line.new.name} is computed from {place}, as far as the job had read it")
-            replaced = [line.old for line in lines if line.keep is StateAction.COMPUTED and line.old is not None]
-            for spec, found in _audited(former, replaced, savepoint):
+                for sentence in computer.told(line.new):
+                    say(sentence)
+            for spec, found in _audited(former, _replaced(lines), savepoint):
                 if isinstance(found, NotComputable):
                     say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
                 elif found:
@@ -152,6 +148,68 @@ class KnownHistory:
                 else:
                     say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
             yield computer
+
+    def prepare(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+    ) -> None:
+        """Aggregate while the old job still runs what :meth:`computing` goes on from once it has stopped.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of a savepoint or retained checkpoint of the old job.
+            migration: What becomes of its state.
+            folder: Path or URI of a folder that does not exist.
+            say: Gets a line for what is prepared.
+
+        Raises:
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed, or history cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        from airflow_flinkcompat.bootstrap.computing import prepare
+
+        with self._computers(*self._jobs(old, new, migration), savepoint=savepoint) as (computer, former):
+            lines = [line for line in migration.operators if line.from_history]
+            asked = [(computer, line.new) for line in lines if line.new is not None]
+            asked += [(former, spec) for spec in _replaced(lines)]
+            prepare(asked, savepoint, folder, say)
+
+    @contextmanager
+    def preparing(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+    ) -> Iterator[KnownHistory]:
+        """What :meth:`prepare` does, for as long as it is needed: one Spark does that and what goes on from it.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of a savepoint of the old job.
+            migration: What becomes of its state.
+            folder: Path or URI of a folder that does not exist; it is deleted when the block ends.
+            say: Gets a line for what is prepared.
+
+        Yields:
+            The history that goes on from the folder.
+
+        Raises:
+            InputError: Spark does not start.
+            NotMigratable: A state cannot be computed, or history cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        from airflow_flinkcompat.backfill.spark.session import spark_session
+        from airflow_flinkcompat.bootstrap.prepared import delete_prepared
+
+        places = AssumedHistory(self.places)
+        try:
+            with spark_session(self.master, _needs([(old, places), (new, places)])) as session:
+                try:
+                    self.prepare(old, new, savepoint, migration, folder, say)
+                    yield replace(self, prepared=folder)
+                finally:
+                    delete_prepared(session, folder)
+        except BackfillError as error:
+            raise InputError(str(error)) from None
 
     def audit(
         self, old: Side, savepoint: str, migration: Migration
@@ -175,6 +233,15 @@ class KnownHistory:
         with self._computers((old, _positions(migration)), savepoint=savepoint) as (computer,):
             return list(_audited(computer, specs, savepoint))
 
+    def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[tuple[Side, Mapping[str, str]]]:
+        """The new job and the old one, each with the ids of the old one's sources by the names of its tables."""
+        going_on = {
+            line.new.name: line.old.id
+            for line in migration.operators
+            if line.keeps and line.new and line.old and line.new.kind is StateKind.POSITIONS
+        }
+        return (new, going_on), (old, _positions(migration))
+
     @contextmanager
     def _computers(
         self,
@@ -185,12 +252,20 @@ class KnownHistory:
         """Of each script one, given the ids of its sources by the names of their tables."""
         # What is told without Spark is told without its packages.
         from airflow_flinkcompat.bootstrap.computing import HistoryComputer, read_positions
+        from airflow_flinkcompat.bootstrap.prepared import NOTHING, PreparedHistory
         from airflow_flinkcompat.spark_migration import SparkWorkers
 
         found = [(side, read_positions(savepoint, sources, self.places)) for side, sources in jobs]
         with history_session(self.master, found) as session:
-            workers = SparkWorkers(session)
-            yield tuple(HistoryComputer(session, workers, side, locations, accepting) for side, locations in found)
+            workers, prepared = SparkWorkers(session), NOTHING
+            if self.prepared is not None:
+                try:
+                    prepared = PreparedHistory.read(session, self.prepared)
+                except BackfillError as error:
+                    raise InputError(str(error)) from None
+            yield tuple(
+                HistoryComputer(session, workers, side, locations, accepting, prepared) for side, locations in found
+            )
 
     @property
     def places(self) -> Mapping[str, str]:
@@ -214,16 +289,25 @@ def history_session(master: str | None, read: Iterable[tuple[Side, TableLocation
     """
     from airflow_flinkcompat.backfill.spark.session import spark_session
 
+    try:
+        with spark_session(master, _needs(read)) as session, pinned_snapshots(session):
+            yield session
+    except BackfillError as error:
+        raise InputError(str(error)) from None
+
+
+def _needs(read: Iterable[tuple[Side, TableLocations]]) -> Needs:
     needs = Needs()
     for side, locations in read:
         for table in side.program.tables:
             with suppress(BackfillError):
                 needs |= locations.source(table).needs
-    try:
-        with spark_session(master, needs) as session, pinned_snapshots(session):
-            yield session
-    except BackfillError as error:
-        raise InputError(str(error)) from None
+    return needs
+
+
+def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:
+    """The old operators in whose place computed ones come whole."""
+    return [line.old for line in lines if line.keep is StateAction.COMPUTED and line.old is not None]
 
 
 def _positions(migration: Migration) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from airflow_flinkcompat.backfill.errors import BackfillError
@@ -21,6 +22,7 @@ from airflow_flinkcompat.plan.operators import (
     Operator,
     RankOperator,
     Source,
+    StatelessSegment,
     operators,
 )
 from airflow_flinkcompat.plan.program import Pipeline
@@ -30,28 +32,24 @@ from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateSpec
 
-_QUERIES: Mapping[type[Operator], Callable[[Pipeline, Any, StateLayout, Locations], StateQuery]] = {
-    AggregateOperator: lambda pipeline, operator, layout, locations: aggregation_query(
-        TableRows(pipeline, operator.segment, locations), operator, layout
-    ),
-    RankOperator: lambda pipeline, operator, layout, locations: rank_query(
-        TableRows(pipeline, operator.segment, locations), operator, layout
-    ),
-    JoinOperator: lambda pipeline, operator, layout, locations: join_query(
-        [TableRows(pipeline, segment, locations) for segment in operator.segments], operator, layout
-    ),
+_RowsOf = Callable[[StatelessSegment], TableRows]
+_QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQuery]] = {
+    AggregateOperator: lambda rows, operator, layout: aggregation_query(rows(operator.segment), operator, layout),
+    RankOperator: lambda rows, operator, layout: rank_query(rows(operator.segment), operator, layout),
+    JoinOperator: lambda rows, operator, layout: join_query([*map(rows, operator.segments)], operator, layout),
 }
 _OFFSETS_SINCE = "2.3"
 _SEVERAL = "several operators of the script store the same, and which of them it is is not told"
 
 
-def state_query(side: Side, spec: StateSpec, locations: Locations) -> StateQuery:
+def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:
     """What computes the state of an operator of a script.
 
     Args:
         side: The script with all that it is planned with.
         spec: What the compiled plan of the script tells of the operator.
         locations: Where the rows of its tables lie.
+        watermark: How far time has come, in milliseconds; windows that have fired are left out then.
 
     Returns:
         For each of its states what computes it.
@@ -65,7 +63,8 @@ def state_query(side: Side, spec: StateSpec, locations: Locations) -> StateQuery
             "when its values were last used, from which their time to live counts, history does not say"
         )
     try:
-        query = _QUERIES[type(operator)](pipeline, operator, layout, locations)
+        rows = partial(TableRows, pipeline, locations=locations, watermark=watermark)
+        query = _QUERIES[type(operator)](rows, operator, layout)
         for state in layout.states:
             check_writable(layout.key, state)
         if isinstance(operator, AggregateOperator):

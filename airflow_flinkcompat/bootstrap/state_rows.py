@@ -12,8 +12,9 @@ from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
-from airflow_flinkcompat.backfill.steps import Group, Read, Select, Step, reads_of
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, transform
+from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
+from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, reads_of
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Filter,
@@ -30,13 +31,16 @@ from airflow_flinkcompat.plan.nodes import (
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import SourceColumn, WindowColumn
 from airflow_flinkcompat.plan.program import Pipeline
-from airflow_flinkcompat.plan.types import Column, timestamp
+from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, Column, timestamp
 from airflow_flinkcompat.state.layout import NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
 """What a row says of its window, in the order of the columns behind its own."""
 BOUND_TYPE = "TIMESTAMP(3)"
+EVERY_WINDOW = Range()
+LONG_AGO = -(1 << 50)
+"""A watermark in front of all rows, whose microseconds are a BIGINT."""
 
 
 class NotComputable(Exception):
@@ -119,11 +123,15 @@ class TableRows:
         pipeline: In which the operator stands.
         segment: What stands between both.
         locations: Where the rows lie.
+        watermark: How far time has come, in milliseconds; None where that is not known.
+        published: The windows that rows are put into; all windows where it is open.
     """
 
     pipeline: Pipeline
     segment: StatelessSegment
     locations: Locations
+    watermark: int | None = None
+    published: Range = EVERY_WINDOW
 
     @property
     def table(self) -> Table:
@@ -199,8 +207,27 @@ class TableRows:
         rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
         return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
+    def still_to_fire(self, windows: SlicedWindow) -> TableRows:
+        """The same without rows of which all windows have fired.
+
+        Args:
+            windows: Over the event time of the table.
+
+        Returns:
+            Rows that are put into windows, or slices, which begin later than a window before the watermark may.
+        """
+        if self.watermark is None or self.watermark < LONG_AGO:
+            return self
+        begins = (self.watermark + 2 - windows.size) * 1000
+        # Local time is never a day away from UTC.
+        return replace(
+            self, published=Range(from_micros(begins if self.time.type.name == "TIMESTAMP" else begins - DAY))
+        )
+
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         """Rows by keys, aggregated.
+
+        Distinct values are grouped by first, so that all rows are aggregated in parts that can be merged.
 
         Args:
             node: The rows.
@@ -213,14 +240,39 @@ class TableRows:
         Raises:
             BackfillError: An expression is not computed exactly.
         """
+        apart = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
+        if not apart:
+            return self._grouped(node, keys, calls)
+        counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
+        values = self._grouped(node, (*keys, *apart), counted)
+        columns = []
+        for number, call in enumerate(calls):
+            made = InputRef(len(keys) + len(apart) + number, counted[number].type)
+            if not call.distinct:
+                columns.append(_merged(call, made))
+                continue
+            args = tuple(InputRef(len(keys) + apart.index(arg), arg.type) for arg in call.args)
+            there = FunctionCall(">", (made, Literal(0, BIGINT)), BOOLEAN)
+            columns.append(AggregateCall(call.function, args, call.type, distinct=True, filter=there))
+        by = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys))
+        return Group(values, by, tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(columns)))
+
+    def _grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         settings = dict(self.pipeline.settings)
         rows = Aggregate(node, tuple(keys), tuple(calls), ())
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Aggregate)
-        context = CompileContext(OPERATORS, self.locations, Range(), settings)
+        context = CompileContext(OPERATORS, self.locations, self.published, settings)
         below = context.compile(made.input, read_by(made.keys, made.aggregates))
-        columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
-        return Group(below, tuple(map(grouped, made.keys)), columns)
+        first = len(keys)
+        columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
+        by = tuple(map(grouped, made.keys))
+        merged = tuple(
+            (first + i, aggregate(_merged(call, InputRef(first + i, call.type))))
+            for i, call in enumerate(made.aggregates)
+        )
+        of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
+        return Group(below, by, columns, merge=Merge(of_parts, merged))
 
     def bound(self, field: WindowField) -> InputRef:
         """A bound of a row's window, of rows in windows.
@@ -257,10 +309,18 @@ class TableRows:
         rows = Project(node, tuple(columns), named)
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Project)
-        context = CompileContext(OPERATORS, self.locations, Range(), settings, arriving=self.ordered)
+        context = CompileContext(OPERATORS, self.locations, self.published, settings, arriving=self.ordered)
         step = context.compile(made, frozenset(range(len(columns))))
         assert isinstance(step, Select)
         return step
+
+
+_MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
+
+
+def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
+    """What makes one value of those that a call has for several parts of its rows, in a column."""
+    return AggregateCall(_MERGED_BY[call.function], (column,), call.type)
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:

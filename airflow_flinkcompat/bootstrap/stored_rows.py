@@ -6,7 +6,7 @@ Where equal rows may stand in one order or another, that is the order of their a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
@@ -89,30 +89,23 @@ class _JoinSide:
 
     def counted(self) -> Step:
         """Each row with how often it came."""
-        count = AggregateCall("COUNT", (), BIGINT)
-        return exact(self.rows.grouped(self.rows.node, [*self.keys, *self.row], [count]), [*self.types, "BIGINT"])
+        return exact(self._counts([*self.keys, *self.row]), [*self.types, "BIGINT"])
+
+    def _counts(self, keys: Sequence[Expression]) -> Step:
+        return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
 
     def with_matches(self, other: _JoinSide) -> Step:
         """Each row with how often it came, and the number of rows of the other side that have its key."""
-        width, key = len(self.types), range(len(self.layout.key))
-        own = self.rows.selected(self.rows.node, [*self.keys, *self.row])
-        others = other.rows.selected(other.rows.node, other.keys)
+        width, key = len(self.types), len(self.layout.key)
         columns = [f"c{i}" for i in range(width)]
-        nothing = [f"c{i}" if i in key else "NULL" for i in range(width)]
-        both = UnionAll(
-            tuple(
-                Select(step, tuple(enumerate([*found, of_other])))
-                for step, found, of_other in ((own, columns, "0"), (others, nothing, "1"))
-            ),
-            tuple(range(width + 1)),
-        )
-        keys = [columns[i] for i in key]
-        matches = f"sum(c{width}) OVER (PARTITION BY {', '.join(keys)})"
+        keys, nothing = columns[:key], ["NULL"] * (width - key + 1)
+        own = Select(self._counts([*self.keys, *self.row]), (*enumerate([*columns, f"c{width}", "CAST(0 AS BIGINT)"]),))
+        others = Select(other._counts(other.keys), (*enumerate([*keys, *nothing, f"c{key}"]),))
+        both = UnionAll((own, others), tuple(range(width + 2)))
         no_key = " OR ".join(f"{column} IS NULL" for column in keys)
-        matched = Select(both, (*enumerate([*columns, f"c{width}", f"IF({no_key}, 0, {matches})"]),))
-        counts = ((width, "count(1)"), (width + 1, f"max(c{width + 1})"))
-        grouped = Group(Where(matched, f"c{width} = 0"), tuple(columns), counts)
-        return exact(grouped, [*self.types, "BIGINT", "BIGINT"])
+        matches = f"IF({no_key}, 0, sum(c{width + 1}) OVER (PARTITION BY {', '.join(keys)}))"
+        matched = Select(both, (*enumerate([*columns, f"c{width}", matches]),))
+        return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
@@ -144,6 +137,8 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     if operator.kind is RankKind.DEDUPLICATION and operator.order_clock is not TimeAttribute.ROWTIME:
         raise NotComputable("it goes by processing time, and when a row came history does not say")
     ranking = _Ranking(rows, operator, layout, state)
+    if ranking.defined is not None:
+        ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
     # They are never sent: rows of a Top-N are not taken back here, so none of a greater rank comes up.
     several = operator.kind is RankKind.WINDOW_TOP_N or (operator.number_read and state.map_key is not None)
     return StateQuery(
@@ -187,14 +182,22 @@ class _Ranking:
     state: NamedState
 
     @property
-    def windows(self) -> SlicedWindow | None:
-        """Windows that are told apart by their ends, whether or not they overlap."""
+    def defined(self) -> SlicedWindow | None:
+        """The windows of the script."""
         if self.operator.window is None:
             return None
         found = SlicedWindow.of(self.operator.window.window)
         if found is None or self.operator.window.time_attribute is not TimeAttribute.ROWTIME:
             raise NotComputable("windows whose ends are not told by their definition are not computed from history yet")
-        return SlicedWindow(WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step)
+        return found
+
+    @property
+    def windows(self) -> SlicedWindow | None:
+        """Windows that are told apart by their ends, whether or not they overlap."""
+        found = self.defined
+        return found and SlicedWindow(
+            WindowKind.TUMBLE, found.step, found.step, (found.offset + found.size) % found.step
+        )
 
     @property
     def node(self) -> Node:

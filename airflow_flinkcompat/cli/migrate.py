@@ -70,6 +70,17 @@ _ACCEPTED = {
     "they lie as it is declared).",
 )
 @click.option(
+    "--prepare",
+    metavar="URI",
+    help="While the job of OLD still runs: compute what --history says up to --savepoint, any one of it, into this "
+    "folder, and write no savepoint.",
+)
+@click.option(
+    "--prepared",
+    metavar="URI",
+    help="Go on from what --prepare wrote: only the rows behind its savepoint are read.",
+)
+@click.option(
     "--audit-history",
     is_flag=True,
     help="Hold what the savepoint keeps of OLD against what --history says, and write nothing.",
@@ -110,6 +121,8 @@ def migrate_command(
     template: str | None,
     to: str | None,
     history: tuple[str, ...],
+    prepare: str | None,
+    prepared: str | None,
     audit_history: bool,
     dry_run: bool,
     accepted: tuple[str, ...],
@@ -151,17 +164,22 @@ def migrate_command(
     what is kept, which is compared with what those rows say: where they differ nothing is written. With --audit-history
     that comparison is all.
 
+    All rows of history are read while nothing runs, unless --prepare has computed most of it before the job was
+    stopped: the run with --prepared reads the rows that came since.
+
     Exit code 0: done, with --dry-run migratable, with --audit-history equal; 1: not; 2: bad input.
     """
     if master and not (spark or history):
         raise InputError("--master belongs to --spark or --history: add one")
     tables = history_of(history)
-    known = _known(tables, master, tuple(map(Accept, accepted))) if tables else None
+    known = _known(tables, master, tuple(map(Accept, accepted)), prepared) if tables else None
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
+    if prepare or prepared:
+        _require_history(tables, savepoint, prepare, prepared, to, audit_history or dry_run)
     if audit_history:
         _require_audited(tables, savepoint)
-    elif not dry_run:
+    elif not (dry_run or prepare):
         _require_places(savepoint, to)
     require_sql("migrate", old, new)
     given = job_options(settings, functions, catalogs, engine_version)
@@ -189,7 +207,9 @@ def migrate_command(
     unseen = _unseen(before, after, plans, accepted)
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
         sys.exit(1)
-    if savepoint and to and not dry_run:
+    if prepare and known and savepoint:
+        _prepare(before, after, savepoint, made, known, prepare)
+    elif savepoint and to and not dry_run:
         place = place_of(planner, gateway, jobmanager)
         with _workers(before, after, savepoint, made, known, spark, master) as (workers, computer):
             made_of = template or template_of(after, savepoint, place)
@@ -200,6 +220,32 @@ def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:
     """Raises InputError: there is nothing to compare."""
     if not (tables and savepoint):
         raise InputError("--audit-history needs --history TABLE for each table, and --savepoint or --job-id")
+
+
+def _require_history(
+    tables: Mapping[str, str],
+    savepoint: str | None,
+    prepare: str | None,
+    prepared: str | None,
+    to: str | None,
+    writes_nothing: bool,
+) -> None:
+    """Raises InputError: nothing can be prepared, or nothing goes on from what was."""
+    option = "--prepare" if prepare else "--prepared"
+    if not (tables and savepoint):
+        raise InputError(f"{option} needs --history TABLE for each table, and --savepoint or --job-id")
+    if prepare and (prepared or to or writes_nothing):
+        raise InputError(
+            "--prepare writes what a later run goes on from: leave --prepared, --to, --dry-run and --audit-history out"
+        )
+
+
+def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: KnownHistory, folder: str) -> None:
+    if not any(line.from_history for line in made.operators):
+        raise InputError("nothing of this change is computed from history: leave --prepare out")
+    with state_errors():
+        known.prepare(old, new, savepoint, made, folder, tell)
+    click.echo(f"prepared in {folder}: name it with --prepared once the job has stopped", err=True)
 
 
 def _unseen(before: Side, after: Side, plans: Plans, accepted: Collection[str]) -> bool:
@@ -278,12 +324,14 @@ def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
     click.echo("\n".join(told.lines()))
 
 
-def _known(tables: Mapping[str, str], master: str | None, accepted: Collection[Accept]) -> KnownHistory:
+def _known(
+    tables: Mapping[str, str], master: str | None, accepted: Collection[Accept], prepared: str | None
+) -> KnownHistory:
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
     except ImportError as error:
         raise bare_install("migrate --history", error, "spark") from None
-    return KnownHistory(tables, master, accepted)
+    return KnownHistory(tables, master, accepted, prepared)
 
 
 def _from_history(made: Migration, new: Side, known: KnownHistory) -> Migration:

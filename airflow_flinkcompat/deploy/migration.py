@@ -13,7 +13,8 @@ from uuid import uuid4
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
-from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused
+from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, TargetError
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
@@ -21,7 +22,14 @@ from airflow_flinkcompat.deploy.restore_test.place import Cluster, RestoreTestTa
 from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, RestoreRefused, Runner, Timeouts
 from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
-from airflow_flinkcompat.deploy.target import ClusterOptions, JobDescriptions, JobRef, SavepointStore, Snapshot
+from airflow_flinkcompat.deploy.target import (
+    ClusterOptions,
+    JobDescriptions,
+    JobRef,
+    LiveSavepoints,
+    SavepointStore,
+    Snapshot,
+)
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, StateComputer, migrate_savepoint
 from airflow_flinkcompat.migration.workers import Workers
@@ -66,6 +74,23 @@ class History(Protocol):
             A block, for which the computer can be asked.
         """
 
+    def preparing(
+        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+    ) -> AbstractContextManager[History]:
+        """Computes most of it while the old job still runs.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            savepoint: Path or URI of a savepoint of the old job.
+            migration: What becomes of its state.
+            folder: Path or URI of a folder to write, which does not exist.
+            say: Gets a line for what is prepared.
+
+        Returns:
+            A block, for which the history goes on from what was prepared.
+        """
+
 
 class HistoryWorkers(StateComputer, Protocol):
     """Computes state, and has the workers who rewrite beside it."""
@@ -91,6 +116,9 @@ class SavepointMigration:
         accepted: What is done on request alone.
         workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
         history: Knows the rows that the job had read; None: what cannot be kept begins empty.
+        savepoint_directory: Where a savepoint of the live job goes by which history is prepared; None: the cluster's.
+        hold: Opens what is needed until the new job runs; None: history is not prepared, and all of it is read when the
+            job has stopped.
         planner: Opens a SQL Gateway and its JobManager, of the same version, for a target that cannot plan scripts and
             try jobs out; it is asked at most once. None: there is none.
         log: Is told what happens, a line each.
@@ -110,14 +138,19 @@ class SavepointMigration:
         accepted: Collection[Accept] = (),
         workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
         history: History | None = None,
+        savepoint_directory: str | None = None,
+        hold: Callable[[AbstractContextManager[History]], History] | None = None,
         planner: Callable[[], Cluster] | None = None,
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
         self._accepted, self._workers, self._planner, self._history = accepted, workers, planner, history
+        self._savepoint_directory, self._hold = savepoint_directory, hold
 
     def prepare(self) -> None:
-        """See that enough is kept, and take the template where slots are free for it beside the live job.
+        """See that enough is kept, and make ready what the job needs not have stopped for.
+
+        That is the template, where slots are free for it beside the live job, and what history says by now.
 
         Raises:
             DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
@@ -129,6 +162,44 @@ class SavepointMigration:
             self._log(f"the template is taken when the job has stopped: {missing}")
         else:
             self._template()
+        self._prepare_history()
+
+    def _prepare_history(self) -> None:
+        """Where it cannot be prepared all of it is read later: that ends nothing."""
+        if self._history is None or self._hold is None or self._live is None or not self._computes:
+            return
+        target = self._cluster.target
+        if not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
+            self._log(f"all of history is read once the job has stopped: {target} takes no savepoint beside it")
+            return
+        try:
+            savepoint = self._live_savepoint(target, self._live)
+            try:
+                place = target.location(savepoint)
+                folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
+                block = self._history.preparing(*self._sides, place, self._migration, folder, self._log)
+                self._history = self._hold(block)
+            finally:
+                with suppress(DeployError):
+                    target.dispose(savepoint)
+        except (DeployError, InputError, NotMigratable, SavepointUnreadable) as error:
+            self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
+
+    def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
+        """Raises DeployError."""
+        timeout = Timeouts().savepoint
+        self._log(f"taking a savepoint of job {live}, which goes on, to read history up to there")
+        asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
+        try:
+            done = poll(lambda: self._cluster.target.poll(asked), lambda seen: seen.snapshot is None, timeout=timeout)
+        except Overdue:
+            raise TargetError(f"the savepoint of job {live} did not complete within {timeout:.0f} s") from None
+        assert done.snapshot is not None
+        return done.snapshot
+
+    @property
+    def _computes(self) -> bool:
+        return any(line.from_history for line in self._migration.operators)
 
     def _missing_beside_live(self) -> str:
         """Why the template cannot be taken yet, in words: a planner of its own has the slots that it has."""
@@ -175,7 +246,7 @@ class SavepointMigration:
     @contextmanager
     def _computing(self, savepoint: str) -> Iterator[tuple[Workers | None, StateComputer | None]]:
         """Who rewrites, and who computes from history."""
-        if self._history is None or not any(line.from_history for line in self._migration.operators):
+        if self._history is None or not self._computes:
             with self._workers(savepoint) as workers:
                 yield workers, None
             return

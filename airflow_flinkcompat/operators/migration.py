@@ -96,6 +96,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             accepted=accepted,
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
             history=KnownHistory(tables, self.spark_master or None, accepted) if tables else None,
+            savepoint_directory=self.savepoint_directory,
+            hold=opened.enter_context,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )

@@ -24,7 +24,7 @@ from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Side
 from measure.savepoints import load_cases as load_scripts
 from tests import sections
-from tests.bootstrap.stored import stored
+from tests.bootstrap.stored import Held, stored
 from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
@@ -113,6 +113,54 @@ def goes_on(
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunner, spark: SparkSession) -> None:
     goes_on(case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()))
+
+
+UNMERGED = "are computed of all rows once the job has stopped"
+
+
+def prepared_is_whole(
+    case: Case,
+    bench: PairRunner,
+    bound: Callable[[str, Path], str],
+    folder: Path,
+    meanwhile: Callable[[str, str, Sequence[str]], object] = lambda savepoint, script, said: None,
+) -> list[str]:
+    """What is prepared at one savepoint and goes on at a later one is what all rows come to there, byte for byte.
+
+    ``meanwhile`` is done before it goes on, to the rows that the script reads, and knows what was said. That is given
+    back.
+    """
+    old, new = bench.complete(case.old), bench.complete(case.new)
+    earlier = bench.savepoint(old)
+    later = bench.later(earlier)
+    before, side = (
+        JobSide(bound(each.script, earlier.folder), dict(each.settings), engine="flink") for each in (old, new)
+    )
+    history = KnownHistory(dict.fromkeys((name for name in TABLE.findall(new.script) if name != "Printed"), ""))
+    change = history.applied(migration_of(bench.compiled(old), bench.compiled(new)), side)
+    said: list[str] = []
+
+    def written(known: KnownHistory, name: str) -> Held:
+        target = f"{earlier.folder}/{name}"
+        with known.computing(before, side, later, change, said.append) as computer:
+            migrate_savepoint(later, bench.template(new), target, change, NOW, computer.workers, computer)
+        return stored(target)
+
+    whole = written(history, "whole")
+    history.prepare(before, side, earlier.path, change, str(folder), said.append)
+    meanwhile(earlier.path, before.script, said)
+    assert written(replace(history, prepared=str(folder)), "prepared") == whole
+    return said
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_what_was_prepared_while_the_job_ran_goes_on(
+    case: Case, bench: PairRunner, spark: SparkSession, tmp_path: Path
+) -> None:
+    said = prepared_is_whole(
+        case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), tmp_path / "prepared"
+    )
+    assert any(UNMERGED in line or line.endswith("behind what was prepared") for line in said)
 
 
 ROWS = {"deduplicate-state", "data-state-with-append", "window_rank"}

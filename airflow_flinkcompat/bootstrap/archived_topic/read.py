@@ -20,7 +20,7 @@ from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
 from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
 from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.backfill.protocols import BackfillSource, TimeBounded
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table
 
@@ -52,27 +52,30 @@ class ArchivedTopicReader:
 
     def __init__(self, session: SparkSession, source: ArchivedTopic) -> None:
         self._session, self._source = session, source
-        self._archive = reader_of(session, source.archive)
 
     def check(self) -> None:
         """Raises :class:`BackfillError` where records are in neither of them."""
-        self._archive.check()
+        reader_of(self._session, self._source.archive).check()
         self._reach()
 
     def rows(self) -> DataFrame:
         """The rows of both, decoded, each with its partition and offset."""
         reach, source = self._reach(), self._source
-        archived = _below(self._archived(reach.begin), reach.taken)
-        if reach.twice:
-            archived = archived.dropDuplicates(["m_partition", "m_offset"])
         start, end = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (reach.taken, reach.end))
         recent = KafkaReader(self._session, replace(source.topic, start=start, end=end)).rows()
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
-        return archived.select(*names, "m_topic", "m_partition", "m_offset").union(
-            recent.selectExpr(
-                *_decoded(source.topic, source.declared, len(names)), "m_topic", "m_partition", "m_offset"
-            )
+        rows = recent.selectExpr(
+            *_decoded(source.topic, source.declared, len(names)), "m_topic", "m_partition", "m_offset"
         )
+        if reach.taken == reach.begin:
+            return rows
+        archive = source.archive
+        if source.span is not None and isinstance(archive, TimeBounded):
+            archive = archive.within(source.span)
+        archived = _below(self._archived(archive, reach.begin), reach.taken)
+        if reach.twice:
+            archived = archived.dropDuplicates(["m_partition", "m_offset"])
+        return archived.select(*names, "m_topic", "m_partition", "m_offset").union(rows)
 
     def ordered_rows(self) -> DataFrame:
         """In the order of offsets, partition by partition."""
@@ -82,12 +85,13 @@ class ArchivedTopicReader:
         """How a job mixes several partitions is nowhere written down."""
         KafkaReader(self._session, self._source.topic).check_sequence()
 
-    def _archived(self, begin: Mapping[int, int]) -> DataFrame:
+    def _archived(self, archive: BackfillSource, begin: Mapping[int, int]) -> DataFrame:
         source = self._source
         (topic,) = source.topic.topics.names
         decoded = _decoded(source.archive, source.stored, len(source.stored.stored))
         return (
-            self._archive.rows()
+            reader_of(self._session, archive)
+            .rows()
             .selectExpr(*decoded)
             .selectExpr(
                 "*",
@@ -99,7 +103,7 @@ class ArchivedTopicReader:
         )
 
     def _reach(self) -> _Reach:
-        return pin(self._session, self._source, self._measured)
+        return pin(self._session, replace(self._source, span=None), self._measured)
 
     def _measured(self) -> _Reach:
         session, topic = self._session, self._source.topic
@@ -112,7 +116,9 @@ class ArchivedTopicReader:
         else:
             end = {number: at for (_, number), at in offsets(session, topic.topics, topic.end).items()}
         needed = {number: max(min(held[number], end[number]), begin[number]) for number in held}
-        archived = self._archived(begin)
+        if topic.start.mode == "behind" and needed == begin:
+            return _Reach(begin, begin, end, False)
+        archived = self._archived(self._source.archive, begin)
         for rows, twice in ((archived, False), (archived.dropDuplicates(["m_partition", "m_offset"]), True)):
             for bounds in (end, needed):
                 if (taken := self._whole(_below(rows, bounds), begin, needed)) is not None:

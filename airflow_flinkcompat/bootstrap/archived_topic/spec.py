@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.protocols import BackfillSource, Needs
+from airflow_flinkcompat.backfill.protocols import BackfillSource, Needs, TimeSpan
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, Column, DataType
 
@@ -26,6 +26,7 @@ class ArchivedTopic:
         stored: The table of the archive.
         partition: The position of the partition among its stored columns.
         offset: The position of the offset.
+        span: The archive may leave out rows outside of it.
     """
 
     topic: KafkaSource
@@ -34,6 +35,7 @@ class ArchivedTopic:
     stored: Table
     partition: int
     offset: int
+    span: TimeSpan | None = None
     ordered: ClassVar[bool] = True
 
     @classmethod
@@ -90,6 +92,17 @@ class ArchivedTopic:
     def needs(self) -> Needs:
         """What both need."""
         return self.topic.needs | self.archive.needs
+
+    def within(self, span: TimeSpan) -> ArchivedTopic:
+        """The same, of which the archive may leave out rows.
+
+        Args:
+            span: Of the rows that are needed.
+
+        Returns:
+            The source.
+        """
+        return replace(self, span=span)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
         """The field itself: each side's rows are decoded where they are read.

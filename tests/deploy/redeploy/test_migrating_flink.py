@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBack, SqlGatewayTarget, deploy
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, StoppedEntry
@@ -73,7 +76,7 @@ def migrated(
         outcome="incompatible",
         migration=SavepointMigration(Script.of(head.job), new, cluster, head.job_id, **given),
         options=OPTIONS,
-        log=print,
+        log=given["log"],
     )
 
 
@@ -116,6 +119,28 @@ def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
     wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
     migrated(local_flink, target, ledger, script(files, **OLD), at_least=MigrationExtent.PARTIAL)
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",7']
+
+
+@pytest.mark.nightly
+def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files, spark: SparkSession
+) -> None:
+    """The open window has the new metric of all its rows, though the most of them came before the savepoint."""
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
+    deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    said: list[str] = []
+    with ExitStack() as opened:
+        known = KnownHistory({"orders": ""})
+        migrated(
+            local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context, log=said.append
+        )
+        (prepared,) = files.root.parent.rglob("prepared.json")
+    assert not prepared.parent.exists(), "it is deleted once the new job runs"
+    stop = said.index(next(line for line in said if line.startswith("migrating ")))
+    assert any(line.startswith("prepared of ") for line in said[:stop]), "before the job was stopped"
+    assert any(line.endswith("behind what was prepared") for line in said[stop:])
+    assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
 
 
 @pytest.mark.nightly

@@ -176,9 +176,15 @@ class FileSource:
         return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
 
     def within(self, span: TimeSpan) -> FileSource:
-        """The same files; where they hold types of their own, rows outside of the span are left to their reader."""
+        """The same files; where they hold types of their own, rows outside of the span are left to their reader.
+
+        Not where a job was reading one of them, of which rows are counted.
+        """
         column = self.columns[span.field]
-        reads_less = isinstance(self.format, ColumnarFormat) and self.format.prunes and column in self.stored
+        counted = self.read is not None and bool(self.read.begun)
+        reads_less = (
+            not counted and isinstance(self.format, ColumnarFormat) and self.format.prunes and column in self.stored
+        )
         return replace(self, span=span) if reads_less else self
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -65,16 +66,23 @@ def in_order(rows: DataFrame) -> DataFrame:
     return rows.selectExpr("*", part, "m_offset AS place", stream)
 
 
-def offsets(session: SparkSession, topics: Topics, position: Position) -> dict[Partition, int]:
-    """The offset of a position in every partition; where no record is that late, the end."""
+def offsets(
+    session: SparkSession, topics: Topics, position: Position, since: Mapping[int, int] = MappingProxyType({})
+) -> dict[Partition, int]:
+    """The offset of a position in every partition; where no record is that late, the end.
+
+    By ``since``, an offset for each partition, records are needed; without, all of them are.
+    """
     with _admin(session, topics) as admin:
         known = _partitions(session, admin, topics)
         if position.mode == "specific":
             return _specific(topics, known, position)
         spec = _jvm(session).org.apache.kafka.clients.admin.OffsetSpec
-        if position.mode in ("earliest", "read"):
-            first = _listed(session, admin, topics, known, spec.earliest())
-            return first if position.mode == "earliest" else _read_to(topics, first, dict(position.offsets))
+        if position.mode in ("earliest", "read", "behind"):
+            first, given = _listed(session, admin, topics, known, spec.earliest()), dict(position.offsets)
+            if position.mode == "read":
+                return _read_to(topics, first, given, since)
+            return {partition: max(given.get(partition[1], 0), offset) for partition, offset in first.items()}
         ends = _listed(session, admin, topics, known, spec.latest())
         if position.mode == "latest":
             return ends
@@ -87,8 +95,8 @@ def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, i
     topics, positions = source.topics, (source.start, source.end)
 
     def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
-        start, end = (offsets(session, topics, position) for position in positions)
-        return start, end
+        since = dict(source.start.offsets) if source.start.mode == "behind" else {}
+        return offsets(session, topics, source.start), offsets(session, topics, source.end, since)
 
     return pin(session, (topics, *positions), ask)
 
@@ -202,9 +210,11 @@ def _listed(
     return {partition: int(found.partitionResult(key).get().offset()) for partition, key in keys.items()}
 
 
-def _read_to(topics: Topics, first: dict[Partition, int], read: dict[int, int]) -> dict[Partition, int]:
+def _read_to(
+    topics: Topics, first: dict[Partition, int], read: dict[int, int], since: Mapping[int, int]
+) -> dict[Partition, int]:
     for (_, number), offset in first.items():
-        if offset > 0 and read.get(number, -1) >= 0:
+        if offset > since.get(number, 0) and read.get(number, -1) >= since.get(number, 0):
             raise BackfillError(
                 f"{topics.place}: partition {number} begins at offset {offset} by now, and what stood before it was "
                 "read too; name the archive that holds it"

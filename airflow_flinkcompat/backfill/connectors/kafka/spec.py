@@ -51,7 +51,7 @@ class Position:
     """A place in every partition: ``mode`` is earliest, latest, timestamp (``millis``) or specific (``offsets``).
 
     ``read`` is how far a job has read: by ``offsets`` too, and nothing of a partition that is not among them or stands
-    below 0.
+    below 0. ``behind`` is where the rows begin that one has not read which has read to these ``offsets``.
     """
 
     mode: str
