@@ -15,6 +15,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
+from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_flinkcompat.bootstrap.computing import HistoryComputer
+
+
+_NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,13 @@ class KnownHistory:
     accepted: Collection[Accept] = ()
     prepared: str | None = None
 
-    def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
+    def extend(self, found: Migration, new: Side, begins: bool = False) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
 
         Args:
             found: What it could keep without.
             new: The new script.
+            begins: Whether the job has never run, so that how far time has come is told by its rows alone.
 
         Returns:
             What becomes of each state, and by the name of an operator why it cannot be computed.
@@ -76,6 +81,8 @@ class KnownHistory:
             try:
                 require_sole(spec, specs)
                 query = state_query(new, spec, AssumedHistory(self.places))
+                if not (query.stores_watermark or begins):
+                    raise NotComputable(_NOT_STORED)
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
@@ -184,9 +191,11 @@ class KnownHistory:
             migration: What becomes of its state.
 
         Returns:
-            The moment by which they end, without zone; None where no state of windows is computed, or none was sent.
+            The moment by which they end, by the clock of the windows; None where no state of windows is computed, or
+            none was sent.
 
         Raises:
+            NotMigratable: Which windows have fired the watermark does not tell.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         held = {each.id: each for each in read_metadata(savepoint).operators}
@@ -195,8 +204,10 @@ class KnownHistory:
             if not line.from_history or line.new is None or line.old is None or line.old.id not in held:
                 continue
             query = state_query(new, line.new, AssumedHistory(self.places))
-            if query.windows is not None or query.sessions:
-                reached += watermarks(held[line.old.id], savepoint)
+            if query.windows is not None or query.spans:
+                clock = LocalClock(query.zone)
+                for time in watermarks(held[line.old.id], savepoint):
+                    reached.append(clock.reached(time) if time > LONG_AGO else time)
         least = min(reached, default=LONG_AGO)
         return None if least <= LONG_AGO else from_micros((least + 1) * 1000)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
 from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
@@ -23,6 +25,7 @@ from airflow_flinkcompat.plan.nodes import (
     Window,
     WindowAssign,
     WindowField,
+    WindowKind,
     walk_nodes,
 )
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
@@ -44,18 +47,27 @@ class NotComputable(Exception):
     """A state cannot be computed from history; says why, as the end of a sentence."""
 
 
+class Moment(StrEnum):
+    """Which entries are stored by the time that each has."""
+
+    WAITING = "those to which the watermark has not come, each with a timer"
+    PASSED = "those to which it has come"
+
+
 @dataclass(frozen=True)
 class StateRows:
     """What computes the entries of one named state.
 
     Attributes:
         state: The state.
-        steps: Their rows are the key, of windows the end of the slice, of a map its key, and the value, as columns
-            ``c0`` … that Python reads exactly.
+        steps: Their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map its
+            key, and the value, as columns ``c0`` … that Python reads exactly.
+        moment: Which entries are stored, where that depends on whether the watermark has come to a time.
     """
 
     state: NamedState
     steps: Step
+    moment: Moment | None = None
 
 
 @dataclass(frozen=True)
@@ -80,18 +92,22 @@ class StateQuery:
         key: The fields of its key.
         states: What computes each of its states.
         windows: Of an operator whose states are told apart by slices of windows these windows.
-        sessions: Whether they are told apart by sessions, whose start and end follow the key.
+        spans: Whether they are told apart by start and end of windows, which follow the key.
+        zone: By whose clock the windows or sessions are cut.
         doubts: Nothing is computed where one of them has rows of a window that is still open.
         incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
+        stores_watermark: Whether the operator stores how far time has come.
     """
 
     tables: tuple[Table, ...]
     key: tuple[StateField, ...]
     states: tuple[StateRows, ...]
     windows: SlicedWindow | None = None
-    sessions: bool = False
+    spans: bool = False
+    zone: str = "UTC"
     doubts: tuple[Doubt, ...] = ()
     incomparable: str = ""
+    stores_watermark: bool = True
 
     @property
     def reads(self) -> Sequence[Read]:
@@ -129,9 +145,14 @@ class TableRows:
     def node(self) -> Node:
         """The rows that the conditions let through."""
         body: Node = Scan(self.table)
-        for condition in self.segment.filters:
-            body = Filter(body, self.over_table(condition))
+        for condition in self.conditions:
+            body = Filter(body, condition)
         return body
+
+    @property
+    def conditions(self) -> Sequence[Expression]:
+        """The conditions, over the columns of the table."""
+        return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
         """A resolved expression over the columns of the table.
@@ -172,15 +193,19 @@ class TableRows:
 
         Returns:
             The rows.
+        """
+        bounds = (Column(f"bound_{field}", self.bound(field).type) for field in BOUNDS)
+        return WindowAssign(self.node, window, self.time, (*self.table.columns, *bounds), partition_by)
+
+    @property
+    def zone(self) -> str:
+        """The time zone by whose clock windows over the event time of the table are cut; UTC of times without one.
 
         Raises:
-            NotComputable: The windows go by the clock of a place.
+            BackfillError: Nothing says which.
         """
-        bounds = (Column(f"bound_{field}", timestamp(3)) for field in BOUNDS)
-        made = WindowAssign(self.node, window, self.time, (*self.table.columns, *bounds), partition_by)
-        if self.time.type.name != "TIMESTAMP":
-            raise NotComputable("windows over TIMESTAMP_LTZ are not computed from history yet")
-        return made
+        rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
+        return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
     def still_to_fire(self, windows: SlicedWindow) -> TableRows:
         """The same without rows of which all windows have fired.
@@ -256,9 +281,10 @@ class TableRows:
             field: One of ``BOUNDS``.
 
         Returns:
-            Its column.
+            Its column; the last millisecond of a window is a time as that of the rows.
         """
-        return InputRef(len(self.table.columns) + BOUNDS.index(field), timestamp(3))
+        type = self.time.type if field is WindowField.TIME else timestamp(3)
+        return InputRef(len(self.table.columns) + BOUNDS.index(field), type)
 
     @property
     def ordered(self) -> bool:

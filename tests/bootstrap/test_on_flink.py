@@ -22,13 +22,15 @@ from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Side
+from measure.savepoints import load_cases as load_scripts
 from tests import sections
 from tests.bootstrap.stored import Held, stored
 from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-FILES = [Path(__file__).with_name(name) for name in ("cases.sql", "joins.sql", "first_rows.sql")]
+NAMES = ("cases.sql", "joins.sql", "first_rows.sql", "moments.sql", "moments_twice.sql")
+FILES = [Path(__file__).with_name(name) for name in NAMES]
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
 """Beside what is kept, and in place of it: a case takes about six seconds."""
@@ -49,9 +51,10 @@ def load_cases() -> Iterator[Case]:
     for file in FILES:
         _, given, cases = sections.read(file.read_text("utf-8"), file.name)
         for head, old, new in cases:
-            found = sections.headers(head, {"computed"}, file.name)
+            found = sections.headers(head, {"computed", "settings"}, file.name, {"settings"})
             computed = "".join(text for _, text in found["computed"])
-            yield Case(head.title, Side(given + old.text), Side(given + new.text), computed)
+            settings = tuple(sections.settings(found, "settings", file.name).items())
+            yield Case(head.title, Side(given + old.text, settings), Side(given + new.text, settings), computed)
 
 
 CASES = [
@@ -213,6 +216,8 @@ def before_the_rows_after(savepoint: str, tables: Sequence[Table]) -> Mapping[st
 
 
 BEGUN = {case.new: case.title for case in load_cases()}
+for script in ("begun.sql", "begun_moments.sql"):
+    BEGUN |= {case.side: case.name for case in load_scripts(Path(__file__).with_name(script))}
 
 
 @pytest.mark.parametrize(
