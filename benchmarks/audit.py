@@ -1,10 +1,10 @@
 """How many pairs an audit judges in a second: one process, several, and Spark: ``make bench-audit``.
 
 The pairs are those of the tests, the vendor's rows and measured restores, over and over; each gets a comment and a name
-of its own, so that no two texts are the same. Every contender is a process of its own and judges all of them, one process
-alone perhaps the first of them only, whose rate is the same: the clock and the processor time of its whole process tree
-count, the start of Spark and of processes with them. The rows that all contenders judge must be the same, or the
-benchmark fails.
+of its own, so that no two texts are the same. Every contender is a process of its own and judges all of them, one
+process alone perhaps the first of them only, whose rate is the same: the clock and the processor time of its whole
+process tree count, the start of Spark and of processes with them. The rows that all contenders judge must be the same,
+or the benchmark fails.
 """
 
 from __future__ import annotations
