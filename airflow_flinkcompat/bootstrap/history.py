@@ -146,7 +146,8 @@ class KnownHistory:
                 for sentence in computer.told(line.new):
                     say(sentence)
             if (sent := self.sent_until(new, savepoint, migration)) is not None:
-                say(f"windows that end by {sent.isoformat()} count as sent: a backfill computes what they lack")
+                until = sent.isoformat(timespec="milliseconds")
+                say(f"windows that end by {until} count as sent: a backfill computes what they lack")
             for spec, found in _audited(former, _replaced(lines), savepoint):
                 if isinstance(found, NotComputable):
                     say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")

@@ -258,7 +258,7 @@ class SavepointMigration:
         entries = {name: dict(each.entries) for name, each in named if each.entries}
         sums = {name: dict(each.sums) for name, each in named if each.sums}
         self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
-        more = {} if sent is None else {"sent_until": sent.isoformat()}
+        more = {} if sent is None else {"sent_until": sent.isoformat(timespec="milliseconds")}
         return {**MigrationReport.of(self._migration).to_dict(), "entries": entries, "sums": sums, **more}
 
     @contextmanager
