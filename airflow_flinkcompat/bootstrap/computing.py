@@ -229,7 +229,8 @@ class HistoryComputer:
                 query.zone,
                 each.moment,
             )
-            entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
+            with execution.planning():
+                entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
         return self.session.sparkContext.union(entries)
 
 

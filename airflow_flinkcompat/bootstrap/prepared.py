@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.backfill.spark.session import configured
 from airflow_flinkcompat.backfill.steps import Group, Read, Step, UnionAll, reads_of, with_sources
 from airflow_flinkcompat.backfill.uris import normalised
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
@@ -109,6 +111,10 @@ class PreparedHistory:
 NOTHING = PreparedHistory()
 
 
+# Spark 4.1 makes a plan that it refuses itself of a union that reads unions of what was prepared and what came since.
+_SETTINGS = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases"}
+
+
 class PreparedExecution(Execution):
     """Computes steps, of which some go on from what was prepared.
 
@@ -141,6 +147,14 @@ class PreparedExecution(Execution):
         else:
             for inner in step.inputs if isinstance(step, UnionAll) else (step.input,):
                 yield from self.sources(inner)
+
+    def planning(self) -> AbstractContextManager[None]:
+        """For as long as rows are planned.
+
+        Returns:
+            A block, in which Spark plans unions of unions.
+        """
+        return configured(self.session, _SETTINGS) if self._prepared.groups else nullcontext()
 
     def _group(self, step: Group) -> DataFrame:
         from pyspark.sql import functions as F
