@@ -4,8 +4,8 @@ Usage: python scripts/version_matrix.py [--airflow 3.1 …] [--python 3.12 …] 
 
 Each pair has an environment of its own in .matrix/, made with uv and the newest of everything that fits that line of
 Airflow; only Airflow itself is held. With --slow the tests that are marked slow run too; these need a JVM. Those of the
-API of the pages (rights, routes) always run. What fails is in the table, and the exit code is 1 then. The lines of Flink
-are in it by the restores that were run on them.
+API of the pages (rights, routes) always run. What fails is in the table, and the exit code is 1 then. The lines of
+Flink are in it by the restores that were run on them.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ def table(cells: Sequence[Cell], *, slow: bool) -> Iterator[str]:
     yield ""
     yield (
         f"`make test-matrix` on commit {commit}: an environment for each pair, with the newest of everything that fits "
-        "that line of Airflow; the tests that ask something of Airflow, its server with the pages' API among it, with the "
-        "newest Airflow also those of Python "
+        "that line of Airflow; the tests that ask something of Airflow, the pages' API in its server among them, "
+        "with the newest Airflow also those of Python "
         f"({'those marked slow, too' if slow else 'without those marked slow, which need a JVM or a scheduler'})."
     )
     yield ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.fleet.job_scripts import unnamed_scripts
+from airflow_flinkcompat.fleet.job_scripts import SUFFIXES, unnamed_scripts
 from airflow_flinkcompat.fleet.sides import side_of_script
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
@@ -352,8 +352,8 @@ def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[fr
 
 def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
     """What is to be said of the scripts that are new since a commit, and that no deployment names."""
-    found = unnamed_scripts(project, files.new_files(project.folder, ".sql"))
-    words = "new scripts with an INSERT that no deployment of this file names, so that nothing judges them"
+    found = unnamed_scripts(project, [name for suffix in SUFFIXES for name in files.new_files(project.folder, suffix)])
+    words = "new scripts that make a job and that no deployment of this file names, so that nothing judges them"
     return (f"{words}: {_few(found)}",) if found else ()
 
 
