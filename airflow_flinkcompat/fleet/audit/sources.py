@@ -300,9 +300,10 @@ def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | 
                 yield name, found
 
 
-def plain_job(side: Side) -> JobSpec:
-    """The job alone, as it is sent to a process: without what was worked out of it."""
-    return JobSpec(**{name: getattr(side, name) for name in JobSpec.__dataclass_fields__})
+def plain_job(side: Side) -> Side:
+    """The job as it is sent to a process: without what was worked out of it, with the files of its catalog."""
+    own = {name: getattr(side, name) for name in JobSpec.__dataclass_fields__}
+    return Side(**own, catalog_sources=side.catalog_sources)
 
 
 def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:
