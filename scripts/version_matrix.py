@@ -3,8 +3,9 @@
 Usage: python scripts/version_matrix.py [--airflow 3.1 …] [--python 3.12 …] [--slow] [--write FILE]
 
 Each pair has an environment of its own in .matrix/, made with uv and the newest of everything that fits that line of
-Airflow; only Airflow itself is held. With --slow the tests that are marked slow run too; those need a JVM. What fails
-is in the table, and the exit code is 1 then. The lines of Flink are in it by the restores that were run on them.
+Airflow; only Airflow itself is held. With --slow the tests that are marked slow run too; these need a JVM. Those of the
+API of the pages (rights, routes) always run. What fails is in the table, and the exit code is 1 then. The lines of
+Flink are in it by the restores that were run on them.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ AIRFLOWS = ("3.1", "3.2", "3.3")
 # What operators, hooks and DAGs ask of Airflow; with the newest Airflow also what asks something of Python alone.
 OF_AIRFLOW = (
     "tests/operators", "tests/sensors", "tests/triggers", "tests/hooks", "tests/tasks", "tests/airflow_cli",
-    "tests/test_dags.py",
+    "tests/links", "tests/deploy/targets/test_aws.py", "tests/test_dags.py",
 )  # fmt: skip
+# Airflow's own API server, in the process of the tests: slow, and without a JVM.
+OF_PAGES = ("tests/plugin",)
 OF_PYTHON = (
     "tests/model", "tests/secrets", "tests/project", "tests/fleet", "tests/sql", "tests/plan", "tests/state",
     "tests/cli", "tests/savepoint", "tests/migration", "tests/deploy", "tests/test_lazy.py", "tests/test_docstrings.py",
@@ -102,32 +105,33 @@ def run(cell: Cell, *, slow: bool) -> Cell:
 
 
 def _tested(cell: Cell, interpreter: Path, versions: str, *, slow: bool) -> Cell:
+    counts, seconds, wrong = Counter[str](), 0.0, list[str]()
+    chosen = (*OF_AIRFLOW, *(OF_PYTHON if cell.airflow == AIRFLOWS[-1] else ()))
+    for places, marked in ((chosen, "not nightly" if slow else "not slow"), (OF_PAGES, "not nightly")):
+        found = _read_run(cell, interpreter, places, marked)
+        counts, seconds, wrong = counts + found[0], seconds + found[1], wrong + found[2]
+    print(f"  {summary(counts)}, {seconds:.0f} s", flush=True)
+    return Cell(cell.airflow, cell.python, versions, counts, seconds, tuple(wrong))
+
+
+def _read_run(
+    cell: Cell, interpreter: Path, places: Sequence[str], marked: str
+) -> tuple[Counter[str], float, list[str]]:
+    """What one run of pytest came to, or why it did not."""
     report = cell.place / "report.xml"
     report.unlink(missing_ok=True)
-    chosen = (*OF_AIRFLOW, *(OF_PYTHON if cell.airflow == AIRFLOWS[-1] else ()))
-    command = [
-        interpreter,
-        "-m",
-        "pytest",
-        "-q",
-        "-n0",
-        f"--junitxml={report}",
-        "-m",
-        "not nightly" if slow else "not slow",
-    ]
+    command = [interpreter, "-m", "pytest", "-q", "-n0", f"--junitxml={report}", "-m", marked]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HYPOTHESIS_PROFILE": "quick"}
     try:
         done = subprocess.run(
-            [*map(str, command), *chosen], cwd=ROOT, env=environment, capture_output=True, text=True,
+            [*map(str, command), *places], cwd=ROOT, env=environment, capture_output=True, text=True,
             timeout=LONGEST_RUN, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Cell(cell.airflow, cell.python, versions, wrong=(f"no end after {LONGEST_RUN} s",))
+        return Counter(), 0.0, [f"no end after {LONGEST_RUN} s"]
     if not report.exists():
-        return Cell(cell.airflow, cell.python, versions, wrong=(f"no report: {(done.stdout + done.stderr)[-600:]}",))
-    counts, seconds, wrong = read_report(report.read_text(encoding="utf-8"))
-    print(f"  {summary(counts)}, {seconds:.0f} s", flush=True)
-    return Cell(cell.airflow, cell.python, versions, counts, seconds, tuple(wrong))
+        return Counter(), 0.0, [f"no report: {(done.stdout + done.stderr)[-600:]}"]
+    return read_report(report.read_text(encoding="utf-8"))
 
 
 def read_report(text: str) -> tuple[Counter[str], float, list[str]]:
@@ -157,7 +161,8 @@ def table(cells: Sequence[Cell], *, slow: bool) -> Iterator[str]:
     yield ""
     yield (
         f"`make test-matrix` on commit {commit}: an environment for each pair, with the newest of everything that fits "
-        "that line of Airflow; the tests that ask something of Airflow, with the newest Airflow also those of Python "
+        "that line of Airflow; the tests that ask something of Airflow, the pages' API in its server among them, "
+        "with the newest Airflow also those of Python "
         f"({'those marked slow, too' if slow else 'without those marked slow, which need a JVM or a scheduler'})."
     )
     yield ""

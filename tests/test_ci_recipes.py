@@ -112,10 +112,37 @@ class TestGitHub:
         assert "nowhere: there is no such revision" in done.stderr
         assert Path(environment["GITHUB_OUTPUT"]).read_text() == "exit-code=2\n"
 
+    @pytest.mark.parametrize("wrong", [{"AGAINST": "git:nowhere"}, {"AGAINST": "bogus"}, {"FAIL_ON": "100%\n::x"}])
+    def test_bad_input_replaces_the_comment_of_before(
+        self, jobs: Path, environment: dict[str, str], tmp_path: Path, wrong: dict[str, str]
+    ) -> None:
+        """One that said "passed" would stand on for a commit that nobody judged."""
+        self.step(jobs, {**environment, "AGAINST": "git:origin/main"})
+        (before,) = tmp_path.glob("flinkcompat-out.*/comment.md")
+        marker = before.read_text(encoding="utf-8").splitlines()[0]
+        environment = {**environment, **wrong, "RUNNER_TEMP": str(tmp_path / "next"), "FOUND": "4711"}
+        (tmp_path / "next").mkdir()
+        done = self.step(jobs, environment)
+        assert done.returncode == 2
+        (error,) = (line for line in done.stdout.splitlines() if line.startswith("::"))
+        assert error.startswith("::error::could not be judged: ")
+        (comment,) = (tmp_path / "next").glob("flinkcompat-out.*/comment.md")
+        assert comment.read_text(encoding="utf-8").startswith(
+            f"{marker}\n### Flink SQL jobs: could not be judged\n\n    "
+        )
+        changed = Path(environment["CALLS"]).read_text().splitlines()[-1]
+        assert changed.startswith("api --silent --method PATCH repos/shop/jobs/issues/comments/4711 --field body=@")
+        assert "could not be judged" in Path(environment["GITHUB_STEP_SUMMARY"]).read_text()
+
+    def test_bad_input_begins_no_comment(self, jobs: Path, environment: dict[str, str]) -> None:
+        self.step(jobs, {**environment, "AGAINST": "git:nowhere"})
+        (listed,) = Path(environment["CALLS"]).read_text().splitlines()
+        assert "--paginate" in listed
+
     def test_a_folder_that_is_not_there_is_bad_input(self, jobs: Path, environment: dict[str, str]) -> None:
         done = self.step(jobs, {**environment, "FOLDER": "nowhere"})
         assert done.returncode == 2
-        assert "::error::the input folder names no folder of the repository" in done.stdout
+        assert "::error::could not be judged: the input folder names no folder of the repository" in done.stdout
         assert Path(environment["GITHUB_OUTPUT"]).read_text() == "exit-code=2\n"
 
     def test_each_step_of_a_job_has_its_own_files(self, jobs: Path, environment: dict[str, str]) -> None:

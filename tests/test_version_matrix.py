@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -33,8 +34,20 @@ def test_the_matrix_has_the_versions_that_the_package_takes() -> None:
 
 
 def test_what_is_chosen_is_there() -> None:
-    chosen = (*version_matrix.OF_AIRFLOW, *version_matrix.OF_PYTHON)
+    chosen = (*version_matrix.OF_AIRFLOW, *version_matrix.OF_PAGES, *version_matrix.OF_PYTHON)
     assert [each for each in chosen if not (ROOT / each).exists()] == []
+
+
+def test_every_file_that_asks_something_of_airflow_is_chosen() -> None:
+    asks = re.compile(r"^\s*(?:from|import) airflow(?:\.| )", re.MULTILINE)
+    asking = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").glob("*/**/test_*.py")
+        if asks.search(path.read_text(encoding="utf-8"))
+    }
+    chosen = (*version_matrix.OF_AIRFLOW, *version_matrix.OF_PAGES)
+    with_a_scheduler_flink_or_spark = ("tests/airflow/", "tests/deploy/restore_test/", "tests/backfill/")
+    assert [each for each in sorted(asking) if not each.startswith((*chosen, *with_a_scheduler_flink_or_spark))] == []
 
 
 def test_a_report_is_read() -> None:

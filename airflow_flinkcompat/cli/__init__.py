@@ -1,7 +1,7 @@
 """The command line ``flinkcompat``: the same judgement without Airflow.
 
-Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback); of diff and plan also
-3, the ledger is out of reach.
+Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback), 3 out of reach: a ledger
+cannot be read or holds nothing, a SQL Gateway, JobManager or platform does not answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from airflow_flinkcompat.cli.lsp import lsp_command
 from airflow_flinkcompat.cli.migrate import migrate_command
 from airflow_flinkcompat.cli.rehearse import rehearse_command
 from airflow_flinkcompat.cli.rules import rules_command
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import InputError, OutOfReachError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
@@ -66,7 +66,7 @@ def main() -> NoReturn:
 
 
 def run(command: Callable[[], Any]) -> NoReturn:
-    """Run a command, and exit: usage and input errors end with exit code 2 and one clear message.
+    """Run a command, and exit: usage and input errors with exit code 2 and one message, what is out of reach with 3.
 
     Args:
         command: What returns the exit code, or something that is none.
@@ -85,6 +85,9 @@ def run(command: Callable[[], Any]) -> NoReturn:
     except (ScriptError, InputError) as error:
         click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
         sys.exit(2)
+    except OutOfReachError as error:
+        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        sys.exit(3)
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
         click.echo(f"flinkcompat: {mask_secrets(place)}input or output failed: {error.strerror or error}", err=True)

@@ -36,7 +36,7 @@ from airflow_flinkcompat.compat.waivers import (
     may_restore_wrongly,
     utc_day,
 )
-from airflow_flinkcompat.model import InputError, Waiver
+from airflow_flinkcompat.model import InputError, OutOfReachError, Waiver
 from airflow_flinkcompat.project import FILE_NAME, JobOptions, ProjectFile, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
@@ -238,6 +238,7 @@ def _of_deployment(name: str, config: str | None, given: JobOptions, against: st
     with named_extras("accept"):
         from airflow_flinkcompat.fleet.baselines import baselines_for
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
+        from airflow_flinkcompat.fleet.values import Status
 
     project: ProjectFile = require_project(project_for(config, Path()))
     deployment = named_deployment(project, name)
@@ -246,7 +247,8 @@ def _of_deployment(name: str, config: str | None, given: JobOptions, against: st
     with named_extras("accept"), baselines_for(project, against) as baselines:
         (review,) = diff_fleet(request, baselines).deployments
     if review.faults:
-        raise InputError("\n  ".join(each.message for each in review.faults))
+        said = "\n  ".join(each.message for each in review.faults)
+        raise OutOfReachError(said) if review.status is Status.UNREACHABLE else InputError(said)
     if review.change is None:
         raise InputError(f"{name}: {review.sentence}: there is nothing to waive")
     return _Change(review.reports, review.change, project.folder / deployment.script, name, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +15,13 @@ from airflow_flinkcompat.model import (
     FunctionDeclaration,
     InputError,
     Outcome,
+    OutOfReachError,
 )
 from airflow_flinkcompat.project import FAIL_ON, FILE_NAME
 from airflow_flinkcompat.secrets import mask_secrets
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.deploy import DeployError
 
 ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
 engine_option = click.option(
@@ -86,6 +91,24 @@ def parse_function(text: str) -> FunctionDeclaration:
         f"function {text!r} is not of the form NAME=KIND[:LANGUAGE] with KIND one of {', '.join(FUNCTION_KINDS)} "
         f"and LANGUAGE one of {', '.join(FUNCTION_LANGUAGES)}"
     )
+
+
+def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachError:
+    """An error of the layer below as the command line tells it.
+
+    Args:
+        error: What went wrong.
+        what: What asked for it; "" where that is plain.
+
+    Returns:
+        Out of reach where a ledger cannot be read or nobody answered, which no other input mends; else bad input.
+    """
+    from airflow_flinkcompat.deploy.ledger.history import DeploymentNameError
+    from airflow_flinkcompat.deploy.ledger.store import LedgerError
+
+    text = f"{what}: {error}" if what else str(error)
+    of_ledger = isinstance(error, LedgerError) and not isinstance(error, DeploymentNameError)
+    return OutOfReachError(text) if of_ledger or error.unanswered else InputError(text)
 
 
 def bare_install(what: str, error: ImportError, extra: str = "deploy") -> InputError:

@@ -34,7 +34,6 @@ from airflow_flinkcompat.model import InputError, JobSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
-from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow, AuditSummary
 
 FORMAT_NAMES = ("text", "markdown", "json", "html")
-_OUT_OF_REACH = 3
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,6 @@ def audit_command(
     with _extras():
         from airflow_flinkcompat.fleet.audit.changed_tables import read_changed_tables
         from airflow_flinkcompat.fleet.audit.values import AuditSubject, AuditSummary
-        from airflow_flinkcompat.fleet.baselines import OutOfReachError
 
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
     if engine is not None:
@@ -173,20 +170,16 @@ def audit_command(
     tables = read_changed_tables(changed) if changed else ()
     _require_question(asked, tables)
     gate = fail_on or (project.fail_on if project else None) or DEFAULT_GATE
-    try:
-        with _extras():
-            jobs = _jobs(asked)
-        subject = AuditSubject(jobs.words, _question(asked, tables), gate, tuple(table.name for table in tables))
-        summary = AuditSummary(subject)
-        with _Outputs(style, outputs) as written:
-            for row in _rows(jobs, tables, processes, master):
-                summary.add(row)
-                written.add(row)
-            summary.notes += jobs.notes
-            written.end(summary)
-    except OutOfReachError as error:
-        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
-        sys.exit(_OUT_OF_REACH)
+    with _extras():
+        jobs = _jobs(asked)
+    subject = AuditSubject(jobs.words, _question(asked, tables), gate, tuple(table.name for table in tables))
+    summary = AuditSummary(subject)
+    with _Outputs(style, outputs) as written:
+        for row in _rows(jobs, tables, processes, master):
+            summary.add(row)
+            written.add(row)
+        summary.notes += jobs.notes
+        written.end(summary)
     sys.exit(summary.exit_code)
 
 

@@ -112,8 +112,8 @@ def lint_command(
 ) -> None:
     """Read each FILE by itself, or each script of the project file, and compare it with nothing.
 
-    It tells errors of syntax and literal secrets (exit code 2), and what the engine refuses, statements that are not
-    read and tables that neither the script nor a catalog declares (exit code 1, unless --fail-on says otherwise).
+    It tells errors of syntax and literal secrets (exit code 2), and what the engine refuses, what is not read or cannot
+    be resolved, and tables and functions that nobody declares (exit code 1, unless --fail-on says otherwise).
     """
     with named_extras("lint"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script

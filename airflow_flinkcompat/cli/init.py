@@ -13,14 +13,14 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.lint import undeclared_tables
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.fleet.job_scripts import holds_job
+from airflow_flinkcompat.fleet.job_scripts import holds_job, may_hold_job
+from airflow_flinkcompat.fleet.sides import side_of_script
 from airflow_flinkcompat.model import ENGINES, InputError
-from airflow_flinkcompat.project import FILE_NAME, find_project_file
+from airflow_flinkcompat.project import FILE_NAME, JobOptions, find_project_file
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import ScriptError, read_text
+from airflow_flinkcompat.sql import ScriptError
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _OUTSIDE_OF_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
@@ -35,9 +35,10 @@ _NEVER_LOOKED_INTO = ("node_modules", "site-packages", "build", "dist")
 def init_command(folder: Path) -> None:
     """Write a flinkcompat.toml into FOLDER (default: here) with a deployment for each script found below it.
 
-    A script is a file *.sql that holds an INSERT. Its name is that of the file. A file that declares tables which
-    scripts use and do not declare is named as their catalog. Which engine runs the jobs no script tells: as long as the
-    file does not say it, both are judged. A file that is there is never overwritten.
+    A script is a file *.sql that holds an INSERT, or a program of the Table API (*.py, *.table) whose queries can be
+    read; what else makes a TableEnvironment is told as left out. Its name is that of the file. A file that declares
+    tables which scripts use and do not declare is named as their catalog. Which engine runs the jobs no script tells:
+    as long as the file does not say it, both are judged. A file that is there is never overwritten.
     """
     path = folder / FILE_NAME
     there = find_project_file(folder)
@@ -48,8 +49,8 @@ def init_command(folder: Path) -> None:
         click.echo(f"left out: {mask_secrets(line)}", err=True)
     if not found.scripts:
         raise InputError(
-            f"{folder}: no file *.sql below it holds an INSERT that can be read: name the folder of the scripts "
-            "(flinkcompat init FOLDER)"
+            f"{folder}: no file *.sql below it holds an INSERT that can be read, and no program (*.py, *.table) runs a "
+            "query that can: name the folder of the scripts (flinkcompat init FOLDER)"
         )
     content = _content(named_scripts(found.scripts), found.catalogs).encode()
     try:
@@ -81,7 +82,7 @@ def named_scripts(paths: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in every:
         stem = Path(path).stem
-        words = path.removesuffix(".sql").replace("/", "-") if counts[stem] > 1 else stem
+        words = path.removesuffix(Path(path).suffix).replace("/", "-") if counts[stem] > 1 else stem
         base = _OUTSIDE_OF_NAMES.sub("-", words).strip("._-")[:_LONGEST_NAME] or "script"
         name = next(each for each in _numbered(base) if each not in found)
         found[name] = path
@@ -132,14 +133,16 @@ def _looked_at(folder: Path) -> _Found:
             left_out.append(f"{name!a}: its name is not UTF-8, or holds a line break or the like: rename it")
             continue
         try:
-            side = Side(read_text(path), source=name)
+            side = side_of_script(path, JobOptions(), folder, folder)
+            if side is None:
+                continue
             is_job = holds_job(side)
             if is_job:
                 scripts.append(name)
             with suppress(RecursionError):  # nested too deeply: its tables are not told
                 if is_job:
                     undeclared |= {*undeclared_tables(side)}
-                else:
+                elif side.language == "sql":
                     declaring[name] = frozenset(table.name for table in side.program.tables)
         except (ScriptError, DeployError) as error:
             left_out.append(str(error))
@@ -149,8 +152,7 @@ def _looked_at(folder: Path) -> _Found:
 def _files(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if each[0] not in "._" and each not in _NEVER_LOOKED_INTO)
-        scripts = (Path(place, name) for name in sorted(names) if name.endswith(".sql"))
-        yield from (path for path in scripts if path.is_file())
+        yield from (path for name in sorted(names) if may_hold_job(path := Path(place, name)))
 
 
 _NO_CATALOG = '# catalog = "ddl/tables.sql"'

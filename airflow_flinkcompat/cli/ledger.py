@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, parse_function, parse_settings, parse_variables
+from airflow_flinkcompat.cli.arguments import bare_install, cli_error, parse_function, parse_settings, parse_variables
 from airflow_flinkcompat.cli.project import (
     LEDGER_VARIABLE,
     catalog_option,
@@ -29,7 +29,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy.ledger.differences import indented, part_diff, part_lines
 from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
-from airflow_flinkcompat.model import InputError, language_of
+from airflow_flinkcompat.model import InputError, OutOfReachError, language_of
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import read_text
@@ -305,7 +305,7 @@ def adopt_command(
 
 @contextmanager
 def _readable_errors() -> Iterator[None]:
-    """Errors of the layer below as bad input. Raises InputError."""
+    """Errors of the layer below as the command line tells them. Raises InputError, OutOfReachError."""
     try:
         from airflow_flinkcompat.deploy import DeployError
     except ImportError as error:
@@ -315,7 +315,7 @@ def _readable_errors() -> Iterator[None]:
     except ImportError as error:
         raise bare_install("ledger", error) from None
     except DeployError as error:
-        raise InputError(str(error)) from None
+        raise cli_error(error) from None
 
 
 def _root(root: str | None, config: str | None, deployment: str | None = None) -> str:
@@ -361,14 +361,14 @@ def _opened(root: str, deployment: str) -> tuple[Ledger, tuple[LedgerEntry, ...]
 
 
 def _require_any(root: str, rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
-    """Raises InputError where there is no deployment."""
+    """Raises OutOfReachError where there is no deployment: a wrong address is no empty fleet."""
     if not rows:
-        raise InputError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
+        raise OutOfReachError(f"no deployment in {root}: is it the folder, or the address, that holds the ledgers?")
 
 
 def _exit_if_unreadable(rows: Mapping[str, DeploymentRow | LedgerError]) -> None:
     if any(isinstance(row, Exception) for row in rows.values()):
-        sys.exit(2)
+        sys.exit(3)
 
 
 def _entry(ledger: Ledger, entries: Sequence[LedgerEntry], number: int) -> LedgerEntry:

@@ -19,8 +19,10 @@ def lsp_command(against: str | None, engine: str | None) -> None:
     does, by the project file found upwards from it; one that no deployment names is only read.
     """
     try:
+        from airflow_flinkcompat.fleet.baselines import require_against
         from airflow_flinkcompat.lsp.projects import Projects
         from airflow_flinkcompat.lsp.server import serve
     except ImportError as error:
         raise bare_install("lsp", error, "lsp") from None
+    require_against(against)
     serve(Projects(JobOptions(engine=engine), against))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install
+from airflow_flinkcompat.cli.arguments import bare_install, cli_error
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import InputError
@@ -69,7 +69,8 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
         Path or URI of its folder.
 
     Raises:
-        InputError: The job still runs, is not known, or ended without one; or the target cannot be asked.
+        InputError: The job still runs, is not known, or ended without one.
+        OutOfReachError: The target does not answer.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError, JobRef
@@ -90,7 +91,7 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
                 raise InputError(f"job {job_id} ended ({job.state}) without a savepoint: name one with --savepoint")
             return opened.location(found)
     except DeployError as error:
-        raise InputError(str(error)) from None
+        raise cli_error(error) from None
 
 
 def compiled_plans(
@@ -104,7 +105,8 @@ def compiled_plans(
 ) -> Plans:
     """The compiled plans of both sides, of a SQL Gateway alone where no target is named.
 
-    ``what`` asks for them, in errors. Raises :class:`InputError` where they cannot be had.
+    ``what`` asks for them, in errors. Raises :class:`InputError` where they cannot be had, :class:`OutOfReachError`
+    where nobody answers.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
@@ -125,4 +127,4 @@ def compiled_plans(
                 planner = stack.enter_context(location(target, gateway, jobmanager).open(str))
             return explain_plans(old, new, planner, folder=folder)
     except DeployError as error:
-        raise InputError(f"{what}: {error}") from None
+        raise cli_error(error, what) from None

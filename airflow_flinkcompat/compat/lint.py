@@ -1,21 +1,40 @@
-"""What is wrong with one script by itself: what the engine refuses, what is not read, tables that nobody declares."""
+"""What is wrong with one script by itself: what is refused, what is not read, tables and functions nobody declares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from airflow_flinkcompat.compat.changes.naming import into
+from airflow_flinkcompat.compat.changes.references import calls, expressions
 from airflow_flinkcompat.compat.engines.flink.validation import Query, faults
 from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import Verdict
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, Verdict, inferred
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules import BY_CODE
+from airflow_flinkcompat.compat.rules.operator_not_covered import unresolved
 from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, OF_SQL
 from airflow_flinkcompat.compat.rules.statement_refused import MAY_BE
+from airflow_flinkcompat.compat.rules.undeclared_aggregate import is_known
 from airflow_flinkcompat.compat.rules.undeclared_table import MESSAGE
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.model import Span
-from airflow_flinkcompat.plan.operators import sources
+from airflow_flinkcompat.model import ENGINES, Outcome, Reason, Span
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import AggregateCall
+from airflow_flinkcompat.plan.operators import segments, sources
 from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME
+
+UNDECLARED_FUNCTION = Rule(
+    code="undeclared-function",
+    title="A function nobody declares",
+    scope=RuleScope.SCRIPT,
+    verdicts={engine: inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE) for engine in ENGINES},
+    rationale="It is none of Flink's own, and neither the script nor the project file says what it is: it may be one "
+    "of a catalog, or a mistyped name. A comparison asks for those that may keep state; where a script is read by "
+    "itself, every function counts.",
+    example=Example("", windowed("clean(customer), SUM(amount)").replace("BY customer", "BY clean(customer)")),
+    find=lambda change: (),
+)
 
 
 def lint(side: Side) -> tuple[Finding, ...]:
@@ -33,7 +52,7 @@ def lint(side: Side) -> tuple[Finding, ...]:
         InputError: The script holds no query.
     """
     side.require_query()
-    found = dict.fromkeys((*_refused(side), *_unread(side), *_undeclared(side)))
+    found = dict.fromkeys((*_refused(side), *_unread(side), *_unresolved(side), *_undeclared(side), *_called(side)))
     return tuple(sorted(found, key=lambda finding: -finding.outcome.rank))
 
 
@@ -57,6 +76,35 @@ def _unread(side: Side) -> Iterator[Finding]:
     for problem in (*side.program.problems, *side.outputs[1]):
         if problem.reason not in (REFUSED, REFUSED_NAME):
             yield _finding("statement-not-read", side, problem.message, problem.span, {})
+
+
+def _unresolved(side: Side) -> Iterator[Finding]:
+    """Queries whose names cannot be resolved, unless they are refused for it."""
+    told = refusals(side.program)
+    for pipeline in side.program.pipelines:
+        for query in unresolved(pipeline.sink):
+            if not any(each.span == query.span and each.message.startswith(query.reason) for each in told):
+                sink = pipeline.sink.table.name if pipeline.sink.table else ""
+                message = f"{into(sink)} cannot be resolved: {query.reason}"
+                yield _finding("statement-not-read", side, message, query.span or pipeline.span, {}, sink or None)
+
+
+def _called(side: Side) -> Iterator[Finding]:
+    """Functions that are neither Flink's own nor declared, each where it is called first."""
+    found: dict[str, tuple[str, Span | None]] = {}
+    for place, output in side.outputs[0].items():
+        of_tables = {call.function for segment in segments(output) for call, _ in segment.functions}
+        for call in calls(tuple(expressions(output))):
+            if not is_known(call, side.program) and not functions.is_built_in(call.function):
+                kind = "aggregate" if isinstance(call, AggregateCall) else "scalar"
+                kind = "table" if call.function in of_tables else kind
+                found.setdefault(call.function, (kind, call.span or side.program.pipelines[place].span))
+    for name, (kind, span) in found.items():
+        message = (
+            f"{name} is no built-in function, and nobody declares it: where the name is right, say what it is, for "
+            f'instance functions = {{ {name} = "{kind}:java" }} in the project file'
+        )
+        yield _finding(UNDECLARED_FUNCTION.code, side, message, span, {})
 
 
 def _undeclared(side: Side) -> Iterator[Finding]:
@@ -85,7 +133,7 @@ def undeclared_tables(side: Side) -> Mapping[str, int]:
 def _finding(
     code: str, side: Side, message: str, span: Span | None, own: dict[str, Verdict], sink: str | None = None
 ) -> Finding:
-    rule = BY_CODE[code]
+    rule = UNDECLARED_FUNCTION if code == UNDECLARED_FUNCTION.code else BY_CODE[code]
     verdict = own.get(side.engine) or rule.verdicts[side.engine]
     return Finding(
         rule.code,

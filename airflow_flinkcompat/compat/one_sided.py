@@ -1,6 +1,7 @@
 """What is said where only one side has a script: a deployment that is new, and one whose script was deleted.
 
-Nothing is compared, so no rule looks for these; they have their pages in the catalogue.
+Nothing is compared, so no rule looks for these, nor for what only a script by itself is asked for; they have their
+pages in the catalogue.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from airflow_flinkcompat.compat.lint import lint
+from airflow_flinkcompat.compat.lint import UNDECLARED_FUNCTION, lint
 from airflow_flinkcompat.compat.report import Finding, Report, tool_version
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
@@ -37,7 +38,7 @@ REMOVED = Rule(
     example=Example(windowed("customer, SUM(amount)"), ""),
     find=lambda change: (),
 )
-RULES = (ADDED, REMOVED)
+RULES = (ADDED, REMOVED, UNDECLARED_FUNCTION)
 NO_SCRIPT = hashlib.sha256(b"").hexdigest()
 """The hash of a side that is not there."""
 

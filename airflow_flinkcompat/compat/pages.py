@@ -9,6 +9,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat import one_sided
 from airflow_flinkcompat.compat.checker import check
+from airflow_flinkcompat.compat.lint import UNDECLARED_FUNCTION
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.report import CATALOGUE, Report
 from airflow_flinkcompat.compat.reports.catalogue import (
@@ -47,7 +48,7 @@ def example_sides(rule: Rule, engine: str) -> tuple[Side, Side]:
 def judged(code: str, engine: str) -> Report:
     """The report on a rule's example."""
     old, new = example_sides(BY_CODE[code], engine)
-    if code == one_sided.ADDED.code:
+    if code in (one_sided.ADDED.code, UNDECLARED_FUNCTION.code):
         return one_sided.added_report(new, old.source)
     if code == one_sided.REMOVED.code:
         return one_sided.removed_report(old, new.source)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Protocol
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.fleet.job_scripts import unnamed_scripts
+from airflow_flinkcompat.fleet.job_scripts import SUFFIXES, unnamed_scripts
 from airflow_flinkcompat.fleet.sides import side_of_script
-from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, OutOfReachError
 from airflow_flinkcompat.project import ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.former import FormerProject, former_project
 from airflow_flinkcompat.project.revisions import RevisionFiles, base_commit, commit_of, repository_of
@@ -25,10 +25,6 @@ _COMPARE_ELSEWHERE = (
     "to pass a change that mends it, compare with another revision (--against git:REF), or with what the ledger says "
     "(--against ledger:URI)"
 )
-
-
-class OutOfReachError(Exception):
-    """The ledger cannot be asked; the text is one masked, readable message."""
 
 
 @dataclass(frozen=True)
@@ -295,6 +291,20 @@ class LedgerBaselines:
         return Baseline(side, f"entry {head.number} of the ledger", head.number, head.job_id or "", side.engine)
 
 
+def require_against(against: str | None) -> None:
+    """Check what is to be compared with, as it was named.
+
+    Args:
+        against: ``ledger``, ``ledger:URI`` or ``git:REF``; None: the default.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    kind, _, value = (against or "ledger").partition(":")
+    if kind not in ("ledger", "git") or (kind == "git" and not value):
+        raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")
+
+
 @contextmanager
 def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselines]:
     """What the deployments of a project are compared with, as it was named, or by default.
@@ -310,9 +320,8 @@ def baselines_for(project: ProjectFile, against: str | None) -> Iterator[Baselin
     Raises:
         InputError: It is none of these, or there is no such revision.
     """
+    require_against(against)
     kind, _, value = (against or "").partition(":")
-    if against is not None and (kind not in ("ledger", "git") or (kind == "git" and not value)):
-        raise InputError(f"--against {against!r} is neither ledger, nor ledger:URI, nor git:REF")
     ledger = value if kind == "ledger" and value else os.environ.get(_LEDGER_VARIABLE) or None
     repository = repository_of(project.folder)
     if kind == "ledger" or (against is None and (ledger or any(each.ledger for each in project.deployments))):
@@ -352,8 +361,8 @@ def _of_the_beginning(project: ProjectFile, repository: Path | None) -> tuple[fr
 
 def _unnamed(project: ProjectFile, files: RevisionFiles) -> tuple[str, ...]:
     """What is to be said of the scripts that are new since a commit, and that no deployment names."""
-    found = unnamed_scripts(project, files.new_files(project.folder, ".sql"))
-    words = "new scripts with an INSERT that no deployment of this file names, so that nothing judges them"
+    found = unnamed_scripts(project, [name for suffix in SUFFIXES for name in files.new_files(project.folder, suffix)])
+    words = "new scripts that make a job and that no deployment of this file names, so that nothing judges them"
     return (f"{words}: {_few(found)}",) if found else ()
 
 

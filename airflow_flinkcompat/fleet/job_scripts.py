@@ -1,30 +1,62 @@
-"""Scripts of a repository that hold a job, and which of them no deployment names."""
+"""Scripts and programs of a repository that make a job, and which of them no deployment names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import Role, role
-from airflow_flinkcompat.project import ProjectFile, find_project_file
-from airflow_flinkcompat.sql import ScriptError, read_text
+from airflow_flinkcompat.fleet.sides import side_of_script
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, language_of
+from airflow_flinkcompat.project import JobOptions, ProjectFile, find_project_file
+from airflow_flinkcompat.sql import ScriptError
+
+_BY_HAND = (
+    "no query of the program could be read: where it is a job, write [deployments.NAME] with its script into the file"
+)
+
+
+SUFFIXES = (".sql", *PROGRAM_SUFFIXES)
+"""How the names of files end that may make a job."""
+
+
+def may_hold_job(path: Path) -> bool:
+    """Whether a file is worth being read for a job: of Python those that make an environment of tables.
+
+    Args:
+        path: A file.
+
+    Returns:
+        False also where it cannot be opened as a program.
+    """
+    if path.suffix not in SUFFIXES or not path.is_file():
+        return False
+    try:
+        return language_of(path) != "python" or b"TableEnvironment" in path.read_bytes()
+    except OSError:
+        return False
 
 
 def holds_job(side: Side) -> bool:
-    """Whether a script can be a deployment's: it holds an INSERT, and can be read.
+    """Whether a script or program can be a deployment's: it holds an INSERT, or runs a query, and can be read.
 
     Args:
-        side: The script.
+        side: The script or program.
 
     Returns:
         False where it holds queries or declarations alone.
 
     Raises:
-        ScriptError: It has errors of syntax.
+        ScriptError: It has errors of syntax, or it is a program of which no query can be read.
         DeployError: It changes data in a way that no job does.
     """
+    if side.language != "sql":
+        if not side.program.pipelines and (problem := next(iter(side.program.problems), None)):
+            raise ScriptError(f"{problem.span or side.source}: {problem.message}; {_BY_HAND}")
+        return bool(side.program.pipelines)
     if Role.JOB not in [role(statement) for statement in side.parsed.statements]:
         return False
     malformed = next((str(each) for each in obstacles(side) if each.kind is ObstacleKind.SYNTAX), None)
@@ -34,14 +66,14 @@ def holds_job(side: Side) -> bool:
 
 
 def unnamed_scripts(project: ProjectFile, names: Iterable[str]) -> tuple[str, ...]:
-    """The scripts that hold a job and that no deployment names, so that nothing judges them.
+    """The scripts and programs that make a job and that no deployment names, so that nothing judges them.
 
     Args:
         project: The project file.
         names: The files that may be such a script, by their path from the project's folder.
 
     Returns:
-        Their names. Those below another project file, and those that cannot be read, are none of these; where a
+        Their names. Those below another project file, and scripts that cannot be read, are none of these; where a
         deployment of the file cannot be used there are none, for one may be its script.
     """
     return () if project.broken else tuple(name for name in names if _is_unnamed(project, name))
@@ -49,12 +81,13 @@ def unnamed_scripts(project: ProjectFile, names: Iterable[str]) -> tuple[str, ..
 
 def _is_unnamed(project: ProjectFile, name: str) -> bool:
     path = project.folder / name
-    if not name.isprintable() or not path.is_file() or project.deployments_of(path):
+    if not name.isprintable() or not may_hold_job(path) or project.deployments_of(path):
         return False
     file = find_project_file(path)
     if file is None or file.parent != project.folder.resolve():
         return False
     try:
-        return holds_job(Side(read_text(path), source=name))
+        side = side_of_script(path, JobOptions(), project.folder, project.folder)
+        return side is not None and holds_job(side)
     except (ScriptError, DeployError, RecursionError):
-        return False
+        return path.suffix == ".py"  # it makes an environment of tables, whatever of it can be read

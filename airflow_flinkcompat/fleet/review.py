@@ -21,10 +21,10 @@ from airflow_flinkcompat.compat.reports.sections import engine_label
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, is_waivable, utc_day
 from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.flink.statements import check_settings, prepare
-from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError
+from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script, waivers_of
 from airflow_flinkcompat.fleet.values import FAILED, DeploymentReview, FleetDiff, InputFault, Status
-from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, Waiver
+from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, OutOfReachError, Waiver
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
 from airflow_flinkcompat.secrets import mask_secrets

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, OutOfReachError, baselines_for
+from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBaseline, baselines_for
 from airflow_flinkcompat.fleet.review import (
     LoneScript,
     Request,
@@ -89,7 +89,7 @@ class KnownBaselines:
         if key not in self._known:
             try:
                 self._known[key] = ask()
-            except (InputError, ScriptError, OutOfReachError) as error:
+            except (InputError, ScriptError) as error:
                 self._known[key] = error
         found = self._known[key]
         if isinstance(found, Exception):

@@ -12,7 +12,7 @@ from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.model.engine import ENGINES
-    from airflow_flinkcompat.model.job import FunctionDeclaration, InputError, JobSpec
+    from airflow_flinkcompat.model.job import FunctionDeclaration, InputError, JobSpec, OutOfReachError
     from airflow_flinkcompat.model.options import (
         ACCEPTED,
         FUNCTION_KINDS,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     ".engine": ("ENGINES",),
-    ".job": ("FunctionDeclaration", "InputError", "JobSpec"),
+    ".job": ("FunctionDeclaration", "InputError", "JobSpec", "OutOfReachError"),
     ".options": (
         "ACCEPTED",
         "FUNCTION_KINDS",
@@ -90,6 +90,7 @@ __all__ = [
     "Late",
     "Native",
     "NormalForm",
+    "OutOfReachError",
     "Outcome",
     "Policy",
     "Reason",

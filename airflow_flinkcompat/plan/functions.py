@@ -205,12 +205,27 @@ def _moved(types: r.Types) -> DataType:
     return r.argument(1)(types) if len(types) == 2 and types[1].name in TIMESTAMPS else UNKNOWN
 
 
+_NO_MORE_KNOWN = frozenset({
+    "SPLIT", "REGEXP_EXTRACT_ALL", "JSON", "JSON_QUOTE", "JSON_UNQUOTE", "PARSE_JSON", "TRY_PARSE_JSON", "INET_ATON",
+    "INET_NTOA", "OBJECT_OF", "OBJECT_UPDATE", "HASH_CODE", "PRINT", "GROUP_ID", "SOURCE_WATERMARK",
+    "STREAMRECORD_TIMESTAMP", "BITMAP_AND", "BITMAP_ANDNOT", "BITMAP_AND_AGG", "BITMAP_AND_CARDINALITY_AGG",
+    "BITMAP_BUILD", "BITMAP_BUILD_AGG", "BITMAP_BUILD_CARDINALITY_AGG", "BITMAP_CARDINALITY", "BITMAP_FROM_BYTES",
+    "BITMAP_OR", "BITMAP_OR_AGG", "BITMAP_OR_CARDINALITY_AGG", "BITMAP_TO_ARRAY", "BITMAP_TO_BYTES",
+    "BITMAP_TO_STRING", "BITMAP_XOR", "BITMAP_XOR_AGG", "BITMAP_XOR_CARDINALITY_AGG", "MATCH_ROWTIME",
+    "MATCH_PROCTIME", "ML_PREDICT", "ML_EVALUATE", "VECTOR_SEARCH", "TO_CHANGELOG", "FROM_CHANGELOG",
+})  # fmt: skip
+"""What Flink 2.3.0 lists beside the catalogue (BuiltInFunctionDefinitions, FlinkSqlOperatorTable)."""
 _SPECS = {spec.name: spec for spec in _specs()}
 
 
 def lookup(name: str) -> FunctionSpec | None:
     """The operator or built-in function of that name (any case), or None when Flink has none the catalogue knows."""
     return _SPECS.get(name.upper())
+
+
+def is_built_in(name: str) -> bool:
+    """Whether Flink brings a function of that name (any case), also one of which the catalogue knows nothing more."""
+    return lookup(name) is not None or name.upper() in _NO_MORE_KNOWN
 
 
 def call_type(name: str, args: Sequence[Expression]) -> DataType:

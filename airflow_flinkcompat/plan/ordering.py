@@ -79,7 +79,7 @@ class OrderBinder:
         if not hidden:
             return node, binder
         found, columns = tuple(hidden.values()), below.scope.columns
-        added = tuple(Column(f"SORT${i}", e.type, time_attribute_of(e, columns)) for i, e in enumerate(found))
+        added = tuple(Column(f"{HIDDEN_KEY}{i}", e.type, time_attribute_of(e, columns)) for i, e in enumerate(found))
         wider = replace(node, expressions=node.expressions + found, schema=node.schema + added)
         places = {id(tree): len(node.schema) + i for i, tree in enumerate(hidden)}
 
@@ -178,6 +178,8 @@ def _bound(bound: object, side: object, expected: str, unit: str, binder: Scalar
     return None
 
 
+HIDDEN_KEY = "SORT$"
+"""How the columns begin that are there for an ORDER BY alone."""
 _LARGEST = {"TINYINT": 2**7, "SMALLINT": 2**15, "INT": 2**31, "BIGINT": 2**63}
 
 

@@ -140,7 +140,7 @@ def _connections(problems: list[str]) -> Iterator[Connection]:
     yield from listed
     known = {each.conn_id for each in listed}
     for conn_id in conf.getlist(CONFIG_SECTION, "connections", fallback=[]) or []:
-        if conn_id in known:
+        if not conn_id or conn_id in known:  # of an empty setting Airflow 3.1 makes a list of ""
             continue
         try:
             yield Connection.get_connection_from_secrets(conn_id)

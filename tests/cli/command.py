@@ -55,6 +55,14 @@ INCOMPATIBLE = V1.replace("'1' MINUTE", "'2' MINUTE")
 OF_OUTCOME = {"compatible": COMPATIBLE, "partial": PARTIAL, "unknown": UNKNOWN, "incompatible": INCOMPATIBLE}
 BROKEN = TABLES + "SELECT FROM\n  WHERE;\n" + QUERY
 SECRETIVE = V1.replace("'topic' =", "'properties.sasl.password' = 'hunter2-plain', 'topic' =")
+UNREADABLE_PROGRAM = (
+    "from pyflink.table import EnvironmentSettings, TableEnvironment\n"
+    "t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())\n"
+    "import sys\nfor each in open(sys.argv[1]).read().split(';'):\n    t_env.execute_sql(each)\n"
+)
+FUNCTIONS_OF_PYTHON = (
+    "from pyflink.table.udf import udf\n\n\n@udf(result_type='STRING')\ndef clean(x):\n    return x.strip()\n"
+)
 PROGRAM = """\
 import os
 from pyflink.table import EnvironmentSettings, TableEnvironment

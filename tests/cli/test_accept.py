@@ -421,3 +421,11 @@ def test_what_is_compatible_beside_it_stays_out(project: Path, run: Run) -> None
     result = run("accept", "orders", report["findings"][0]["rule"], *SAID, *AGAINST)
     assert result.code == 2
     assert "nothing in it has to be waived" in result.err
+
+
+def test_a_ledger_out_of_reach_ends_as_it_does_for_a_diff(project: Path, run: Run) -> None:
+    change("orders", PARTIAL)
+    given = ("--reason", "meant", "--until", "2999-01-01", "--by", "ann", "--against", "ledger:nowhere")
+    result = run("accept", "orders", "aggregate-added", *given)
+    assert (result.code, run("diff", "--against", "ledger:nowhere").code) == (3, 3)
+    assert "no deployment in nowhere: is it the folder" in result.err

@@ -16,12 +16,14 @@ from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, JobStart
 from airflow_flinkcompat.model import JobSpec
 from tests.cli.command import (
     BROKEN,
+    FUNCTIONS_OF_PYTHON,
     INCOMPATIBLE,
     PARTIAL,
     PROGRAM,
     QUERY,
     SECRETIVE,
     TABLES,
+    UNREADABLE_PROGRAM,
     V1,
     VALIDATOR_OF_FLEET,
     Result,
@@ -83,11 +85,15 @@ class TestAgainstGit:
         change("views", V1)
         Path("eu/views.sql").write_text(V1, encoding="utf-8")
         git(project, "add", "eu")
-        words = "new scripts with an INSERT that no deployment of this file names, so that nothing judges them"
+        words = "new scripts that make a job and that no deployment of this file names, so that nothing judges them"
         assert notes() == [f"{words}: eu/views.sql, jobs/views.sql"]
         views = ORDERS.replace("orders", "views")
         Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS + views, encoding="utf-8")
         assert notes() == [f"{words}: eu/views.sql"]
+        Path("functions.py").write_text(FUNCTIONS_OF_PYTHON, encoding="utf-8")
+        Path("job2.py").write_text(PROGRAM, encoding="utf-8")
+        Path("job3.py").write_text(UNREADABLE_PROGRAM, encoding="utf-8")
+        assert notes() == [f"{words}: eu/views.sql, job2.py, job3.py"]
 
     def test_what_others_merged_meanwhile_is_no_change_of_this_branch(self, many: Path, run: Run) -> None:
         git(many, "checkout", "--quiet", "main")

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.cli.init import named_scripts
 from airflow_flinkcompat.operators import read_deployments
 from airflow_flinkcompat.project import load_project
-from tests.cli.command import QUERY, TABLES, V1, Run
+from tests.cli.command import FUNCTIONS_OF_PYTHON, PROGRAM, QUERY, TABLES, UNREADABLE_PROGRAM, V1, Run
 
 
 def write(path: str, text: str) -> None:
@@ -91,6 +91,36 @@ def test_names_that_the_file_cannot_hold_are_left_out(run: Run) -> None:
         for name in (r"'new\nline.sql'", r"'odd\udcff.sql'")
     ]
     assert [each.name for each in load_project("flinkcompat.toml").deployments] == ["good"]
+
+
+EXPRESSIONS = """\
+CREATE TABLE a (x STRING, n BIGINT) WITH ('connector' = 'datagen');
+CREATE TABLE b (x STRING, n BIGINT) WITH ('connector' = 'print');
+a.groupBy($("x")).select($("x"), $("n").sum().as("n")).executeInsert("b");
+"""
+
+
+def test_programs_are_deployments_where_their_queries_can_be_read(run: Run) -> None:
+    """A repository of programs alone, too; what makes an environment and cannot be read is named."""
+    write("jobs/copy.py", PROGRAM)
+    write("jobs/sums.table", EXPRESSIONS)
+    write("jobs/generic.py", UNREADABLE_PROGRAM)
+    write("jobs/functions.py", FUNCTIONS_OF_PYTHON)
+    write("setup.py", "print(1)\n")
+    result = run("init")
+    assert result.code == 0
+    assert [each.script for each in load_project("flinkcompat.toml").deployments] == ["jobs/copy.py", "jobs/sums.table"]
+    (line,) = result.err.splitlines()
+    assert line.startswith("left out: jobs/generic.py:")
+    assert "no query of the program could be read: where it is a job, write [deployments.NAME]" in line
+
+
+def test_a_repository_of_programs_that_cannot_be_read_says_which(run: Run) -> None:
+    write("jobs/generic.py", UNREADABLE_PROGRAM)
+    result = run("init")
+    assert result.code == 2
+    assert "left out: jobs/generic.py:" in result.err
+    assert "no program (*.py, *.table) runs a query that can" in result.err
 
 
 def test_nothing_is_overwritten(run: Run) -> None:

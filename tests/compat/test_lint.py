@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_flinkcompat import Side
 from airflow_flinkcompat.compat.lint import lint
-from airflow_flinkcompat.model import ENGINES, InputError
+from airflow_flinkcompat.compat.one_sided import added_report
+from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome
 from tests.cli.command import QUERY, TABLES, V1
 
 INTO = "INSERT INTO totals SELECT customer, {} FROM orders;"
@@ -43,3 +46,76 @@ def test_each_table_is_named_once_and_the_worst_comes_first() -> None:
 def test_a_script_without_a_query_is_bad_input() -> None:
     with pytest.raises(InputError, match="holds no INSERT and no SELECT"):
         lint(Side(TABLES))
+
+
+NOT_RESOLVED = {
+    "window_time that is not grouped": (
+        "SELECT customer, window_time FROM TABLE(TUMBLE(TABLE timed, DESCRIPTOR(ts), INTERVAL '1' HOUR)) "
+        "GROUP BY customer, window_start, window_end",
+        "window_time is neither grouped nor aggregated",
+    ),
+    "a column that is not grouped": (
+        "SELECT customer, amount FROM timed GROUP BY customer",
+        "amount is neither grouped nor aggregated",
+    ),
+    "a mistyped COUNT(*)": ("SELECT customer, COUNTT(*) FROM timed GROUP BY customer", "COUNTT(*) is not understood"),
+    "a subquery, which Flink takes": (
+        "SELECT customer FROM timed WHERE amount NOT IN (SELECT amount FROM timed)",
+        "a subquery inside a condition is not understood",
+    ),
+    "* of a table that nobody declares": ("SELECT * FROM elsewhere", "the columns of * are not known"),
+}
+TIMED = (
+    "CREATE TABLE timed (customer STRING, amount BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) "
+    "WITH ('connector' = 'datagen');\n"
+)
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize("query", NOT_RESOLVED)
+def test_a_query_that_cannot_be_resolved_is_not_passed_as_read(query: str, engine: str) -> None:
+    text, why = NOT_RESOLVED[query]
+    side = Side(TIMED + text + ";", engine=engine, source="new.sql")
+    (found,) = lint(side)
+    assert (found.rule, found.outcome) == ("statement-not-read", Outcome.UNKNOWN)
+    assert found.message.startswith("the bare SELECT cannot be resolved: ")
+    assert why in found.message
+    assert str(found.after_span).startswith("new.sql:2:")
+    assert added_report(side, "").outcome is Outcome.UNKNOWN
+
+
+def test_a_name_that_no_table_has_is_told_once() -> None:
+    (found,) = lint(Side(TIMED + "SELECT amont FROM timed;", engine="flink"))
+    assert found.rule == "program-refused"
+
+
+@pytest.mark.parametrize("engine", list(ENGINES))
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT FOO(customer) FROM timed", {"foo": "scalar"}),
+        ("SELECT customer FROM timed WHERE amount > foo(bar(amount))", {"foo": "scalar", "bar": "scalar"}),
+        ("SELECT customer, foo(amount) FROM timed GROUP BY customer", {"foo": "aggregate"}),
+        ("SELECT customer, word FROM timed, LATERAL TABLE(foo(customer)) AS t (word)", {"foo": "table"}),
+        ("SELECT customer, SUM(amount) FROM timed GROUP BY customer HAVING foo(customer)", {"foo": "scalar"}),
+    ],
+)
+def test_a_function_that_nobody_declares_is_told_with_what_would_declare_it(
+    query: str, told: dict[str, str], engine: str
+) -> None:
+    side = Side(TIMED + query + ";", engine=engine, source="new.sql")
+    found = [each for each in lint(side) if each.rule == "undeclared-function"]
+    assert {each.outcome for each in found} == {Outcome.UNKNOWN}
+    assert all(str(each.after_span).startswith("new.sql:2:") for each in found)
+    assert {each.message.split()[0]: each.message.split('"')[1].split(":")[0] for each in found} == told
+    declared = {name: FunctionDeclaration(name, kind) for name, kind in told.items()}
+    assert "undeclared-function" not in {each.rule for each in lint(replace(side, functions=tuple(declared.values())))}
+    ddl = "".join(f"CREATE TEMPORARY FUNCTION {name} AS 'com.example.{name}';\n" for name in told)
+    assert "undeclared-function" not in {each.rule for each in lint(replace(side, catalog=ddl))}
+
+
+@pytest.mark.parametrize(
+    "call", ["SPLIT(customer, ',')", "upper(customer)", "JSON_QUOTE(customer)", "CASE amount WHEN 1 THEN 2 END"]
+)
+def test_functions_of_flink_need_no_declaration(call: str) -> None:
+    assert lint(Side(TIMED + f"SELECT {call} FROM timed;", engine="flink")) == ()

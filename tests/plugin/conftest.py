@@ -8,18 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
 from airflow_flinkcompat.operators import FlinkSqlApprovalOperator
+from tests.plugin.auth_without_teams import DAGS
 from tests.plugin.ledgers import fill_interrupted, fill_orders, fill_rejected
+from tests.plugin.releases import KNOWS_TEAMS, forget_plugins
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from fastapi.testclient import TestClient
 
 USERS = {"root": "admin", "op": "op", "ann": "viewer:payments", "bob": "viewer:shipping"}
-DAGS = {"redeploy_orders": "payments", "redeploy_parcels": "shipping", "redeploy_shared": None}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Server:
         client = TestClient(self.app, base_url="http://localhost:8080", raise_server_exceptions=False)
         if user is not None:
             role, _, team = USERS[user].partition(":")
-            one = SimpleAuthManagerUser(username=user, role=role, teams=[team] if team else [])
+            teams = {"teams": [team] if team else []} if KNOWS_TEAMS else {}
+            one = SimpleAuthManagerUser(username=user, role=role, **teams)
             client.headers["Authorization"] = f"Bearer {get_auth_manager().generate_jwt(one)}"
         return client
 
@@ -101,8 +104,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     home = tmp_path_factory.mktemp("pages")
     named, unnamed = home / "ledger", home / "unnamed"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIRFLOW__CORE__MULTI_TEAM", "True")
-        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", ",".join(f"{n}:{r}" for n, r in USERS.items()))
+        patch.setenv("AIRFLOW__CORE__MULTI_TEAM", str(KNOWS_TEAMS))
+        users = USERS if KNOWS_TEAMS else {name: role.partition(":")[0] for name, role in USERS.items()}
+        patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", ",".join(f"{n}:{r}" for n, r in users.items()))
+        if not KNOWS_TEAMS:
+            patch.setenv("AIRFLOW__CORE__AUTH_MANAGER", "tests.plugin.auth_without_teams.AuthManagerByDag")
         patch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", str(home / "passwords.json"))
         patch.setenv("AIRFLOW__FLINKCOMPAT__LEDGERS", str(unnamed))
         patch.delenv("FLINKCOMPAT_LEDGER", raising=False)
@@ -110,7 +116,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def _served(home: Path, named: Path, unnamed: Path, patch: pytest.MonkeyPatch) -> Iterator[Server]:
-    from airflow import plugins_manager, settings
+    from airflow import settings
     from airflow.api_fastapi.app import create_app, purge_cached_app
     from airflow.models import import_all_models
     from airflow.models.base import Base
@@ -131,18 +137,21 @@ def _served(home: Path, named: Path, unnamed: Path, patch: pytest.MonkeyPatch) -
     (named / "damaged").mkdir()
     (named / "damaged" / "000001.json").write_text('{"number": 1}')
     fill_rejected(unnamed, "dag_of_another_airflow", "elsewhere")
-    caches = (plugins_manager._get_plugins, plugins_manager._get_ui_plugins, plugins_manager.get_fastapi_plugins)
-    for cached in caches:
-        cached.cache_clear()
+    forget_plugins()
     purge_cached_app()
     try:
         yield Server(create_app("core"), named, unnamed, home)
     finally:
         purge_cached_app()
-        for cached in caches:
-            cached.cache_clear()
+        forget_plugins()
         sessions.remove()
         engine.dispose()
+
+
+def _team(name: str) -> Any:
+    from airflow.models.team import Team
+
+    return Team(name=name) if KNOWS_TEAMS else Team(id=str(uuid4()), name=name)
 
 
 def _fill_database(sessions: Any, named: Path) -> None:
@@ -150,10 +159,9 @@ def _fill_database(sessions: Any, named: Path) -> None:
     from airflow.models.connection import Connection
     from airflow.models.dag import DagModel
     from airflow.models.dagbundle import DagBundleModel
-    from airflow.models.team import Team
 
     with sessions() as session:
-        teams = {team: Team(name=team) for team in filter(None, DAGS.values())}
+        teams = {team: _team(team) for team in filter(None, DAGS.values())}
         session.add_all(teams.values())
         for dag_id, team in DAGS.items():
             bundle = DagBundleModel(name=f"bundle_{team}")

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from airflow.plugins_manager import is_valid_plugin
+from airflow.plugins_manager import ensure_plugins_loaded, is_valid_plugin
 
 from airflow_flinkcompat.plugin.registration import FlinkcompatPlugin, react_apps
 
@@ -20,6 +20,7 @@ def test_the_entry_point_names_a_plugin() -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     module, _, name = project["entry-points"]["airflow.plugins"]["flinkcompat"].partition(":")
     assert getattr(import_module(module), name) is FlinkcompatPlugin
+    ensure_plugins_loaded()  # 3.1 asks whether it is among them
     assert is_valid_plugin(FlinkcompatPlugin)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from airflow_flinkcompat.model import NormalForm
@@ -18,23 +18,25 @@ from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, Operator
 
 def function_names(value: Any) -> Iterable[str]:
     """The function names in any resolved value."""
-    if isinstance(value, tuple | frozenset):
-        for part in value:
-            yield from function_names(part)
-    elif isinstance(value, FunctionCall):
-        yield value.function.lower()
-        yield from function_names(value.args)
-    elif isinstance(value, AggregateCall):
-        yield value.function.lower()
-        yield from function_names((*value.args, value.filter))
-    elif isinstance(value, FunctionColumn):
-        yield from function_names(value.call)
-    elif isinstance(value, OperatorColumn):
-        yield from function_names(value.output)
-    elif isinstance(value, KeyOutput):
-        yield from function_names(value.key)
-    elif isinstance(value, PassedOutput):
-        yield from function_names(value.column)
+    return (call.function.lower() for call in calls(value))
+
+
+def calls(value: Any) -> Iterator[FunctionCall | AggregateCall]:
+    """The calls in any resolved value."""
+    match value:
+        case tuple() | frozenset():
+            for part in value:
+                yield from calls(part)
+        case FunctionCall(args=args):
+            yield value
+            yield from calls(args)
+        case AggregateCall(args=args, filter=condition):
+            yield value
+            yield from calls((*args, condition))
+        case FunctionColumn(call=inner) | OperatorColumn(output=inner) | KeyOutput(key=inner):
+            yield from calls(inner)
+        case PassedOutput(column=inner):
+            yield from calls(inner)
 
 
 def expressions(output: Output) -> Iterable[Any]:

@@ -455,7 +455,8 @@ def _migrate(report: Report) -> Step:
 
 def _first_start(report: Report, _known: ReportContext) -> Step:
     begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
-    return Step(f"Start {report.new_source} without state{': ' if begins else '.'}{begins}{'.' if begins else ''}")
+    start = "Start" if report.outcome is Outcome.COMPATIBLE else "Settle what is told above. Then start"
+    return Step(f"{start} {report.new_source} without state{': ' if begins else '.'}{begins}{'.' if begins else ''}")
 
 
 def _removal(report: Report, known: ReportContext) -> Step:

@@ -1,11 +1,11 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.changes.format import shortened
 from airflow_flinkcompat.compat.changes.naming import into
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.plan.nodes import Opaque, walk_nodes
+from airflow_flinkcompat.plan.nodes import Opaque, Sink, walk_nodes
 from airflow_flinkcompat.plan.operators import JoinForm, OtherKind
 
 
@@ -16,17 +16,17 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     for operators in pair.operators:
         if operators.old in pair.others or operators.new in pair.others:
             claims += [difference.key for difference in operators.differences]
-    unresolved = [_unresolved(pipeline.sink) for pipeline in (pair.old_pipeline, pair.new_pipeline)]
-    spans = [None if node is None else node.span for node in unresolved]
-    if not any(unresolved):
+    found = [next(unresolved(pipeline.sink), None) for pipeline in (pair.old_pipeline, pair.new_pipeline)]
+    spans = [None if node is None else node.span for node in found]
+    if not any(found):
         spans[0] = pair.others[0].span
-    yield RuleMatch(_message(pair, unresolved), tuple(claims), before_span=spans[0], after_span=spans[1])
+    yield RuleMatch(_message(pair, found), tuple(claims), before_span=spans[0], after_span=spans[1])
 
 
-def _message(pair: PipelinePair, unresolved: list[Opaque | None]) -> str:
+def _message(pair: PipelinePair, kept_whole: list[Opaque | None]) -> str:
     query = into(pair.sink)
-    if any(unresolved):
-        sides = zip(("deployed", "proposed"), unresolved, strict=True)
+    if any(kept_whole):
+        sides = zip(("deployed", "proposed"), kept_whole, strict=True)
         why = {side: node.reason for side, node in sides if node is not None}
         if len(set(why.values())) == 1 and len(why) == 2:
             return f"{query} changed, and cannot be resolved on either side: {why['deployed']}"
@@ -41,10 +41,9 @@ def _message(pair: PipelinePair, unresolved: list[Opaque | None]) -> str:
 _LABELS: dict[str, str] = {JoinForm.JOIN: "a join that is of no known kind"}
 
 
-def _unresolved(node: object) -> Opaque | None:
-    """The query of one side where its names could not be resolved, so that it is kept whole."""
-    found = (each for each in walk_nodes(node) if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)  # type: ignore[arg-type]
-    return next(found, None)
+def unresolved(sink: Sink) -> Iterator[Opaque]:
+    """The queries below a sink whose names could not be resolved, so that they are kept whole."""
+    return (each for each in walk_nodes(sink) if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)
 
 
 RULE = Rule(

@@ -15,19 +15,23 @@ OPERATORS = frozenset({"FIELD", "ITEM", "VALUES", "ROW", "ARRAY", "MAPCONSTRUCTO
 """What the plan itself calls, and no catalogue lists."""
 
 
+def is_known(call: FunctionCall | AggregateCall, program: Program) -> bool:
+    """Whether a function is Flink's own and of the catalogue, or is declared."""
+    name = call.function
+    declared = (function.name.lower() for function in program.functions)
+    return functions.lookup(name) is not None or name in OPERATORS or name.lower() in declared
+
+
 def undeclared(program: Program, output: Output) -> list[FunctionCall]:
     """Calls above an aggregation that nobody declares and that read no metric: they may be aggregates themselves."""
     if not isinstance(output.segment.origin, AggregateOperator):
         return []
-    declared = {function.name.lower() for function in program.functions}
     return [
         part
         for whole in (*output.columns, *output.segment.filters, *output.segment.window_filters)
         for part in walk(whole)
         if isinstance(part, FunctionCall)
-        and part.function.lower() not in declared
-        and functions.lookup(part.function.upper()) is None
-        and part.function not in OPERATORS
+        and not is_known(part, program)
         and not any(
             isinstance(leaf, OperatorColumn) and isinstance(leaf.output, AggregateCall) for leaf in leaves(part)
         )

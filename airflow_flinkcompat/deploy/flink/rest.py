@@ -40,6 +40,14 @@ class ApiError(DeployError):
         return self.status is None or self.status in _UNAVAILABLE
 
 
+class AddressError(ApiError):
+    """An address is none of a REST API, so that nobody was asked."""
+
+    @property
+    def unanswered(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """Where a REST API answers. ``timeout`` is in seconds and holds for every single call.
@@ -62,7 +70,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         parsed = httpx.URL(self.url)
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise ApiError(
+            raise AddressError(
                 f"{self.place!r} is no address of a REST API: it reads http://host:port or https://host:port"
             )
 

@@ -44,6 +44,10 @@ _ATTEMPTS = 100
 E = TypeVar("E", bound=LedgerEntry)
 
 
+class DeploymentNameError(LedgerError):
+    """No deployment can have this name."""
+
+
 class LedgerConflict(LedgerError):
     """Somebody else wrote an entry in between."""
 
@@ -57,12 +61,12 @@ class Ledger:
         **options: Options of the file system (credentials of an object store, say).
 
     Raises:
-        LedgerError: The deployment cannot have this name.
+        DeploymentNameError: The deployment cannot have this name.
     """
 
     def __init__(self, root: str | os.PathLike[str], deployment: str, **options: Any) -> None:
         if not can_name(deployment):
-            raise LedgerError(
+            raise DeploymentNameError(
                 f"{deployment!r} cannot name a deployment: 1 to 128 letters, digits, '.', '_' or '-', "
                 f"beginning with a letter or digit, and not {_REPORTS!r}"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -118,19 +118,51 @@ def with_changed_tables(job: JobSpec, tables: Sequence[ReplacementTable]) -> tup
             f"{job.source}: the program declares {', '.join(map(dotted, declared))}, and in a program no table is "
             "replaced; change it there, and compare both with flinkcompat check"
         )
-    script = _replaced(side.parsed, by_path) if job.language == "sql" else job.script
-    changed = replace(job, script=script, catalog="" if catalog is None else _replaced(catalog, by_path))
+    script = _edited(job.script, _edits(side.parsed, by_path)) if job.language == "sql" else job.script
+    changed = replace(job, script=script)
+    if catalog is not None:
+        edits = tuple(_edits(catalog, by_path))
+        changed = replace(changed, catalog=_edited(job.catalog, edits))
+        if isinstance(changed, Side):
+            changed = replace(changed, catalog_sources=_sources_after(changed.catalog_sources, edits))
     if added := [by_path[path].ddl for path in touched if path not in below and path not in own]:
         changed = Side.of(changed).with_catalog(added)
     return changed, tuple(map(dotted, touched))
 
 
-def _replaced(script: Script, tables: Mapping[Path, ReplacementTable]) -> str:
-    """A text with the changed tables in the place of its own, each by the name that it has there."""
+@dataclass(frozen=True)
+class _Edit:
+    """Text that takes the place of other text, which begins on a line of a script."""
+
+    line: int
+    begin: int
+    old: str
+    new: str
+
+
+def _edited(text: str, edits: Iterable[_Edit]) -> str:
+    parts, written = [], 0
+    for edit in edits:
+        parts += [text[written : edit.begin], edit.new]
+        written = edit.begin + len(edit.old)
+    return "".join((*parts, text[written:]))
+
+
+def _sources_after(sources: Iterable[tuple[str, int]], edits: Sequence[_Edit]) -> tuple[tuple[str, int], ...]:
+    """The files of a catalog with the number of lines that each has after the edits."""
+    found, first = [], 1
+    for name, lines in sources:
+        within = (edit for edit in edits if first <= edit.line < first + lines)
+        found.append((name, lines + sum(edit.new.count("\n") - edit.old.count("\n") for edit in within)))
+        first += lines
+    return tuple(found)
+
+
+def _edits(script: Script, tables: Mapping[Path, ReplacementTable]) -> Iterator[_Edit]:
+    """What puts the changed tables in the place of a text's own, each by the name that it has there."""
     starts = [0]
     for line in script.text.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
-    parts, written = [], 0
     for statement, namespace in _in_namespaces(script):
         declared = _declaration(statement, namespace)
         table = None if declared is None else tables.get(declared.path)
@@ -140,9 +172,7 @@ def _replaced(script: Script, tables: Mapping[Path, ReplacementTable]) -> str:
         text, (name, end) = statement.text, declared.name
         # TEMPORARY and IF NOT EXISTS are of the script, and no matter of the table.
         head = text[:end] if declared.kind == table.kind else table.head + text[name:end]
-        parts += [script.text[written:begin], head, table.body]
-        written = begin + len(text)
-    return "".join((*parts, script.text[written:]))
+        yield _Edit(statement.span.line, begin, text, head + table.body)
 
 
 def _declaration(statement: Statement, namespace: Namespace) -> _Declaration | None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.audit.values import AuditPair
-from airflow_flinkcompat.fleet.baselines import OutOfReachError
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script
-from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, language_of
+from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, OutOfReachError, language_of
 from airflow_flinkcompat.project import JobOptions, ProjectFile
 from airflow_flinkcompat.project.history import Blobs, FileChange, blobs, file_changes
 from airflow_flinkcompat.sql import ScriptError, decode_script
@@ -301,9 +300,10 @@ def _deployed(root: str, names: Sequence[str]) -> Iterator[tuple[str, JobSpec | 
                 yield name, found
 
 
-def plain_job(side: Side) -> JobSpec:
-    """The job alone, as it is sent to a process: without what was worked out of it."""
-    return JobSpec(**{name: getattr(side, name) for name in JobSpec.__dataclass_fields__})
+def plain_job(side: Side) -> Side:
+    """The job as it is sent to a process: without what was worked out of it, with the files of its catalog."""
+    own = {name: getattr(side, name) for name in JobSpec.__dataclass_fields__}
+    return Side(**own, catalog_sources=side.catalog_sources)
 
 
 def _of_other_engine(engine: str | None, versions: Versions, left_out: dict[str, int]) -> bool:

@@ -170,7 +170,11 @@ def test_a_long_clause_ends_between_two_words(text: str) -> None:
         assert begin.split() == whole.split()[: len(begin.split())]
 
 
-ONE_SIDED = {"deployment-added": "NEW DEPLOYMENT: ", "deployment-removed": "DELETED: "}
+ONE_SIDED = {
+    "deployment-added": "NEW DEPLOYMENT: ",
+    "undeclared-function": "NEW DEPLOYMENT: ",
+    "deployment-removed": "DELETED: ",
+}
 """How a report begins where only one side has a script."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.fleet.audit.changed_tables import (
     NotReplacedError,
     ReplacementTable,
@@ -15,7 +16,7 @@ from airflow_flinkcompat.fleet.audit.changed_tables import (
 )
 from airflow_flinkcompat.fleet.audit.judging import audit_pair
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult
-from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model import InputError, JobSpec, join_ddl
 from airflow_flinkcompat.sql import ScriptError
 from tests.cli.command import PROGRAM, QUERY, TABLES, V1
 
@@ -170,3 +171,14 @@ def test_a_file_that_is_no_such_ddl(tmp_path: Path, ddl: str, message: str) -> N
 def test_a_file_without_a_statement(tmp_path: Path) -> None:
     with pytest.raises(ScriptError, match="holds no SQL statement"):
         changed(tmp_path, "-- nothing")
+
+
+def test_places_are_told_in_the_files_of_the_catalog(orders: tuple[ReplacementTable, ...]) -> None:
+    """Also behind a declaration that has other lines than it had."""
+    first = TABLES.replace("CREATE TABLE orders (", "-- of the shop\nCREATE TABLE orders\n  (\n")
+    assert first != TABLES
+    catalog, sources = join_ddl([("ddl/tables.sql", first), ("ddl/more.sql", "\nCREATE TABLE more (a INT);")])
+    found, _ = with_changed_tables(Side(QUERY, catalog=catalog, catalog_sources=sources), orders)
+    assert isinstance(found, Side)
+    places = {table.name: str(table.span) for table in found.program.tables}
+    assert (places["orders"], places["more"]) == ("ddl/tables.sql:2:1", "ddl/more.sql:2:1")

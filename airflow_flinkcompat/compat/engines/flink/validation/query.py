@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.engines.flink.validation import calls, changelog, columns, joins, tables
+from airflow_flinkcompat.compat.engines.flink.validation import calls, changelog, columns, joins, tables, times
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.operators import Output
@@ -63,6 +63,7 @@ def _faults(query: Query) -> Iterator[Fault]:
         yield from tables.faults(table, declared, sink=False)
     yield from calls.faults(sink.input, declared)
     yield from joins.faults(sink.input)
+    yield from times.faults(query.pipeline)
     yield from columns.faults(sink)
     if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
         yield from tables.faults(sink.table, declared, sink=True)

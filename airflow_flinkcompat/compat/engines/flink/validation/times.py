@@ -1,0 +1,87 @@
+"""Whether windows and an ORDER BY stand on a time attribute, as Flink demands; asked of a 2.3.0 planner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.plan.expressions import Expression, InputRef
+from airflow_flinkcompat.plan.nodes import (
+    GroupWindowAggregate,
+    Node,
+    Project,
+    Scan,
+    Sort,
+    WindowAssign,
+    walk_nodes,
+)
+from airflow_flinkcompat.plan.ordering import HIDDEN_KEY
+from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.types import TIMESTAMPS, Column
+
+_DECLARE = "declare WATERMARK FOR it, or take a column that has one"
+
+
+def faults(pipeline: Pipeline) -> Iterator[Fault]:
+    """What Flink refuses of the windows of a query, and of how it orders its rows.
+
+    Args:
+        pipeline: The INSERT. Of operations of the Table API nothing is said: those are refused in words of their own.
+
+    Yields:
+        The faults. In batch mode any column with a time will do, and rows are ordered by whatever there is.
+    """
+    if pipeline.steps:
+        return
+    settings = dict(pipeline.settings)
+    mode = settings.get("execution.runtime-mode", "streaming").lower()
+    root = pipeline.sink.input
+    for node in walk_nodes(root):
+        if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
+            yield from _window(node.input, node.time, mode)
+    sort = _last_sort(root)
+    if sort is not None and sort.keys and sort.limit is None and mode == "streaming" and not _sorts_anything(settings):
+        yield from _order(sort)
+
+
+def _sorts_anything(settings: Mapping[str, str]) -> bool:
+    return settings.get("table.exec.non-temporal-sort.enabled", "").lower() == "true"
+
+
+def _window(below: Node, time: Expression, mode: str) -> Iterator[Fault]:
+    column = _column(below, time)
+    if column is None:
+        return
+    said = f"a window is on {column.name}, a {column.type.with_nullability(True)}"
+    if column.type.name not in TIMESTAMPS:
+        yield Fault("time of window", f"{said}, which is no time; {_DECLARE}")
+    elif mode == "streaming":
+        # Whether a column is still a time attribute behind other operators may be known less well here than by Flink.
+        yield Fault("time of window", f"{said} without a watermark; {_DECLARE}", certain=isinstance(below, Scan))
+
+
+def _last_sort(root: Node) -> Sort | None:
+    """The ORDER BY of the query itself: that of a subquery Flink leaves out."""
+    if isinstance(root, Project) and isinstance(root.input, Sort) and len(root.schema) < len(root.input.schema):
+        return root.input if root.input.schema[-1].name.startswith(HIDDEN_KEY) else None
+    return root if isinstance(root, Sort) else None
+
+
+def _order(sort: Sort) -> Iterator[Fault]:
+    key, ascending, _ = sort.keys[0]
+    column = _column(sort.input, key)
+    if column is None or (column.time_attribute is not None and ascending):
+        return
+    name = "what is not selected" if column.name.startswith(HIDDEN_KEY) else column.name
+    said = f"rows are ordered by {name}{'' if ascending else ' DESC'}, and those of a stream have no end"
+    remedy = "order them by a time attribute, ascending, or take a LIMIT"
+    certain = column.type.name not in TIMESTAMPS or column.time_attribute is not None
+    yield Fault("order", f"{said}; {remedy}", certain=certain)
+
+
+def _column(below: Node, expression: Expression) -> Column | None:
+    """The column that an expression names, where its type is known."""
+    if not isinstance(expression, InputRef) or expression.index >= len(below.schema):
+        return None
+    column = below.schema[expression.index]
+    return column if column.type.is_known else None
