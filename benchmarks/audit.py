@@ -1,9 +1,10 @@
 """How many pairs an audit judges in a second: one process, several, and Spark: ``make bench-audit``.
 
 The pairs are those of the tests, the vendor's rows and measured restores, over and over; each gets a comment and a name
-of its own, so that no two texts are the same. Every contender is a process of its own and judges all of them: the clock
-and the processor time of its whole process tree count, the start of Spark and of processes with them. The rows of all
-contenders must be the same, or the benchmark fails.
+of its own, so that no two texts are the same. Every contender is a process of its own and judges all of them, one
+process alone perhaps the first of them only, whose rate is the same: the clock and the processor time of its whole
+process tree count, the start of Spark and of processes with them. The rows that all contenders judge must be the same,
+or the benchmark fails.
 """
 
 from __future__ import annotations
@@ -56,12 +57,13 @@ def judged(contender: str, number: int) -> Iterator[AuditRow]:
     return audit_here(asked) if contender == "one" else audit_in_processes(asked, (), 2)
 
 
-def contend(contender: str, number: int) -> None:
-    """Judge in this process, and print what came of it as JSON."""
+def contend(contender: str, number: int, compared: int) -> None:
+    """Judge in this process, and print what came of it, and of the first rows, as JSON."""
     begin, digest, summary = time.monotonic(), hashlib.sha256(), AuditSummary(AuditSubject("", "", "never"))
-    for row in judged(contender, number):
+    for place, row in enumerate(judged(contender, number)):
         summary.add(row)
-        digest.update(json.dumps(row_document(row)).encode())
+        if place < compared:
+            digest.update(json.dumps(row_document(row)).encode())
     seconds = time.monotonic() - begin
     print(json.dumps({"rows": digest.hexdigest(), "seconds": seconds, "summary": summary.sentence}))
 
@@ -69,28 +71,32 @@ def contend(contender: str, number: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N")
+    parser.add_argument("--alone", type=int, metavar="N", help="how many one process judges (default: all of them)")
     parser.add_argument("--contend", choices=tuple(CONTENDERS.values()), help=argparse.SUPPRESS)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there, too")
     given = parser.parse_args()
+    alone = min(given.alone or given.pairs, given.pairs)
     if given.contend:
-        contend(given.contend, given.pairs)
+        contend(given.contend, given.pairs, alone)
         return
     loads = [os.getloadavg()[0]]
     costs: dict[str, Cost] = {}
     for name, contender in CONTENDERS.items():
-        command = [sys.executable, "-m", "benchmarks.audit", "--pairs", str(given.pairs), "--contend", contender]
+        number = alone if contender == "one" else given.pairs
+        numbers = ["--pairs", str(number), "--alone", str(alone)]
+        command = [sys.executable, "-m", "benchmarks.audit", *numbers, "--contend", contender]
         costs[name] = cost_of(command, _TIMEOUT)
         loads.append(os.getloadavg()[0])
         if costs[name].status:
             raise SystemExit(f"{name}: {costs[name].output[-2000:]}")
         print(f"{name}: {costs[name].wall:.0f} s", file=sys.stderr)
-    text = "\n".join(results(costs, given.pairs, loads)) + "\n"
+    text = "\n".join(results(costs, given.pairs, alone, loads)) + "\n"
     sys.stdout.write(text)
     if given.write:
         given.write.write_text(text, encoding="utf-8")
 
 
-def results(costs: dict[str, Cost], number: int, loads: list[float]) -> Iterator[str]:
+def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float]) -> Iterator[str]:
     """The table. Raises SystemExit: the rows of two contenders differ."""
     told = {
         name: next(json.loads(line) for line in cost.output.splitlines() if line.startswith('{"rows"'))
@@ -98,19 +104,24 @@ def results(costs: dict[str, Cost], number: int, loads: list[float]) -> Iterator
     }
     if len({each["rows"] for each in told.values()}) != 1:
         raise SystemExit("the contenders do not say the same")
+    judged_by = {name: alone if contender == "one" else number for name, contender in CONTENDERS.items()}
     first = next(iter(costs.values()))
     yield f"# Audits of {number:,} pairs, {datetime.now(UTC):%Y-%m-%d}"
     yield ""
-    yield f"`python -m benchmarks.audit --pairs {number}`: {next(iter(told.values()))['summary']}."
+    yield f"`python -m benchmarks.audit --pairs {number} --alone {alone}`: {[*told.values()][-1]['summary']}."
     yield f"Python {platform.python_version()}, {os.cpu_count()} cores that other work shares; load average before and"
-    yield f"after each: {', '.join(f'{load:.1f}' for load in loads)}. All three say the same of every pair."
+    before = ", ".join(f"{load:.1f}" for load in loads)
+    yield f"after each: {before}. All three say the same of each of {alone:,} pairs."
     yield ""
-    yield "| who judges | pairs a second | by the clock | beside one process | processor time | beside one process |"
-    yield "|---|---:|---:|---:|---:|---:|"
+    heads = "pairs", "a second", "by the clock", "beside one process", "processor time a pair", "beside one process"
+    yield f"| who judges | {' | '.join(heads)} |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
     for name, cost in costs.items():
+        many = judged_by[name]
+        rate, each = many / cost.wall, cost.cpu / many
         yield (
-            f"| {name} | {number / cost.wall:.0f} | {cost.wall:.0f} s | {first.wall / cost.wall:.2f} times as fast "
-            f"| {cost.cpu:.0f} s | {cost.cpu / first.cpu:.2f} times |"
+            f"| {name} | {many:,} | {rate:.0f} | {cost.wall:.0f} s | {rate / (alone / first.wall):.2f} times as fast "
+            f"| {each * 1000:.1f} ms | {each / (first.cpu / alone):.2f} times |"
         )
 
 

@@ -37,12 +37,32 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
         BackfillError: An expression is not computed exactly.
         NotComputable: History does not say what stands in the state, or that was not measured.
     """
+    if operator.kind is AggregateKind.GROUP_WINDOW:
+        return _group_windows(rows, operator, layout)
     of = _Aggregation(rows, operator, layout)
     if of.windows is not None:
         of = replace(of, rows=rows.still_to_fire(of.windows))
     states, sessions = tuple(of.computed(state) for state in layout.states), of.sessions
     doubts = () if sessions is None else (late_in_sessions(rows, of.plain_keys, sessions),)
-    return StateQuery((rows.table,), layout.key, states, of.windows, sessions is not None, doubts)
+    zone = rows.zone if of.bounds else "UTC"
+    if sessions is not None and zone != "UTC":
+        raise NotComputable("sessions in a local time zone other than UTC are not computed from history yet")
+    return StateQuery((rows.table,), layout.key, states, of.windows, sessions is not None, zone, doubts)
+
+
+def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
+    """The older group windows, each of which has an accumulator of its own."""
+    of = _Aggregation(rows, operator, layout)
+    if operator.window is None or operator.window.window.kind is not WindowKind.TUMBLE:
+        raise NotComputable("of the older group windows only TUMBLE is computed from history yet")
+    if operator.window.time_attribute is not TimeAttribute.ROWTIME or rows.time.type.name != "TIMESTAMP":
+        raise NotComputable("the older group windows are computed from history over event time of type TIMESTAMP alone")
+    if operator.window.window.measure is not Measure.TIME:
+        raise NotComputable("windows over rows are not computed from history yet")
+    if early := [name for name in dict(rows.pipeline.settings) if name.startswith("table.exec.emit.")]:
+        raise NotComputable(f"when windows fire with {early[0]} is not computed from history")
+    states = tuple(of.computed(state) for state in layout.states)
+    return StateQuery((rows.table,), layout.key, states, spans=True, stores_watermark=False)
 
 
 @dataclass(frozen=True)
@@ -66,7 +86,7 @@ class _Aggregation:
 
     @property
     def windows(self) -> SlicedWindow | None:
-        if self.operator.kind is AggregateKind.GROUP or self.sessions is not None:
+        if self.operator.kind is not AggregateKind.WINDOW or self.sessions is not None:
             return None
         assigned = self.operator.window
         found = SlicedWindow.of(assigned.window) if assigned is not None else None
@@ -80,6 +100,8 @@ class _Aggregation:
     @property
     def node(self) -> Node:
         """The rows, of windows in the slices in which Flink keeps them."""
+        if self.operator.kind is AggregateKind.GROUP_WINDOW and self.operator.window is not None:
+            return self.rows.in_windows(self.operator.window.window)
         windows, sessions = self.windows, self.sessions
         if sessions is not None:
             return self.rows.in_windows(sessions, tuple(self.plain_keys))
@@ -96,7 +118,7 @@ class _Aggregation:
     @property
     def bounds(self) -> tuple[WindowField, ...]:
         """What of a window follows the key."""
-        if self.sessions is not None:
+        if self.sessions is not None or self.operator.kind is AggregateKind.GROUP_WINDOW:
             return (WindowField.START, WindowField.END)
         return () if self.windows is None else (WindowField.END,)
 

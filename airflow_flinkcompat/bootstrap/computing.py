@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
@@ -14,6 +14,7 @@ from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
+from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.prepared import (
     NOTHING,
@@ -60,6 +61,7 @@ class HistoryComputer:
         locations: Where the rows lie, and which of them were read.
         say: Gets a line for what differs and was accepted; None: it was not.
         prepared: What was aggregated of the rows before.
+        reached: By the ids of operators that do not store it how far time has come for them, in milliseconds.
     """
 
     session: SparkSession
@@ -68,6 +70,7 @@ class HistoryComputer:
     locations: TableLocations
     say: Callable[[str], None] | None = None
     prepared: PreparedHistory = NOTHING
+    reached: Mapping[str, int] = field(default_factory=dict)
 
     def regrouped(
         self,
@@ -94,8 +97,9 @@ class HistoryComputer:
         """
         spec = wanted.made.new
         assert spec is not None
+        watermark = self.reached.get(spec.id) if wanted.watermark is None else wanted.watermark
         with self.reading(spec.name):
-            entries = self.entries(self.query(spec, wanted.watermark), wanted)
+            entries = self.entries(self.query(spec, watermark), replace(wanted, watermark=watermark))
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def differ(self, operator: str, found: Differences) -> None:
@@ -155,14 +159,17 @@ class HistoryComputer:
         Raises:
             BackfillError: History cannot be read.
             NotComputable: It does not say what stands in the state.
+            NotMigratable: Which windows have fired the watermark does not tell.
         """
         from pyspark.sql import functions as F
 
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
         query = state_query(self.side, spec, self.locations, watermark)
-        if watermark is None and (query.windows is not None or query.sessions):
+        if watermark is None and (query.windows is not None or query.spans or not query.stores_watermark):
             raise NotComputable("how far time has come the savepoint does not tell")
+        if watermark is not None:
+            LocalClock(query.zone).reached(watermark)
         for doubt in query.doubts:
             open_yet = F.col("c0") > (max(watermark or 0, LONG_AGO) + 1) * 1000
             if Execution(self.session).frame(doubt.steps).where(open_yet).take(1):
@@ -217,10 +224,13 @@ class HistoryComputer:
                 wanted.header,
                 wanted.max_parallelism,
                 query.windows,
-                query.sessions,
+                query.spans,
                 wanted.watermark,
+                query.zone,
+                each.moment,
             )
-            entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
+            with execution.planning():
+                entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
         return self.session.sparkContext.union(entries)
 
 
@@ -264,6 +274,8 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
     operator = held[spec.id]
     watermark = sole_watermark(operator, savepoint)
+    if watermark is None:
+        watermark = computer.reached.get(spec.id)
     query = computer.query(spec, watermark)
     if query.incomparable:
         raise NotComputable(query.incomparable)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
+from airflow_flinkcompat.bootstrap.local_clock import LocalClock
+from airflow_flinkcompat.bootstrap.state_rows import Moment
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT
 from airflow_flinkcompat.migration.entries import StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.rewriting import pack_entry
-from airflow_flinkcompat.migration.slices import TIMERS, window_timer
+from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS, timer_moment
 from airflow_flinkcompat.migration.values import StoredRow, write_rows
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
 from airflow_flinkcompat.savepoint.binary_row import write_row
@@ -40,8 +42,10 @@ class EntryWriter:
         header: Of the new files.
         max_parallelism: The number of key groups.
         windows: The windows, of which the end of a slice follows the key; None without.
-        sessions: Whether the start and the end of a session follow the key.
+        spans: Whether the start and the end of a window follow the key.
         watermark: How far time has come; what ended before is not stored.
+        zone: By whose clock windows are cut.
+        moment: Which entries are stored by their times, which follow the key.
     """
 
     key: tuple[StateField, ...]
@@ -49,8 +53,10 @@ class EntryWriter:
     header: KeyedHeader
     max_parallelism: int
     windows: SlicedWindow | None
-    sessions: bool
+    spans: bool
     watermark: int | None
+    zone: str = "UTC"
+    moment: Moment | None = None
 
     def entries(self, rows: Iterable[Columns]) -> Iterator[tuple[int, bytes]]:
         """The entries of some rows.
@@ -63,20 +69,31 @@ class EntryWriter:
         """
         numbers = {state.name: number for number, state in enumerate(self.header.states)}
         value_number = numbers[self.state.name] | COMPUTED_BIT
-        bounds = 2 if self.sessions else int(self.windows is not None)
-        timer_number = numbers[TIMERS] | COMPUTED_BIT if bounds else 0
+        bounds = 2 if self.spans else int(self.windows is not None or self.moment is not None)
+        timers = TIMERS if self.moment is None else USER_TIMERS
+        timer_number = numbers[timers] | COMPUTED_BIT if bounds else 0
         prefix, width = prefix_length(self.max_parallelism), len(self.key)
         of_key, of_value, of_map_key = row_writer(self.key), value_content(self.state), _NO_CONTENT
         first = behind = width + bounds
         if self.state.map_key is not None:
             of_map_key, behind = map_key_content(self.state), first + _columns(self.state.map_key)
+        clock = LocalClock(self.zone)
+        reached = 0 if self.watermark is None else clock.reached(self.watermark)
         for row in rows:
             key, namespace, timer = of_key(row[:width]), _VOID, None
-            if bounds:
-                place = self._place([int(bound) // 1000 for bound in row[width:first]])
+            if self.moment is not None:
+                time = int(row[width]) // 1000
+                assert self.watermark is not None
+                if (time > self.watermark) is not (self.moment is Moment.WAITING):
+                    continue
+                if self.moment is Moment.WAITING:
+                    timer = StoredKey(timer_moment(time), key, _VOID).to_bytes()
+            elif bounds:
+                place = self._place([int(bound) // 1000 for bound in row[width:first]], reached)
                 if place is None:
                     continue
-                namespace, timer = place[0], replace(place[1], row=key).to_bytes()
+                namespace, fires, window = place
+                timer = StoredKey(timer_moment(clock.fires(fires)), key, window).to_bytes()
             if self.state.namespace is StateNamespace.NONE:
                 namespace = _VOID
             group = key_group(key, self.max_parallelism)
@@ -86,15 +103,14 @@ class EntryWriter:
             if timer is not None:
                 yield group, pack_entry(Entry(timer_number, head + timer, b""))
 
-    def _place(self, bounds: Sequence[int]) -> tuple[bytes, StoredKey] | None:
-        """The namespace of a slice or session, and the timer of what fires next; None where all has fired."""
-        assert self.watermark is not None
-        timer, end = StoredKey(b"", b"", b""), bounds[-1]
+    def _place(self, bounds: Sequence[int], reached: int) -> tuple[bytes, int, bytes] | None:
+        """The namespace of a slice or window, and the end of what fires next and its own; None where all has fired."""
+        end = bounds[-1]
         if self.windows is not None:
-            place = self.windows.place(end, self.watermark)
-            return place and (write_long(place[0]), window_timer(timer, place[1]))
-        session = b"".join(map(write_long, bounds))
-        return None if end - 1 <= self.watermark else (session, replace(window_timer(timer, end), rest=session))
+            place = self.windows.place(end, reached)
+            return place and (write_long(place[0]), place[1], write_long(place[1]))
+        span = b"".join(map(write_long, bounds))
+        return None if end - 1 <= reached else (span, end, span)
 
 
 def check_writable(key: Sequence[StateField], state: NamedState) -> None:

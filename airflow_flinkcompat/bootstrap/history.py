@@ -6,19 +6,24 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
+from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable
+from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.migration.slices import watermarks
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.migration import Accept, Migration, OperatorMigration, StateAction, with_history
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_flinkcompat.bootstrap.computing import HistoryComputer
+
+
+_NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
 
 
 @dataclass(frozen=True)
@@ -45,12 +53,13 @@ class KnownHistory:
     accepted: Collection[Accept] = ()
     prepared: str | None = None
 
-    def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
+    def extend(self, found: Migration, new: Side, begins: bool = False) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
 
         Args:
             found: What it could keep without.
             new: The new script.
+            begins: Whether the job has never run, so that how far time has come is told by its rows alone.
 
         Returns:
             What becomes of each state, and by the name of an operator why it cannot be computed.
@@ -72,6 +81,8 @@ class KnownHistory:
             try:
                 require_sole(spec, specs)
                 query = state_query(new, spec, AssumedHistory(self.places))
+                if not (query.stores_watermark or begins):
+                    raise NotComputable(_NOT_STORED)
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
@@ -134,6 +145,9 @@ class KnownHistory:
                 assert line.new is not None
                 for sentence in computer.told(line.new):
                     say(sentence)
+            if (sent := self.sent_until(new, savepoint, migration)) is not None:
+                until = sent.isoformat(timespec="milliseconds")
+                say(f"windows that end by {until} count as sent: a backfill computes what they lack")
             for spec, found in _audited(former, _replaced(lines), savepoint):
                 if isinstance(found, NotComputable):
                     say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
@@ -168,6 +182,35 @@ class KnownHistory:
             asked = [(computer, line.new) for line in lines if line.new is not None]
             asked += [(former, spec) for spec in _replaced(lines)]
             prepare(asked, savepoint, folder, say)
+
+    def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
+        """Up to where windows were sent already that lack what is computed: a backfill makes them whole.
+
+        Args:
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+
+        Returns:
+            The moment by which they end, by the clock of the windows; None where no state of windows is computed, or
+            none was sent.
+
+        Raises:
+            NotMigratable: Which windows have fired the watermark does not tell.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        held = {each.id: each for each in read_metadata(savepoint).operators}
+        reached: list[int] = []
+        for line in migration.operators:
+            if not line.from_history or line.new is None or line.old is None or line.old.id not in held:
+                continue
+            query = state_query(new, line.new, AssumedHistory(self.places))
+            if query.windows is not None or query.spans:
+                clock = LocalClock(query.zone)
+                for time in watermarks(held[line.old.id], savepoint):
+                    reached.append(clock.reached(time) if time > LONG_AGO else time)
+        least = min(reached, default=LONG_AGO)
+        return None if least <= LONG_AGO else from_micros((least + 1) * 1000)
 
     @contextmanager
     def preparing(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.backfill.spark.session import configured
 from airflow_flinkcompat.backfill.steps import Group, Read, Step, UnionAll, reads_of, with_sources
 from airflow_flinkcompat.backfill.uris import normalised
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
@@ -109,6 +111,10 @@ class PreparedHistory:
 NOTHING = PreparedHistory()
 
 
+# Spark 4.1 makes a plan that it refuses itself of a union that reads unions of what was prepared and what came since.
+_SETTINGS = {"spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases"}
+
+
 class PreparedExecution(Execution):
     """Computes steps, of which some go on from what was prepared.
 
@@ -141,6 +147,14 @@ class PreparedExecution(Execution):
         else:
             for inner in step.inputs if isinstance(step, UnionAll) else (step.input,):
                 yield from self.sources(inner)
+
+    def planning(self) -> AbstractContextManager[None]:
+        """For as long as rows are planned.
+
+        Returns:
+            A block, in which Spark plans unions of unions.
+        """
+        return configured(self.session, _SETTINGS) if self._prepared.groups else nullcontext()
 
     def _group(self, step: Group) -> DataFrame:
         from pyspark.sql import functions as F
@@ -178,7 +192,7 @@ def write_prepared(
     for step, watermark in steps:
         for group in _groups_of(step):
             digest, reads = digest_of(group), _positions(group)
-            if group.merge is None or reads is None or digest in written:
+            if reads is None or digest in written:
                 continue
             Execution(session).frame(with_sources(group, _settled)).write.parquet(f"{place}/{digest}")
             written[digest] = {"reads": reads, "watermark": watermark}
@@ -209,9 +223,8 @@ def goes_on(step: Step) -> bool:
     Returns:
         False where some rows are read again.
     """
-    groups = list(_groups_of(step))
-    prepared = sum(len(reads_of(each)) for each in groups if each.merge is not None and _positions(each) is not None)
-    return prepared == len(reads_of(step))
+    groups = [group for group in _groups_of(step) if _positions(group) is not None]
+    return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
 
 
 def digest_of(step: Step) -> str:
@@ -240,8 +253,8 @@ def _told(step: Step) -> Iterator[str]:
 
 
 def _groups_of(step: Step) -> Iterator[Group]:
-    """The widest aggregations of a step."""
-    if isinstance(step, Group):
+    """The widest aggregations of a step whose rows of parts come together."""
+    if isinstance(step, Group) and step.merge is not None:
         yield step
     elif not isinstance(step, Read):
         for inner in step.inputs if isinstance(step, UnionAll) else (step.input,):

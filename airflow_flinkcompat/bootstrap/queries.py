@@ -10,10 +10,12 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
 from airflow_flinkcompat.bootstrap.entries import check_writable
+from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
 from airflow_flinkcompat.bootstrap.stored_rows import join_query, rank_query
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
@@ -36,6 +38,7 @@ _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQue
     RankOperator: lambda rows, operator, layout: rank_query(rows(operator.segment), operator, layout),
     JoinOperator: lambda rows, operator, layout: join_query([*map(rows, operator.segments)], operator, layout),
 }
+_OFFSETS_SINCE = "2.3"
 _SEVERAL = "several operators of the script store the same, and which of them it is is not told"
 
 
@@ -64,6 +67,8 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
         query = _QUERIES[type(operator)](rows, operator, layout)
         for state in layout.states:
             check_writable(layout.key, state)
+        if isinstance(operator, AggregateOperator):
+            require_punctual(side, query)
     except (BackfillError, NotMigratable, SavepointUnreadable) as error:
         raise NotComputable(str(error)) from None
     require_plain(operator)
@@ -87,6 +92,28 @@ def require_plain(operator: Operator) -> None:
             raise NotComputable("conditions on the bounds of windows are not computed from history yet")
         if segment.hints or (isinstance(segment.origin, Source) and segment.origin.hints):
             raise NotComputable("hints are not followed where state is computed from history")
+
+
+def require_punctual(side: Side, query: StateQuery) -> None:
+    """Sees that an aggregation fires its windows as soon as they end, so that its watermark tells which have fired.
+
+    Args:
+        side: The script.
+        query: What computes the aggregation's state.
+
+    Raises:
+        NotComputable: When it fires them depends on when checkpoints came (measured, and read in Flink 2.3 and 1.20).
+        NotMigratable: It is not told.
+    """
+    windows = query.windows
+    if windows is None:
+        return
+    if not LocalClock(query.zone).is_punctual(windows.step):
+        raise NotComputable(
+            f"in {query.zone} such windows do not end where they would by UTC, and Flink fires them late"
+        )
+    if windows.offset % windows.step and ENGINE_FACTS[side.engine].flink_line(side.version) != _OFFSETS_SINCE:
+        raise NotComputable(f"before Flink {_OFFSETS_SINCE} windows with an offset fire late")
 
 
 def require_sole(spec: StateSpec, specs: Iterable[StateSpec]) -> None:

@@ -1,23 +1,18 @@
 """Which sessions history tells: those of which no row may have come late.
 
 A job cuts sessions as rows come, and closes one as soon as a watermark reaches its last millisecond. What came later
-than that was dropped, or began another session. How far the watermark was when a row came, history does not say; but
-no further than the greatest of the rows before it in its own partition or file.
+than that was dropped, or began another session.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
-from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Select, Where
-from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
-from airflow_flinkcompat.bootstrap.state_rows import Doubt, NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.lateness import rows_met
+from airflow_flinkcompat.bootstrap.state_rows import Doubt, TableRows
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Window
-
-_IDLE = ("scan.watermark.idle-timeout", "table.exec.source.idle-timeout")
 
 
 def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Window) -> Doubt:
@@ -35,25 +30,11 @@ def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Wind
         BackfillError: An expression is not computed exactly.
         NotComputable: The table does not tell in which order its rows came.
     """
-    table, source = rows.table, rows.locations.source(rows.table)
-    assert table.watermark is not None
     assert sessions.gap is not None
-    if not rows.ordered:
-        raise NotComputable(f"{source.place} does not tell which rows came late for a session")
-    if any(table.option(option) or dict(rows.pipeline.settings).get(option) for option in _IDLE):
-        raise NotComputable("where partitions may be idle, history does not tell which rows came late for a session")
     gap, width = sessions.gap * 1000, len(keys)
     of_key = ", ".join(f"c{i}" for i in range(width)) or "1"
-    read = rows.selected(rows.node, [*keys, rows.time, table.watermark.expression])
-    # A broker's partitions have watermarks of their own, of which the job's is the least; files are read one by one.
-    stream = "PARTITION BY arrival.stream " if isinstance(source, KafkaSource | ArchivedTopic) else ""
-    before = f"OVER ({stream}ORDER BY arrival ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    mixed = "FALSE" if stream else "min(arrival.stream) OVER () <> max(arrival.stream) OVER ()"
+    met = rows_met(rows, keys, "a session")
     columns = [f"c{i}" for i in range(width)]
-    met = Select(
-        read,
-        (*enumerate([*columns, micros_of(f"c{width}"), f"max({micros_of(f'c{width + 1}')}) {before}", mixed]),),
-    )
     time, watermark, unordered = f"c{width}", f"c{width + 1}", f"c{width + 2}"
     columns += [time, watermark, unordered]
     by_time = f"OVER (PARTITION BY {of_key} ORDER BY {time})"

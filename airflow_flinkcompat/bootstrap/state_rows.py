@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
 from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.protocols import Locations, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
 from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, reads_of
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, transform
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Filter,
@@ -23,12 +25,13 @@ from airflow_flinkcompat.plan.nodes import (
     Window,
     WindowAssign,
     WindowField,
+    WindowKind,
     walk_nodes,
 )
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import SourceColumn, WindowColumn
 from airflow_flinkcompat.plan.program import Pipeline
-from airflow_flinkcompat.plan.types import Column, timestamp
+from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, Column, timestamp
 from airflow_flinkcompat.state.layout import NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -44,18 +47,27 @@ class NotComputable(Exception):
     """A state cannot be computed from history; says why, as the end of a sentence."""
 
 
+class Moment(StrEnum):
+    """Which entries are stored by the time that each has."""
+
+    WAITING = "those to which the watermark has not come, each with a timer"
+    PASSED = "those to which it has come"
+
+
 @dataclass(frozen=True)
 class StateRows:
     """What computes the entries of one named state.
 
     Attributes:
         state: The state.
-        steps: Their rows are the key, of windows the end of the slice, of a map its key, and the value, as columns
-            ``c0`` … that Python reads exactly.
+        steps: Their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map its
+            key, and the value, as columns ``c0`` … that Python reads exactly.
+        moment: Which entries are stored, where that depends on whether the watermark has come to a time.
     """
 
     state: NamedState
     steps: Step
+    moment: Moment | None = None
 
 
 @dataclass(frozen=True)
@@ -80,18 +92,22 @@ class StateQuery:
         key: The fields of its key.
         states: What computes each of its states.
         windows: Of an operator whose states are told apart by slices of windows these windows.
-        sessions: Whether they are told apart by sessions, whose start and end follow the key.
+        spans: Whether they are told apart by start and end of windows, which follow the key.
+        zone: By whose clock the windows or sessions are cut.
         doubts: Nothing is computed where one of them has rows of a window that is still open.
         incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
+        stores_watermark: Whether the operator stores how far time has come.
     """
 
     tables: tuple[Table, ...]
     key: tuple[StateField, ...]
     states: tuple[StateRows, ...]
     windows: SlicedWindow | None = None
-    sessions: bool = False
+    spans: bool = False
+    zone: str = "UTC"
     doubts: tuple[Doubt, ...] = ()
     incomparable: str = ""
+    stores_watermark: bool = True
 
     @property
     def reads(self) -> Sequence[Read]:
@@ -129,9 +145,14 @@ class TableRows:
     def node(self) -> Node:
         """The rows that the conditions let through."""
         body: Node = Scan(self.table)
-        for condition in self.segment.filters:
-            body = Filter(body, self.over_table(condition))
+        for condition in self.conditions:
+            body = Filter(body, condition)
         return body
+
+    @property
+    def conditions(self) -> Sequence[Expression]:
+        """The conditions, over the columns of the table."""
+        return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
         """A resolved expression over the columns of the table.
@@ -172,15 +193,19 @@ class TableRows:
 
         Returns:
             The rows.
+        """
+        bounds = (Column(f"bound_{field}", self.bound(field).type) for field in BOUNDS)
+        return WindowAssign(self.node, window, self.time, (*self.table.columns, *bounds), partition_by)
+
+    @property
+    def zone(self) -> str:
+        """The time zone by whose clock windows over the event time of the table are cut; UTC of times without one.
 
         Raises:
-            NotComputable: The windows go by the clock of a place.
+            BackfillError: Nothing says which.
         """
-        bounds = (Column(f"bound_{field}", timestamp(3)) for field in BOUNDS)
-        made = WindowAssign(self.node, window, self.time, (*self.table.columns, *bounds), partition_by)
-        if self.time.type.name != "TIMESTAMP":
-            raise NotComputable("windows over TIMESTAMP_LTZ are not computed from history yet")
-        return made
+        rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
+        return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
     def still_to_fire(self, windows: SlicedWindow) -> TableRows:
         """The same without rows of which all windows have fired.
@@ -202,6 +227,8 @@ class TableRows:
     def grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         """Rows by keys, aggregated.
 
+        Distinct values are grouped by first, so that all rows are aggregated in parts that can be merged.
+
         Args:
             node: The rows.
             keys: Over their columns.
@@ -213,14 +240,39 @@ class TableRows:
         Raises:
             BackfillError: An expression is not computed exactly.
         """
+        apart = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
+        if not apart:
+            return self._grouped(node, keys, calls)
+        counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
+        values = self._grouped(node, (*keys, *apart), counted)
+        columns = []
+        for number, call in enumerate(calls):
+            made = InputRef(len(keys) + len(apart) + number, counted[number].type)
+            if not call.distinct:
+                columns.append(_merged(call, made))
+                continue
+            args = tuple(InputRef(len(keys) + apart.index(arg), arg.type) for arg in call.args)
+            there = FunctionCall(">", (made, Literal(0, BIGINT)), BOOLEAN)
+            columns.append(AggregateCall(call.function, args, call.type, distinct=True, filter=there))
+        by = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys))
+        return Group(values, by, tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(columns)))
+
+    def _grouped(self, node: Node, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Group:
         settings = dict(self.pipeline.settings)
         rows = Aggregate(node, tuple(keys), tuple(calls), ())
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Aggregate)
         context = CompileContext(OPERATORS, self.locations, self.published, settings)
         below = context.compile(made.input, read_by(made.keys, made.aggregates))
-        columns = tuple((len(keys) + i, aggregate(call)) for i, call in enumerate(made.aggregates))
-        return Group(below, tuple(map(grouped, made.keys)), columns, merge=_merge(made.keys, made.aggregates))
+        first = len(keys)
+        columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
+        by = tuple(map(grouped, made.keys))
+        merged = tuple(
+            (first + i, aggregate(_merged(call, InputRef(first + i, call.type))))
+            for i, call in enumerate(made.aggregates)
+        )
+        of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
+        return Group(below, by, columns, merge=Merge(of_parts, merged))
 
     def bound(self, field: WindowField) -> InputRef:
         """A bound of a row's window, of rows in windows.
@@ -229,9 +281,10 @@ class TableRows:
             field: One of ``BOUNDS``.
 
         Returns:
-            Its column.
+            Its column; the last millisecond of a window is a time as that of the rows.
         """
-        return InputRef(len(self.table.columns) + BOUNDS.index(field), timestamp(3))
+        type = self.time.type if field is WindowField.TIME else timestamp(3)
+        return InputRef(len(self.table.columns) + BOUNDS.index(field), type)
 
     @property
     def ordered(self) -> bool:
@@ -265,15 +318,9 @@ class TableRows:
 _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
 
 
-def _merge(keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> Merge | None:
-    """How aggregated rows of parts of a history come together; None where distinct values would have to."""
-    if any(call.distinct for call in calls):
-        return None
-    columns = []
-    for number, call in enumerate(calls, len(keys)):
-        column = InputRef(number, call.type)
-        columns.append((number, aggregate(AggregateCall(_MERGED_BY[call.function], (column,), call.type))))
-    return Merge(tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(keys)), tuple(columns))
+def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
+    """What makes one value of those that a call has for several parts of its rows, in a column."""
+    return AggregateCall(_MERGED_BY[call.function], (column,), call.type)
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:

@@ -11,8 +11,11 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
+from airflow_flinkcompat.bootstrap.lateness import rows_met
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
+    Doubt,
+    Moment,
     NotComputable,
     StateQuery,
     StateRows,
@@ -86,30 +89,23 @@ class _JoinSide:
 
     def counted(self) -> Step:
         """Each row with how often it came."""
-        count = AggregateCall("COUNT", (), BIGINT)
-        return exact(self.rows.grouped(self.rows.node, [*self.keys, *self.row], [count]), [*self.types, "BIGINT"])
+        return exact(self._counts([*self.keys, *self.row]), [*self.types, "BIGINT"])
+
+    def _counts(self, keys: Sequence[Expression]) -> Step:
+        return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
 
     def with_matches(self, other: _JoinSide) -> Step:
         """Each row with how often it came, and the number of rows of the other side that have its key."""
-        width, key = len(self.types), range(len(self.layout.key))
-        own = self.rows.selected(self.rows.node, [*self.keys, *self.row])
-        others = other.rows.selected(other.rows.node, other.keys)
+        width, key = len(self.types), len(self.layout.key)
         columns = [f"c{i}" for i in range(width)]
-        nothing = [f"c{i}" if i in key else "NULL" for i in range(width)]
-        both = UnionAll(
-            tuple(
-                Select(step, tuple(enumerate([*found, of_other])))
-                for step, found, of_other in ((own, columns, "0"), (others, nothing, "1"))
-            ),
-            tuple(range(width + 1)),
-        )
-        keys = [columns[i] for i in key]
-        matches = f"sum(c{width}) OVER (PARTITION BY {', '.join(keys)})"
+        keys, nothing = columns[:key], ["NULL"] * (width - key + 1)
+        own = Select(self._counts([*self.keys, *self.row]), (*enumerate([*columns, f"c{width}", "CAST(0 AS BIGINT)"]),))
+        others = Select(other._counts(other.keys), (*enumerate([*keys, *nothing, f"c{key}"]),))
+        both = UnionAll((own, others), tuple(range(width + 2)))
         no_key = " OR ".join(f"{column} IS NULL" for column in keys)
-        matched = Select(both, (*enumerate([*columns, f"c{width}", f"IF({no_key}, 0, {matches})"]),))
-        counts = ((width, "count(1)"), (width + 1, f"max(c{width + 1})"))
-        grouped = Group(Where(matched, f"c{width} = 0"), tuple(columns), counts)
-        return exact(grouped, [*self.types, "BIGINT", "BIGINT"])
+        matches = f"IF({no_key}, 0, sum(c{width + 1}) OVER (PARTITION BY {', '.join(keys)}))"
+        matched = Select(both, (*enumerate([*columns, f"c{width}", matches]),))
+        return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
@@ -132,10 +128,12 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         return StateQuery(
             (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
         )
-    if more or state.value.form not in ("row", "List<row>"):
-        raise NotComputable("whether the first row was sent already is not computed from history yet")
     if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
         raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
+    if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
+        return _first_by_time(rows, operator, layout)
+    if more or state.value.form not in ("row", "List<row>"):
+        raise NotComputable("what it keeps beside its rows is not computed from history yet")
     if operator.kind is RankKind.DEDUPLICATION and operator.order_clock is not TimeAttribute.ROWTIME:
         raise NotComputable("it goes by processing time, and when a row came history does not say")
     ranking = _Ranking(rows, operator, layout, state)
@@ -148,7 +146,29 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         layout.key,
         (StateRows(state, ranking.stored()),),
         ranking.windows,
+        zone=rows.zone if ranking.windows is not None else "UTC",
         incomparable="it keeps more rows than it ranks, by how they came together" if several else "",
+    )
+
+
+def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
+    """A deduplication that keeps the first row by event time, until it is sent, and then that it was."""
+    states = tuple(_Ranking(rows, operator, layout, state).first_row() for state in layout.states)
+    keys = _Ranking(rows, operator, layout, layout.states[0]).keys
+    doubts = (_late_first_rows(rows, keys),)
+    return StateQuery((rows.table,), layout.key, states, doubts=doubts, stores_watermark=False)
+
+
+def _late_first_rows(rows: TableRows, keys: Sequence[Expression]) -> Doubt:
+    """The keys of which a row may have come too late to be the first; where none did, a row that did not decides."""
+    width = len(keys)
+    time, watermark, unordered = (f"c{width + i}" for i in range(3))
+    on_time = f"min(IF(NOT {unordered} AND ({watermark} IS NULL OR {time} > {watermark}), {time}, NULL))"
+    columns = ((width, f"min({time})"), (width + 1, f"coalesce({on_time} + 1000, {_NEVER})"))
+    first = Group(rows_met(rows, keys, "a first row"), tuple(f"c{i}" for i in range(width)), columns)
+    return Doubt(
+        Select(Where(first, f"c{width} + 1000 < c{width + 1}"), ((0, f"c{width + 1}"),)),
+        "a first row may have come too late, and history does not tell whether it did",
     )
 
 
@@ -199,6 +219,21 @@ class _Ranking:
         types = [*(field.type for field in self.layout.key), "BOOLEAN"]
         return exact(Select(met, tuple(enumerate([*(f"c{i}" for i in range(len(keys))), "TRUE"]))), types)
 
+    def first_row(self) -> StateRows:
+        """The first row with its time, or that there was one."""
+        ((order, _, _),) = self.operator.order
+        row = [self.rows.over_table(column) for column in self.operator.row]
+        columns, width = [*self.keys, self.rows.over_table(order), *row], len(self.keys)
+        read = self.rows.selected(self.node, columns)
+        of_row = range(width + 1, len(columns))
+        found = self._first_ranks(read, range(width), range(width, width + 1), of_row)
+        types = [*(field.type for field in self.layout.key), BOUND_TYPE]
+        if self.state.value.form == "Boolean":
+            there = Select(found, tuple(enumerate([*(f"c{i}" for i in range(width + 1)), "TRUE"])))
+            return StateRows(self.state, exact(there, [*types, "BOOLEAN"]), Moment.PASSED)
+        types += [field.type for field in self.state.value.fields]
+        return StateRows(self.state, exact(found, types), Moment.WAITING)
+
     def stored(self) -> Step:
         """The rows that are kept: of a list those of one sort key in the order in which they came."""
         row = [self.rows.over_table(column) for column in self.operator.row]
@@ -248,5 +283,6 @@ class _Ranking:
         return Where(ranked, f"IF({kept} AND c{width + 1}, {refused}, {kept})")
 
 
+_NEVER = (1 << 63) - 1
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
 _UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"

@@ -21,6 +21,7 @@ from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end_of, resumable
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
@@ -85,7 +86,7 @@ class WarmStart:
             InputError: The script reads no table of such a name.
         """
         lines = Migration(tuple(_line(line.new) for line in own.operators if line.new is not None))
-        state, reasons = history.extend(lines, side)
+        state, reasons = history.extend(lines, side, begins=True)
         started = cls(side, plan, history, until, state)
         return replace(started, reasons=dict(started._missing(reasons)))
 
@@ -179,13 +180,14 @@ class WarmStart:
             locations = SourceEnds(ends=tuple(ends.items()))
             computer = HistoryComputer(session, SparkWorkers(session), self.side, locations)
             with TemporaryDirectory(prefix="flinkcompat-warm-start-") as folder:
-                Path(folder, METADATA).write_bytes(self._unfilled(template, computer, locations, say).to_bytes())
-                yield folder, computer
+                head, reached = self._unfilled(template, computer, locations, say)
+                Path(folder, METADATA).write_bytes(head.to_bytes())
+                yield folder, replace(computer, reached=reached)
 
     def _unfilled(
         self, template: str, computer: HistoryComputer, ends: SourceEnds, say: Callable[[str], None]
-    ) -> SavepointMetadata:
-        """The template with positions and watermarks, and with nothing by key."""
+    ) -> tuple[SavepointMetadata, Mapping[str, int]]:
+        """The template with positions and watermarks, and with nothing by key; of operators by id how far time came."""
         head = read_metadata(template)
         specs = {line.new.id: line.new for line in self.state.operators if line.new is not None}
         committers = {number for spec in specs.values() for number in spec.committer_ids}
@@ -193,25 +195,33 @@ class WarmStart:
             names = ", ".join(each.name or each.id for each in strange)
             raise NotMigratable(f"the template keeps state that the plan of the script does not tell: {names}")
         by_name = dict(ends.ends)
+        of_tables: dict[str, int] = {}
         reached: dict[str, int] = {}
+        said: list[str] = []
 
         def filled(operator: OperatorState) -> OperatorState:
             spec = specs.get(operator.id)
             if spec is not None and spec.kind is StateKind.POSITIONS:
                 return by_name[last_name(spec.name)].behind(operator, template)
-            if spec is None or spec.kind is StateKind.SINK or not list(watermarks(operator, template)):
+            if spec is None or spec.kind is StateKind.SINK:
                 return _empty(operator)
-            table = self._timed(computer, spec)
-            if table.name not in reached:
-                reached[table.name] = self._watermark(computer, table, ends)
-                say(_told(table.name, reached[table.name]))
-            return _without_keys(with_watermark(operator, template, reached[table.name]))
+            query = state_query(self.side, spec, computer.locations)
+            if not list(watermarks(operator, template)) and query.stores_watermark:
+                return _empty(operator)
+            table = self._timed(query, spec)
+            if table.name not in of_tables:
+                of_tables[table.name] = self._watermark(computer, table, ends)
+            if (told := _told(table, of_tables[table.name], not query.stores_watermark)) not in said:
+                said.append(told)
+                say(told)
+            reached[spec.id] = of_tables[table.name]
+            return _without_keys(with_watermark(operator, template, reached[spec.id]))
 
-        return replace(head, operators=tuple(map(filled, head.operators)))
+        return replace(head, operators=tuple(map(filled, head.operators))), reached
 
-    def _timed(self, computer: HistoryComputer, spec: StateSpec) -> Table:
+    def _timed(self, query: StateQuery, spec: StateSpec) -> Table:
         """The table by whose watermarks an operator goes."""
-        tables = state_query(self.side, spec, computer.locations).tables
+        tables = query.tables
         if len(tables) != 1 or tables[0].watermark is None:
             raise NotMigratable(f"{spec.name}: how far time has come for rows of several tables is not told by them")
         return tables[0]
@@ -246,8 +256,14 @@ def _without_keys(operator: OperatorState) -> OperatorState:
     return replace(operator, subtasks=tuple(replace(each, keyed=None) for each in operator.subtasks or ()))
 
 
-def _told(table: str, reached: int) -> str:
+def _told(table: Table, reached: int, of_rows: bool) -> str:
     if reached == NEVER:
-        return f"no watermark has come for table {table}: all windows over it are open"
+        begins = "nothing of its rows counts as sent" if of_rows else "all windows over it are open"
+        return f"no watermark has come for table {table.name}: {begins}"
     time = (EPOCH + timedelta(milliseconds=reached + 1)).replace(tzinfo=None).isoformat(timespec="milliseconds")
-    return f"windows over table {table} that end by {time} count as sent: a backfill computes them"
+    of = {column.name: column.type.name for column in table.columns}
+    if table.watermark is not None and of[table.watermark.column] == "TIMESTAMP_LTZ":
+        time += "Z"
+    if of_rows:
+        return f"what rows of table {table.name} in front of {time} bring counts as sent: a backfill computes it"
+    return f"windows over table {table.name} that end by {time} count as sent: a backfill computes them"

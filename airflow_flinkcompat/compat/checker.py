@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat import not_covered
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.clauses import clause_spans
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.naming import differing, name_difference
@@ -30,7 +31,7 @@ from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.startup_offsets import startup_positions
-from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason
+from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.secrets import Secret
@@ -311,7 +312,11 @@ def _verdict(rule: Rule, match: RuleMatch, target: Any, change: Change, engine: 
 
 
 def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine: str) -> Finding:
-    spans = (target.old.span, target.new.span) if isinstance(target, OperatorPair | PipelinePair) else (None, None)
+    of_target: tuple[Span | None, Span | None] = (None, None)
+    spans = of_target
+    if isinstance(target, OperatorPair | PipelinePair):
+        of_target = target.old.span, target.new.span
+        spans = clause_spans(each for each in target.differences if each.key in match.claims)
     return Finding(
         rule=rule.code,
         title=rule.title,
@@ -326,8 +331,8 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
         consequence=verdict.consequence,
         fates=tuple((metric, fate.under(verdict.outcome)) for metric, fate in match.fates),
         sink=_sink(target),
-        before_span=match.before_span or spans[0],
-        after_span=match.after_span or spans[1],
+        before_span=match.before_span or spans[0] or of_target[0],
+        after_span=match.after_span or spans[1] or of_target[1],
         operator=target.path if isinstance(target, OperatorPair) else "",
         remedy=verdict.remedy,
         claims=match.claims,
@@ -336,6 +341,7 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
 
 def _unclaimed(difference: Difference, change: Change) -> Finding:
     before, after = differing(difference)
+    spans = clause_spans([difference])
     undeclared = difference.part == "declared"
     remedy = "and what it is there is not known; pass it with --catalog" if undeclared else "which no rule covers"
     return Finding(
@@ -347,8 +353,8 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
         after=format_value(after),
         basis=Basis.INFERRED,
         reason=Reason.UNDECLARED if undeclared else Reason.NOT_COVERED,
-        before_span=difference.before_span,
-        after_span=difference.after_span,
+        before_span=spans[0] or difference.before_span,
+        after_span=spans[1] or difference.after_span,
     )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -72,6 +73,18 @@ class History(Protocol):
 
         Returns:
             A block, for which the computer can be asked.
+        """
+
+    def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:
+        """Up to where windows were sent already that lack what is computed.
+
+        Args:
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+
+        Returns:
+            The moment by which they end, without zone; None where there are none.
         """
 
     def preparing(
@@ -217,14 +230,18 @@ class SavepointMigration:
             folder: Path or URI of the folder to write.
 
         Returns:
-            The report; under ``entries`` the number of entries by operator, with its id, and by state; and under
-            ``sums`` likewise the sums of the hashes of what is kept.
+            The report; under ``entries`` the number of entries by operator, with its id, and by state; under ``sums``
+            likewise the sums of the hashes of what is kept; and under ``sent_until``, where state of windows was
+            computed from history, the moment by which those end that were sent without it.
 
         Raises:
             DeployError: It cannot be rewritten, or what was written is not what was read; there is no savepoint then.
         """
         try:
             template = str(self._template())
+            sent = None
+            if self._history is not None and self._computes:
+                sent = self._history.sent_until(self._sides[1], savepoint, self._migration)
             with self._computing(savepoint) as (workers, computer):
                 written = migrate_savepoint(
                     savepoint, template, folder, self._migration, int(time.time() * 1000), workers, computer
@@ -241,7 +258,8 @@ class SavepointMigration:
         entries = {name: dict(each.entries) for name, each in named if each.entries}
         sums = {name: dict(each.sums) for name, each in named if each.sums}
         self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
-        return {**MigrationReport.of(self._migration).to_dict(), "entries": entries, "sums": sums}
+        more = {} if sent is None else {"sent_until": sent.isoformat(timespec="milliseconds")}
+        return {**MigrationReport.of(self._migration).to_dict(), "entries": entries, "sums": sums, **more}
 
     @contextmanager
     def _computing(self, savepoint: str) -> Iterator[tuple[Workers | None, StateComputer | None]]:

@@ -17,6 +17,7 @@ from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 TIMERS = "_timer_state/event_window-timers"
+USER_TIMERS = "_timer_state/event_user-timers"
 _WATERMARK = "watermark"
 _END = 8
 """The length of the end of a slice or window, in front of a map's key."""
@@ -52,7 +53,7 @@ class StoredSlices:
             found = self.slice_of(parts)
             return found and found[0]
         end = _end(parts)
-        if state.name != TIMERS or parts.moment != _moment(end):
+        if state.name != TIMERS or parts.moment != timer_moment(end - 1):
             raise NotMigratable("a timer of its windows fires at another time than when they end")
         if end - 1 <= self.watermark:
             raise NotMigratable("a window has ended that has not fired yet: take the savepoint once more")
@@ -204,9 +205,16 @@ def window_timer(parts: StoredKey, end: int) -> StoredKey:
     Returns:
         The key under which it is stored.
     """
-    return StoredKey(_moment(end), parts.row, write_long(end))
+    return StoredKey(timer_moment(end - 1), parts.row, write_long(end))
 
 
-def _moment(end: int) -> bytes:
-    """When the timer of a window fires, as it is stored: in the order of its bytes."""
-    return (end - 1 + _SIGN).to_bytes(_END, "big")
+def timer_moment(fires: int) -> bytes:
+    """When a timer fires, as it is stored: in the order of its bytes.
+
+    Args:
+        fires: Milliseconds since 1970.
+
+    Returns:
+        The moment.
+    """
+    return (fires + _SIGN).to_bytes(_END, "big")

@@ -19,7 +19,7 @@ from airflow_flinkcompat.migration.computed import ComputedOperator, Differences
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
-from airflow_flinkcompat.migration.slices import TIMERS, slices, sole_watermark, watermarks
+from airflow_flinkcompat.migration.slices import slices, sole_watermark, watermarks
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
@@ -246,8 +246,6 @@ class _Writing:
     ) -> tuple[OperatorState, Mapping[str, int]]:
         """All of its keyed state from history; what subtasks keep beside keys goes on."""
         watermark, header = sole_watermark(old, self._source), self._header(new, made)
-        if watermark is None and any(each.name == TIMERS for each in header.states):
-            raise NotMigratable(f"how far time has come for {_name(made)} the savepoint does not tell")
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
         return self._rewritten(state, work, parallelism, watermark)

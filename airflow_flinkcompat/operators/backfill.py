@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.sdk import BaseHook
 
 from airflow_flinkcompat.hooks.flink import connection_lookup
@@ -58,6 +58,8 @@ class FlinkBackfillOperator(ScriptOperator):
         sinks: Sink of the script → URI to write to; that place then holds exactly this run's rows. (templated)
         from_: Begin of the span, inclusive, ISO 8601; default: the beginning of history. (templated)
         to: End of the span, exclusive, ISO 8601; default: the end of history. (templated)
+        sent_before: Task id of a FlinkStateMigrationOperator: computed are the windows that were sent before it without
+            what it computed from history, in place of ``to``; where there are none the task is skipped.
         order_by: Table of the script → columns, ``a,b``, that say in which order its rows arrived; "" stands for all
             others. (templated)
         late: ``include`` or ``drop`` rows that a live job's watermark would have found too late. (templated)
@@ -89,6 +91,7 @@ class FlinkBackfillOperator(ScriptOperator):
         order_by: Mapping[str, str] | None = None,
         from_: str | None = None,
         to: str | None = None,
+        sent_before: str | None = None,
         late: Late | Template = "include",
         native: Native | Template = "auto",
         chunk: str | None = None,
@@ -108,7 +111,10 @@ class FlinkBackfillOperator(ScriptOperator):
         self.sinks = sinks
         self.order_by = order_by
         self.from_ = from_
+        if sent_before and (to or boundary):
+            raise ValueError("sent_before says where the backfill ends: leave to and boundary out")
         self.to = to
+        self.sent_before = sent_before
         self.late = late
         self.native = native
         self.chunk = chunk
@@ -130,6 +136,10 @@ class FlinkBackfillOperator(ScriptOperator):
         """What was asked for and what was done. Raises AirflowException when spark-submit fails."""
         from airflow_flinkcompat.backfill import explain, plan
 
+        if self.sent_before:
+            self.to = (context["ti"].xcom_pull(task_ids=self.sent_before) or {}).get("sent_until")
+            if self.to is None:
+                raise AirflowSkipException("no window was sent before that lacks what was computed from history")
         with readable_errors():
             request = self.request()
             planned = plan(request)

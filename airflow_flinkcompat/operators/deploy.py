@@ -247,7 +247,11 @@ class FlinkSqlDeployOperator(ScriptOperator):
         self._emit(context, side, summary, entry)
         self._measure(entry)
         result = {key: value for key, value in entry.to_dict().items() if key in _RETURNED}
-        return {**result, "deployment": self.deployment, "job_url": self.job_url}
+        return {**result, **self._more(entry), "deployment": self.deployment, "job_url": self.job_url}
+
+    def _more(self, entry: DeployedEntry) -> dict[str, Any]:
+        """What more is returned of a deploy."""
+        return {}
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
         """What OpenLineage is told of a deploy: called by its provider, in the task's own process.

@@ -150,6 +150,8 @@ class Deployment(BaseModel):
     Without ``backfill`` (None or False) history is left alone; with a ``boundary`` in it the job starts by a hand-over.
     With ``migrate`` (True or a table) an incompatible change keeps its state where that can be rewritten; what
     ``deploy`` says holds for that task, too.
+    With ``backfill_sent`` a backfill follows a migration that computed state from history: of the windows that were
+    sent before, into the places and with the arguments of ``backfill``.
     With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
     another finding of its ``fail_on``, does not.
     With ``plan_only`` no task starts or stops anything: what is to be written is planned, into the file ``plan_to``
@@ -184,6 +186,7 @@ class Deployment(BaseModel):
     migrate: Annotated[Annotated[dict[str, Any], _of("migrate")] | None, BeforeValidator(_switched)] = None
     rehearse: Annotated[Annotated[dict[str, Any], _of("rehearse")] | None, BeforeValidator(_switched)] = None
     backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
+    backfill_sent: bool = False
 
     if TYPE_CHECKING:
         # What may be given, which is more than what is kept: it says so to type checkers alone.
@@ -214,6 +217,7 @@ class Deployment(BaseModel):
             migrate: MigrateTable | bool | None = ...,
             rehearse: RehearseTable | bool | None = ...,
             backfill: BackfillTable | Literal[False] | None = ...,
+            backfill_sent: bool = ...,
         ) -> None: ...
 
     @model_validator(mode="after")
@@ -221,6 +225,8 @@ class Deployment(BaseModel):
         beside = [name for name in ("migrate", "rehearse", "backfill") if getattr(self, name) not in (None, False)]
         if self.plan_only and beside:
             raise ValueError(f"plan_only takes no {beside[0]}: nothing is deployed by its tasks; leave one of them out")
+        if self.backfill_sent and not (self.has_backfill and self.migrate is not None):
+            raise ValueError("backfill_sent is a backfill after a migration: add migrate and backfill, or leave it out")
         if self.plan_to and not self.plan_only:
             raise ValueError("plan_to is given, and nothing is planned: add plan_only, or leave it out")
         return self

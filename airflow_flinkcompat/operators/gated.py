@@ -23,6 +23,7 @@ from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
 _FIRST = "nothing deployed yet"
+_SENT = "windows sent before"
 # A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
@@ -41,7 +42,8 @@ def gated_redeploy(
 
     ``changed`` → ``check`` → ``deploy_first`` | ``resume`` | ``restart`` → ``backfill`` | ``approve`` (→ ``resume`` or
     ``restart``). With a boundary ``hand_over`` comes before ``restart``, and the first start goes that way too; with
-    ``rehearse`` a rehearsal before ``resume``; with ``migrate`` check and approval lead to a task of that name as well.
+    ``rehearse`` a rehearsal before ``resume``; with ``migrate`` check and approval lead to a task of that name as well,
+    and with ``backfill_sent`` from there to a backfill of the windows that were sent before.
     What changes nothing that matters to a running job ends the run; the conf ``{"redeploy_unchanged": true}`` of a run
     redeploys it all the same. An incompatible change asks a person, or where a backfill follows a restart, restarts.
 
@@ -268,7 +270,14 @@ class _Tasks:
             return None
         shared = {key: value for key, value in self.one.deploy.items() if key not in ("source_offsets", "allow_ended")}
         given = {**self._notified("rollback_notifiers"), **shared, **self.one.migrate}
-        return FlinkStateMigrationOperator(task_id="migrate", **self.scripted(given, **_JOINED))
+        migrate = FlinkStateMigrationOperator(task_id="migrate", **self.scripted(given, **_JOINED))
+        if self.one.backfill_sent:
+            table = {key: value for key, value in (self.one.backfill or {}).items() if key not in ("to", "boundary")}
+            sent = FlinkBackfillOperator(
+                task_id="backfill_sent", sent_before=migrate.task_id, **self.scripted(table, trigger_rule="all_success")
+            )
+            migrate >> Label(_SENT) >> sent
+        return migrate
 
     def _outcomes(self, branch: str) -> str:
         return " or ".join(outcome for outcome in Outcome if self.policy.branch_for(outcome) == branch)

@@ -15,12 +15,16 @@ from airflow_flinkcompat.tasks.base import known_tables, side_of
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import Ledger, Target
+    from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
     from airflow_flinkcompat.deploy.redeploy.run import StateMigration
     from airflow_flinkcompat.operators.summary import Summary
 
 
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     """Stops the running job with a savepoint, rewrites that for the checked script, and starts the script from it.
+
+    What it returns has ``sent_until`` beside what FlinkSqlDeployOperator returns: the moment by which windows end that
+    were sent without what was computed from history; None where there are none.
 
     For incompatible changes on open-source Flink of which a migration keeps state. Flink compiles both scripts, and a
     template of the new job is taken, before the running job is touched; a migration that keeps less than the check, or
@@ -101,3 +105,10 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )
+
+    def _more(self, entry: DeployedEntry) -> dict[str, Any]:
+        from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry
+
+        done = (each for each in reversed(self.open_ledger().entries()) if isinstance(each, MigratedEntry))
+        written = next((each for each in done if each.migrated_to == entry.start.savepoint), None)
+        return {"sent_until": None if written is None else written.migration.get("sent_until")}

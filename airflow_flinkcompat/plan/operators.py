@@ -530,7 +530,7 @@ class RankOperator(Operator):
     ``selected`` are the columns of the SELECT list beside the number, where the aggregation below has metrics that the
     row does not hold: on that list depends whether the planner leaves such metrics out (EXPLAIN). ``constant_key``: a
     constant stood among the keys of either kind, outside of windows; the planner drops it, and may drop a projection of
-    the source with it (EXPLAIN).
+    the source with it (EXPLAIN). ``conditions`` are those that keep these ranks.
     """
 
     segment: StatelessSegment
@@ -547,6 +547,7 @@ class RankOperator(Operator):
     partition_types: tuple[DataType, ...] = field(default=(), compare=False)
     order_types: tuple[DataType, ...] = field(default=(), compare=False)
     row_types: tuple[DataType, ...] = field(default=(), compare=False)
+    conditions: tuple[Expression, ...] = field(default=(), compare=False)
 
     @property
     def kind(self) -> RankKind:

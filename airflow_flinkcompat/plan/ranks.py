@@ -126,7 +126,7 @@ def ranked(segment: StatelessSegment) -> StatelessSegment | None:
         return None
     return replace(
         segment,
-        origin=replace(rank, first=kept[0], last=kept[1]),
+        origin=replace(rank, first=kept[0], last=kept[1], conditions=tuple(conditions)),
         filters=segment.filters - set(conditions),
         window_filters=segment.window_filters - set(conditions),
     )

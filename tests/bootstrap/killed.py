@@ -1,6 +1,7 @@
-"""``flinkcompat bootstrap`` in a process that kills itself: ``python -m tests.bootstrap.killed STEP PLAN ARGUMENT…``.
+"""A command in a process that kills itself: ``python -m tests.bootstrap.killed STEP FOLDER OLD NEW COMMAND ARGUMENT…``.
 
-The plan stands for that of Flink's planner. A step that is not known lets the command come to its end.
+The plans OLD and NEW stand for those of Flink's planner, and FOLDER for the one in which the job of a savepoint had
+read its files. A step that is not known lets the command come to its end.
 """
 
 from __future__ import annotations
@@ -8,13 +9,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
+from airflow_flinkcompat.bootstrap import positions
 from airflow_flinkcompat.bootstrap.computing import HistoryComputer
-from airflow_flinkcompat.cli import bootstrap, cli
+from airflow_flinkcompat.cli import bootstrap, migrate
+from airflow_flinkcompat.cli import main as flinkcompat
 from airflow_flinkcompat.migration import writing
 from airflow_flinkcompat.migration.target_folder import TargetFolder
+from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
 from airflow_flinkcompat.state.compiled import read_plan
 
 BEHIND = {
@@ -25,22 +32,34 @@ BEHIND = {
     "it was published": (TargetFolder, "publish"),
 }
 """What has just been done when the process is killed."""
+BEFORE = {"what was aggregated is told": (FileSystem, "write")}
+"""What is about to be done when it is killed."""
 
 
 def main() -> None:
-    step, plan, *arguments = sys.argv[1:]
-    read = read_plan(Path(plan).read_text("utf-8"))
-    bootstrap.compiled_plans = lambda *_: ((read,), (read,))  # type: ignore[assignment]
-    if step in BEHIND:
-        owner, name = BEHIND[step]
+    step, folder, old, new, *arguments = sys.argv[1:]
+    plans = tuple((read_plan(Path(plan).read_text("utf-8")),) for plan in (old, new))
+    for command in (bootstrap, migrate):
+        command.compiled_plans = lambda *_: plans  # type: ignore[assignment]
+
+    def moved(operator: OperatorState, path: str) -> FilesRead:
+        found = file_positions(operator, path)
+        names = (each.rpartition("/data/")[2].partition("/")[2] for each in found.seen or ())
+        return replace(found, seen=frozenset((Path(folder) / name).as_uri() for name in names))
+
+    positions.file_positions = moved  # type: ignore[attr-defined]
+    if step in {**BEHIND, **BEFORE}:
+        owner, name = {**BEHIND, **BEFORE}[step]
         former = getattr(owner, name)
 
         def killed(*given: Any, **named: Any) -> None:
-            former(*given, **named)
+            if step in BEHIND:
+                former(*given, **named)
             os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(owner, name, killed)
-    cli(["bootstrap", *arguments])
+    sys.argv = ["flinkcompat", *arguments]
+    flinkcompat()
 
 
 if __name__ == "__main__":

@@ -12,14 +12,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from airflow_flinkcompat.bootstrap import KnownHistory, positions
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.bootstrap import KnownHistory, computing, positions
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.migration import HistoryDiffers, migrate_savepoint
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
+from airflow_flinkcompat.spark_migration import SparkWorkers
 from airflow_flinkcompat.state.migration import Accept, Migration
+from airflow_flinkcompat.state.model import StateKind
+from measure.progress import epoch_millis
 from measure.savepoints import load_cases
 from tests.bootstrap.stored import Held, stored
 from tests.migration.cases import FOLDER as MIGRATIONS
@@ -107,6 +111,44 @@ def test_history_says_what_flink_stored(name: str, history: Callable[[str], Path
     found = audited(name, history("busy" if name == "2.3/group-parallel" else "orders"))
     assert isinstance(found, Differences), found
     assert (str(found) if found else "", found.compared) == ("", EQUAL[name])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "compared"), [("2.3/first-row", 5), ("2.3/group-window", 5)])
+def test_what_is_stored_beside_no_watermark(
+    name: str, compared: int, history: Callable[[str], Path], spark: SparkSession
+) -> None:
+    """Flink was told of all that stood in front of the last row."""
+    side, change = case(name)
+    folder = history("orders")
+    side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
+    specs = {line.new.kind: line.new for line in change.operators if line.new is not None}
+    spec, source = specs[StateKind.OPERATOR], specs[StateKind.POSITIONS]
+    locations = computing.read_positions(str(FOLDER / name), {source.name: source.id}, {})
+    reached = {spec.id: epoch_millis("2024-01-01 00:01:40")}
+    computer = computing.HistoryComputer(spark, SparkWorkers(spark), side, locations, reached=reached)
+    found = computing.audit(computer, str(FOLDER / name), spec)
+    assert (str(found) if found else "", found.compared) == ("", compared)
+    with pytest.raises(NotComputable, match="how far time has come the savepoint does not tell"):
+        computing.audit(replace(computer, reached={}), str(FOLDER / name), spec)
+
+
+def test_a_first_row_that_may_have_come_late(history: Callable[[str], Path], spark: SparkSession) -> None:
+    """Of a key of which another row came in time it does not matter."""
+    side, change = case("2.3/first-row")
+    folder = history("orders")
+    side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
+    (spec,) = (each.new for each in change.operators if each.new is not None and each.new.kind is StateKind.OPERATOR)
+    computer = computing.HistoryComputer(spark, SparkWorkers(spark), side, TableLocations())
+    (folder / NOT_READ).unlink()
+    (file,) = folder.iterdir()
+    rows, watermark = file.read_text("utf-8"), epoch_millis("2024-01-01 00:01:40")
+    for late in ("", "x,1,a,1,2024-01-01 00:00:05.000\n"):
+        file.write_text(rows + late, "utf-8")
+        assert computer.query(spec, watermark).states
+    file.write_text(rows + "late,1,a,1,2024-01-01 00:00:05.000\n", "utf-8")
+    with pytest.raises(NotComputable, match="a first row may have come too late"):
+        computer.query(spec, watermark)
 
 
 def edits(lines: list[str], seed: int) -> Iterator[tuple[str, list[str]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ REPOSITORY = Path(__file__).parents[2]
 CASE = REPOSITORY / "tests" / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
 ROWS = REPOSITORY / "measure" / "data" / "orders" / "before.csv"
 
+COMMANDS = ("bootstrap", "migrate")
+
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
@@ -25,30 +28,59 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("killed")
     (made / "orders").mkdir()
     (made / "orders" / "before.csv").write_bytes(ROWS.read_bytes())
-    script = (CASE / "new.sql").read_text("utf-8").replace("file://DATA", made.as_uri())
-    (made / "new.sql").write_text(script, "utf-8")
+    for side in ("old", "new"):
+        script = (CASE / f"{side}.sql").read_text("utf-8").replace("file://DATA", made.as_uri())
+        (made / f"{side}.sql").write_text(script, "utf-8")
     return made
 
 
-def run(folder: Path, to: Path, step: str) -> int:
-    command = [sys.executable, "-m", "tests.bootstrap.killed", step, str(CASE / "new.json"), str(folder / "new.sql")]
-    command += ["--history", "orders", "--template", str(CASE / "template"), "--to", to.as_uri()]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, timeout=400, check=False).returncode
+def run(folder: Path, step: str, command: str, *options: str) -> int:
+    old = "new" if command == "bootstrap" else "old"
+    called = [sys.executable, "-m", "tests.bootstrap.killed", step, str(folder / "orders")]
+    called += [str(CASE / f"{side}.json") for side in (old, "new")]
+    scripts = [str(folder / f"{side}.sql") for side in dict.fromkeys((old, "new"))]
+    given = [command, *scripts, "--history", "orders", *options]
+    return subprocess.run([*called, *given], cwd=REPOSITORY, capture_output=True, timeout=400, check=False).returncode
+
+
+def written(folder: Path, to: Path, step: str, command: str) -> int:
+    """A savepoint: by a migration from what was prepared."""
+    options = ["--template", str(CASE / "template"), "--to", to.as_uri()]
+    if command == "migrate":
+        options += ["--savepoint", str(CASE / "old"), "--prepared", str(folder / "prepared")]
+    return run(folder, step, command, *options)
 
 
 @pytest.fixture(scope="module")
-def clean(folder: Path) -> Held:
-    """What a run leaves that is not killed."""
-    assert run(folder, folder / "clean", "never") == 0
-    return stored(str(folder / "clean"))
+def prepared(folder: Path) -> Path:
+    """What a run prepared; what one left that was killed is refused."""
+    options = ["--savepoint", str(CASE / "old"), "--prepare"]
+    broken = folder / "broken"
+    assert run(folder, "what was aggregated is told", "migrate", *options, str(broken)) == -signal.SIGKILL
+    assert broken.exists()
+    refused = [*options[:-1], "--prepared", str(broken), "--to", str(folder / "nothing")]
+    assert run(folder, "never", "migrate", *refused, "--template", str(CASE / "template")) == 2
+    assert not (folder / "nothing").exists()
+    whole = folder / "prepared"
+    assert run(folder, "never", "migrate", *options, str(whole)) == 0
+    return whole
 
 
+@pytest.fixture(scope="module")
+def clean(folder: Path, prepared: Path) -> Mapping[str, Held]:
+    """What a run of each command leaves that is not killed."""
+    for command in COMMANDS:
+        assert written(folder, folder / f"clean-{command}", "never", command) == 0
+    return {command: stored(str(folder / f"clean-{command}")) for command in COMMANDS}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("step", BEHIND)
-def test_the_next_run_comes_to_the_end(step: str, folder: Path, clean: Held) -> None:
-    target = folder / step.replace(" ", "-")
-    assert run(folder, target, step) == -signal.SIGKILL
+def test_the_next_run_comes_to_the_end(step: str, command: str, folder: Path, clean: Mapping[str, Held]) -> None:
+    target = folder / f"{command}-{step}".replace(" ", "-")
+    assert written(folder, target, step, command) == -signal.SIGKILL
     published = step == "it was published"
     assert (target / METADATA).exists() is published
-    assert run(folder, target, "never") == int(published), "a savepoint that is there is not written over"
-    assert stored(str(target)) == clean
+    assert written(folder, target, "never", command) == int(published), "a savepoint that is there is not written over"
+    assert stored(str(target)) == clean[command]
     assert not [path for path in target.iterdir() if path.name.startswith("_unfinished")]

@@ -22,13 +22,15 @@ from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Side
+from measure.savepoints import load_cases as load_scripts
 from tests import sections
-from tests.bootstrap.stored import stored
+from tests.bootstrap.stored import Held, stored
 from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-FILES = [Path(__file__).with_name(name) for name in ("cases.sql", "joins.sql", "first_rows.sql")]
+NAMES = ("cases.sql", "joins.sql", "first_rows.sql", "moments.sql", "moments_twice.sql")
+FILES = [Path(__file__).with_name(name) for name in NAMES]
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
 """Beside what is kept, and in place of it: a case takes about six seconds."""
@@ -49,15 +51,18 @@ def load_cases() -> Iterator[Case]:
     for file in FILES:
         _, given, cases = sections.read(file.read_text("utf-8"), file.name)
         for head, old, new in cases:
-            found = sections.headers(head, {"computed"}, file.name)
+            found = sections.headers(head, {"computed", "settings"}, file.name, {"settings"})
             computed = "".join(text for _, text in found["computed"])
-            yield Case(head.title, Side(given + old.text), Side(given + new.text), computed)
+            settings = tuple(sections.settings(found, "settings", file.name).items())
+            yield Case(head.title, Side(given + old.text, settings), Side(given + new.text, settings), computed)
 
 
 CASES = [
     case if case.title == DAILY else pytest.param(case, marks=pytest.mark.nightly, id=case.title)
     for case in load_cases()
 ]
+READ_LATER = [case for case in CASES if "SESSION(" not in str(case)]
+"""Changes of which the state is told at a later savepoint too: rows after come late for sessions."""
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +117,20 @@ def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunn
     goes_on(case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()))
 
 
-def prepared_is_whole(case: Case, bench: PairRunner, bound: Callable[[str, Path], str], folder: Path) -> list[str]:
+UNMERGED = "are computed of all rows once the job has stopped"
+
+
+def prepared_is_whole(
+    case: Case,
+    bench: PairRunner,
+    bound: Callable[[str, Path], str],
+    folder: Path,
+    meanwhile: Callable[[str, str, Sequence[str]], object] = lambda savepoint, script, said: None,
+) -> list[str]:
     """What is prepared at one savepoint and goes on at a later one is what all rows come to there, byte for byte.
 
-    What was said of it is given back.
+    ``meanwhile`` is done before it goes on, to the rows that the script reads, and knows what was said. That is given
+    back.
     """
     old, new = bench.complete(case.old), bench.complete(case.new)
     earlier = bench.savepoint(old)
@@ -126,26 +141,28 @@ def prepared_is_whole(case: Case, bench: PairRunner, bound: Callable[[str, Path]
     history = KnownHistory(dict.fromkeys((name for name in TABLE.findall(new.script) if name != "Printed"), ""))
     change = history.applied(migration_of(bench.compiled(old), bench.compiled(new)), side)
     said: list[str] = []
-    history.prepare(before, side, earlier.path, change, str(folder), said.append)
-    found = []
-    for name, known in ("whole", history), ("prepared", replace(history, prepared=str(folder))):
+
+    def written(known: KnownHistory, name: str) -> Held:
         target = f"{earlier.folder}/{name}"
         with known.computing(before, side, later, change, said.append) as computer:
             migrate_savepoint(later, bench.template(new), target, change, NOW, computer.workers, computer)
-        found.append(stored(target))
-    assert found[0] == found[1]
+        return stored(target)
+
+    whole = written(history, "whole")
+    history.prepare(before, side, earlier.path, change, str(folder), said.append)
+    meanwhile(earlier.path, before.script, said)
+    assert written(replace(history, prepared=str(folder)), "prepared") == whole
     return said
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+@pytest.mark.parametrize("case", READ_LATER, ids=lambda case: case.title)
 def test_what_was_prepared_while_the_job_ran_goes_on(
     case: Case, bench: PairRunner, spark: SparkSession, tmp_path: Path
 ) -> None:
     said = prepared_is_whole(
         case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), tmp_path / "prepared"
     )
-    unmerged = [line for line in said if "are computed of all rows once the job has stopped" in line]
-    assert unmerged or any(line.endswith("behind what was prepared") for line in said)
+    assert any(UNMERGED in line or line.endswith("behind what was prepared") for line in said)
 
 
 ROWS = {"deduplicate-state", "data-state-with-append", "window_rank"}
@@ -201,6 +218,8 @@ def before_the_rows_after(savepoint: str, tables: Sequence[Table]) -> Mapping[st
 
 
 BEGUN = {case.new: case.title for case in load_cases()}
+for script in ("begun.sql", "begun_moments.sql"):
+    BEGUN |= {case.side: case.name for case in load_scripts(Path(__file__).with_name(script))}
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.savepoint.source_positions import kafka_positions
+from airflow_flinkcompat.savepoint.source_positions import PartitionRead, kafka_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.services import Services, jars, services
-from tests.bootstrap.test_on_flink import Case, begins, goes_on, load_cases
+from tests.bootstrap.test_on_flink import UNMERGED, Case, begins, goes_on, load_cases, prepared_is_whole
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
 FOLDER = re.compile(r"'connector' = 'filesystem', 'path' = 'file://DATA/(\w+)'.*?\n(?=\))", re.DOTALL)
@@ -52,6 +52,7 @@ def from_topic(case: Case) -> Case:
 
 CASES = [from_topic(case) for case in load_cases() if "file://DATA/orders'" in case.new.script]
 """The changes over ``orders``, whose rows alone the services send as records."""
+READ_LATER = [case for case in CASES if "SESSION(" not in case.old.script + case.new.script]
 CHANGED = (
     "metrics are added to a tumbling window",
     "a tumbling window becomes longer",
@@ -80,8 +81,6 @@ def test_what_the_topic_no_longer_holds_comes_from_an_archive(
     def archived(savepoint: str, script: str) -> str:
         (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
         (servers,) = set(re.findall(r"'properties.bootstrap.servers' = '([^']*)'", script))
-        held = [operator for operator in read_metadata(savepoint).operators if operator.coordinator is not None]
-        (read,) = (kafka_positions(operator, savepoint) for operator in held)
         records = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
         rows = records.load().selectExpr(
             f"inline(array(from_json(CAST(value AS STRING), '{ROW}')))",
@@ -89,10 +88,33 @@ def test_what_the_topic_no_longer_holds_comes_from_an_archive(
             "offset AS kafka_offset",
         )
         rows.write.parquet(str(tmp_path / "lake"))
-        served.delete_below(topic, {each.partition: each.offset - 2 for each in read})
+        served.delete_below(topic, {each.partition: each.offset - 2 for each in offsets_of(savepoint)})
         return f"parquet:{(tmp_path / 'lake').as_uri()}#kafka_partition,kafka_offset"
 
     goes_on(case, bench, served.bound, archived)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if "SESSION(" not in case.new.script], ids=lambda case: case.title
+)
+def test_what_was_prepared_while_the_job_ran_goes_on(
+    case: Case, bench: PairRunner, served: Services, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Though none of the records that were prepared is in the topic any more."""
+
+    def forgotten(savepoint: str, script: str, said: Sequence[str]) -> None:
+        if not any(UNMERGED in line for line in said):
+            (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
+            served.delete_below(topic, {each.partition: each.offset for each in offsets_of(savepoint)})
+
+    said = prepared_is_whole(case, bench, served.bound, tmp_path / "prepared", forgotten)
+    assert any(UNMERGED in line or line.endswith("behind what was prepared") for line in said)
+
+
+def offsets_of(savepoint: str) -> Sequence[PartitionRead]:
+    held = [operator for operator in read_metadata(savepoint).operators if operator.coordinator is not None]
+    (read,) = (kafka_positions(operator, savepoint) for operator in held)
+    return read
 
 
 def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until]:

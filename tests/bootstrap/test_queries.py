@@ -7,12 +7,18 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
 from airflow_flinkcompat.bootstrap import KnownHistory
-from airflow_flinkcompat.bootstrap.queries import require_plain, state_query
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable
+from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
+from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctual, state_query
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.plan.operators import operators
+from airflow_flinkcompat.plan.nodes import WindowKind
+from airflow_flinkcompat.plan.operators import AggregateOperator, operators
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.windows import SlicedWindow
 from measure.savepoints import load_cases
 from tests.migration.cases import migration_of
 from tests.savepoint.savepoints import FOLDER, TAKEN
@@ -49,6 +55,7 @@ ORDERS = """
 CREATE TABLE orders (a STRING, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'kafka');
 CREATE TABLE printed WITH ('connector' = 'print') LIKE orders;
 INSERT INTO printed """
+HOUR = 3_600_000
 HOPPING = "TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE))"
 
 
@@ -83,3 +90,61 @@ def test_what_stands_between_an_operator_and_its_table(query: str, reason: str |
     else:
         with pytest.raises(NotComputable, match=reason):
             require_plain(operator)
+
+
+@pytest.mark.parametrize(
+    ("version", "zone", "window", "reason"),
+    [
+        ("2.3", "Europe/Berlin", SlicedWindow(WindowKind.TUMBLE, 24 * HOUR, 24 * HOUR, HOUR), None),
+        ("2.3", "Asia/Tokyo", SlicedWindow(WindowKind.HOP, 24 * HOUR, HOUR), None),
+        ("2.3", "Asia/Shanghai", SlicedWindow(WindowKind.TUMBLE, 24 * HOUR, 24 * HOUR), "Flink fires them late"),
+        ("1.20", "UTC", SlicedWindow(WindowKind.TUMBLE, 24 * HOUR, 24 * HOUR), None),
+        (
+            "1.20",
+            "UTC",
+            SlicedWindow(WindowKind.TUMBLE, 24 * HOUR, 24 * HOUR, HOUR),
+            "before Flink 2.3 windows with",
+        ),
+        ("1.20", "UTC", None, None),
+    ],
+)
+def test_windows_that_fire_late(version: str, zone: str, window: SlicedWindow | None, reason: str | None) -> None:
+    side, query = Side("", engine="flink", engine_version=version), StateQuery((), (), (), window, zone=zone)
+    if reason is None:
+        require_punctual(side, query)
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            require_punctual(side, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "settings", "reason"),
+    [
+        ("SELECT a, SUM(b) FROM orders GROUP BY a, TUMBLE(ts, INTERVAL '1' MINUTE)", {}, None),
+        (
+            "SELECT a, SUM(b) FROM orders GROUP BY a, HOP(ts, INTERVAL '1' MINUTE, INTERVAL '2' MINUTE)",
+            {},
+            "only TUMBLE is computed",
+        ),
+        (
+            "SELECT a, SUM(b) FROM orders GROUP BY a, TUMBLE(ts, INTERVAL '1' MINUTE)",
+            {"table.exec.emit.early-fire.enabled": "true"},
+            "when windows fire with table.exec.emit.early-fire.enabled",
+        ),
+    ],
+)
+def test_older_windows(query: str, settings: dict[str, str], reason: str | None) -> None:
+    side = Side(ORDERS.partition("CREATE TABLE printed")[0] + query, settings, engine="flink")
+    outputs, problems = side.outputs
+    assert not problems
+    ((place, output),) = outputs.items()
+    (operator,) = operators(output)
+    layout = operator_layout(operator, Symbols())
+    assert isinstance(operator, AggregateOperator)
+    assert isinstance(layout, StateLayout)
+    rows = TableRows(side.program.pipelines[place], operator.segment, AssumedLocations())
+    if reason is None:
+        assert not aggregation_query(rows, operator, layout).stores_watermark
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            aggregation_query(rows, operator, layout)

@@ -133,7 +133,9 @@ def test_a_finding_in_a_module_is_told_at_its_place_there(project: Path, run: Ru
     assert f"{file}:3:52: error: program-refused: Flink refuses the script: DECIMALL" in run("lint").out
     Path(file).write_text(MODULE.replace("COUNT(*)", "SUM(b)").replace("DECIMALL", "BIGINT"), encoding="utf-8")
     commands = run("diff", "--against", "git:HEAD", "--format", "github").out.splitlines()
-    assert any(each.startswith(f"::error file={file},line=7,endLine=7,col=71") for each in commands), commands
+    assert any(each.startswith(f"::error file={file},line=7,endLine=7,col=48,endColumn=54") for each in commands), (
+        commands
+    )
     Path(file).write_text(MODULE.replace("'topic'", "'properties.sasl.password' = 'hunter2-x', 'topic'"), "utf-8")
     (review,) = json.loads(run("diff", "--against", "git:HEAD", "--format", "json").out)["deployments"]
     (fault,) = review["faults"]

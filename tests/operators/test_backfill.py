@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+)
 from airflow.sdk import DAG, BaseHook, Connection
 
 from airflow_flinkcompat.backfill.request import BackfillRequest
@@ -83,6 +88,24 @@ def test_the_request_holds_what_was_asked_for(submitted: dict[str, Any]) -> None
     assert request.job.settings == {"table.local-time-zone": "UTC"}
     assert result["sinks"] == {"totals": "/history/run-1"}
     json.dumps(result)
+
+
+def test_what_was_sent_before_a_migration_ends_where_that_says(submitted: dict[str, Any]) -> None:
+    run = Run()
+    run.pushed["migrate", "return_value"] = {"sent_until": "2026-01-02T00:00:00"}
+    task = backfill(script(), sinks={"totals": "/history"}, sent_before="migrate")
+    assert run.execute(task)["to"] == str(submitted["request"].to).replace(" ", "T") == "2026-01-02T00:00:00"
+
+
+@pytest.mark.parametrize("told", [None, {}, {"sent_until": None}])
+def test_nothing_is_computed_where_no_window_was_sent(submitted: dict[str, Any], told: Any) -> None:
+    run = Run()
+    run.pushed["migrate", "return_value"] = told
+    with pytest.raises(AirflowSkipException, match="no window was sent before"):
+        run.execute(backfill(script(), sinks={"totals": "/history"}, sent_before="migrate"))
+    assert "request" not in submitted
+    with pytest.raises(ValueError, match="leave to and boundary out"):
+        backfill(script(), to="2026-01-02", sent_before="migrate")
 
 
 def test_the_request_is_private_and_gone_afterwards(submitted: dict[str, Any]) -> None:

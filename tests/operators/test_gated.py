@@ -100,6 +100,18 @@ def test_a_migration_is_a_way_of_its_own() -> None:
         made(migrate={"start_mode": "savepoint"})
 
 
+def test_what_was_sent_before_a_migration_is_computed_on_request() -> None:
+    """With the arguments of the backfill, up to where the migration says."""
+    table = {"sinks": {"totals": "/history"}, "to": "{{ ds }}"}
+    dag = made(migrate=True, backfill=table, backfill_sent=True)
+    assert edges(dag) - edges(made(migrate=True, backfill=table)) == {("migrate", "backfill_sent")}
+    assert dag.get_edge_info("migrate", "backfill_sent")["label"] == "windows sent before"
+    task = dag.get_task("backfill_sent")
+    assert (task.sent_before, task.to, task.sinks) == ("migrate", None, {"totals": "/history"})
+    with pytest.raises(ValueError, match="add migrate and backfill"):
+        made(backfill={}, backfill_sent=True)
+
+
 def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     text = script() + "-- a comment\n"
     deployed.propose(text)

@@ -1,5 +1,6 @@
 from collections.abc import Iterable
 
+from airflow_flinkcompat.compat.changes.clauses import place_of
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
@@ -22,6 +23,8 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
         pair.claim("first", "last", "kind"),
         _ranks(ranking.old),
         _ranks(ranking.new),
+        before_span=place_of(ranking.old.conditions),
+        after_span=place_of(ranking.new.conditions),
         verdicts={
             "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "the value of N"),
             "flink": flink_ranking.kept_ranks(ranking),

@@ -29,7 +29,13 @@ RANKS = {
 }
 JOINS = {JoinForm.REGULAR: "join", JoinForm.INTERVAL: "interval-join", JoinForm.WINDOW: "window-join"}
 """Operators that store rows, in the words of compiled plans."""
-_ROWTIME = json.dumps({"type": "TIMESTAMP_WITHOUT_TIME_ZONE", "precision": 3, "kind": "ROWTIME"})
+_ROWTIMES = {
+    name: json.dumps({"type": kind, "precision": 3, "kind": "ROWTIME"})
+    for name, kind in (
+        ("TIMESTAMP", "TIMESTAMP_WITHOUT_TIME_ZONE"),
+        ("TIMESTAMP_LTZ", "TIMESTAMP_WITH_LOCAL_TIME_ZONE"),
+    )
+}
 _LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
 """Conditions after which no column of a row is known to be one constant, which would stand elsewhere (measured)."""
 _LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
@@ -146,8 +152,8 @@ def _columns(
         tuple(symbols.of("column", side, column) for column in row),
         tuple(map(describe, row)),
         tuple(
-            _ROWTIME
-            if column in event_times
+            _ROWTIMES[type.name]
+            if column in event_times and type.name in _ROWTIMES
             else stored_as(type.with_nullability(type.nullable and place not in bounds))
             for place, (column, type) in enumerate(zip(row, types, strict=True))
         ),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.compat import Side as Script
@@ -123,7 +122,7 @@ def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
 
 @pytest.mark.nightly
 def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
-    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files, spark: SparkSession
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
     """The open window has the new metric of all its rows, though the most of them came before the savepoint."""
     files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
@@ -140,6 +139,8 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
     stop = said.index(next(line for line in said if line.startswith("migrating ")))
     assert any(line.startswith("prepared of ") for line in said[:stop]), "before the job was stopped"
     assert any(line.endswith("behind what was prepared") for line in said[stop:])
+    (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
+    assert done.migration["sent_until"] == "2026-01-01T00:01:10.001"
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
 
 
