@@ -31,6 +31,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
 _PLACE = re.compile(r"(?P<line>[0-9]+)(?::(?P<column>[0-9]+))?: ")
+_SETTING = re.compile(r"the setting '(?P<key>[^']+)' ")
 _ELSEWHERE = f", or, where what deploys the jobs fills it in, {FILLED_ELSEWHERE} = true into the project file"
 _NOT_DEPLOYED = "fails the check: nothing is deployed"
 
@@ -187,13 +188,14 @@ def lone_script(
         return LoneScript(name, error)
 
 
-def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> FleetDiff:
+def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str, text: str = "") -> FleetDiff:
     """Every script by itself.
 
     Args:
         scripts: The scripts.
         fail_on: The gate.
         project: The project file, as it is shown; "" where there is none.
+        text: What the project file holds.
 
     Returns:
         A review for each script.
@@ -204,8 +206,8 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str) -> F
         if not isinstance(side, Side):
             reviews.append(_unlintable(name, [str(side)]))
             continue
-        if faults := [str(each) for each in obstacles_of(side)]:
-            reviews.append(_unlintable(name, faults, side.places))
+        if faults := obstacles_of(side):
+            reviews.append(_settings_in_file(_unlintable(name, faults, side.places), project, text))
             continue
         try:
             reports = Reports.of(_linted(side.on(each)) for each in ([side.engine] if script.engine_named else ENGINES))
@@ -244,7 +246,8 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
                 f"{request.project.path.name}"
             )
         if faults := obstacles_of(new):
-            return _unreadable(deployment.name, script, faults, baseline.words, new.places)
+            found = _unreadable(deployment.name, script, faults, baseline.words, new.places)
+            return _settings_in_file(found, name_from(request.project.path, request.root), request.project.text)
         return _judged(request, deployment, new, baseline)
     except (ScriptError, InputError) as error:
         return _unreadable(deployment.name, script, str(error).split("\n  "))
@@ -357,6 +360,22 @@ def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tu
     """What is wrong with the project file, which is called by its path in the repository: the same in every clone."""
     own = f"{project.path}: "
     return tuple(InputFault(f"{file}: {line.removeprefix(own)}" if line.startswith(own) else line) for line in lines)
+
+
+def _settings_in_file(review: DeploymentReview, file: str, text: str) -> DeploymentReview:
+    """What is said of a setting, at its place in the project file: no script holds it."""
+    faults = []
+    for fault in review.faults:
+        said = fault.message.removeprefix(f"{review.script}: ")
+        setting = _SETTING.match(said)
+        if setting is None or said == fault.message or not file:
+            faults.append(fault)
+            continue
+        lines = text.splitlines()
+        key = re.compile(rf"""["']?{re.escape(setting["key"])}["']?\s*=""")
+        line = next((number for number, each in enumerate(lines, 1) if key.search(each)), 1)
+        faults.append(InputFault(f"{file}:{line}:1: {said}", line, 1, file))
+    return replace(review, faults=tuple(faults))
 
 
 def _unlintable(

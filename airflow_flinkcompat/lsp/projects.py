@@ -227,7 +227,9 @@ class _OpenProject:
         named = next((each.name for each in self._project.deployments_of(path)), "")
         script = lone_script(path, options, self._project.folder, self._root, deployment=named, unsaved=unsaved)
         scripts = [] if script is None or _declares_alone(script.side) else [script]
-        return DocumentVerdict(self._file, lint_scripts(scripts, self._gate, name_from(self._file, self._root)))
+        return DocumentVerdict(
+            self._file, lint_scripts(scripts, self._gate, name_from(self._file, self._root), self._project.text)
+        )
 
 
 def _declares_alone(side: Side | InputError | ScriptError) -> bool:

@@ -17,6 +17,10 @@ _REMOTE_HEAD = "origin/HEAD"
 _REDIRECTIONS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 FILE_MODES = ("100644", "100755")
 """The modes by which Git tells files from links and submodules."""
+_FIRST_PUSH = (
+    ". Where origin has no branch yet, so that this is its first push, there is nothing to compare with: leave the "
+    "hook out this once (SKIP=flinkcompat-diff git push …)"
+)
 _LINK, _SUBMODULE = "120000", "160000"
 _MOST_LINKS = 40
 """Links that a path may go by, as in Linux: more are taken for a circle."""
@@ -141,10 +145,11 @@ def base_commit(repository: Path, environment: Mapping[str, str]) -> tuple[str, 
     target = next((environment[name] for name in _TARGET_BRANCHES if environment.get(name)), None)
     branch = f"origin/{target}" if target else _REMOTE_HEAD
     if _verified(repository, branch) is None:
+        first = "" if _asked(repository, "for-each-ref", "--count=1", "refs/remotes/origin") else _FIRST_PUSH
         raise InputError(
             f"which commit to compare with is not known: there is no {branch} here. In CI {_SHALLOW}, elsewhere have "
             "Git ask (git remote set-head origin --auto); or name one, --against git:REF, or a ledger (--against "
-            "ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project file)"
+            f"ledger:URI, FLINKCOMPAT_LEDGER, or ledger = … in the project file){'' if target else first}"
         )
     base = _asked(repository, "merge-base", branch, "HEAD")
     if base is None:

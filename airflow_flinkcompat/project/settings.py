@@ -131,6 +131,14 @@ class ProjectFile:
         return self.path.absolute().parent
 
     @property
+    def text(self) -> str:
+        """What the file holds, to tell places in it; "" where that cannot be had."""
+        try:
+            return self.path.read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return ""
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Every deployment of the file, in order; those that cannot be used come last."""
         return (*(each.name for each in self.deployments), *self.broken)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -38,6 +39,7 @@ FILE = Path("jobs/orders.sql.waivers.toml")
 WHY, DAY = ("--reason", "counted by hand"), ("--until", "2999-12-31")
 SAID = (*WHY, *DAY, "--by", "ann")
 WINDOW = ("window-changed", *SAID, "--even-silently-wrong")
+MENTIONING = ("--reason", "asked @team/flink and bob@example.org", *DAY, "--by", "@ann", "--even-silently-wrong")
 AGAINST = ("--against", "git:HEAD")
 
 
@@ -124,6 +126,18 @@ def test_every_format_tells_it(project: Path, run: Run) -> None:
     suite = ElementTree.fromstring(shown["junit"].partition("\n")[2])
     assert (suite.get("failures"), suite.get("tests")) == ("0", "2")
     assert "Waived by ann" in (suite.findtext(".//testcase[@name='orders']/system-out") or "")
+
+
+def test_nobody_is_notified_by_a_comment(project: Path, run: Run) -> None:
+    """GitHub and GitLab see a name to notify behind each @ that begins a word, but not in code."""
+    accept(run, "orders", WINDOW[0], *MENTIONING, *AGAINST)
+    text = run("diff", "--format", "markdown", *AGAINST).out
+    outside_of_code = re.sub(r"`[^`]*`", "", text)
+    assert "@\N{WORD JOINER}team/flink" in outside_of_code
+    assert "@\N{WORD JOINER}ann" in outside_of_code
+    assert re.findall(r"(?<!\w)@\w+", outside_of_code) == []
+    assert "bob@example.org" in outside_of_code, "an address is no mention"
+    assert "@team/flink" in run("diff", *AGAINST).out
 
 
 @pytest.mark.parametrize("style", ["text", "json", "markdown"])

@@ -188,6 +188,11 @@ class TestGit:
             f"flinkcompat: /: lies outside of the Git repository {many.resolve()}\n",
         )
 
+    def test_a_range_without_a_change_says_so(self, project: Path, run: Run) -> None:
+        result = run("audit", "--git", "HEAD..HEAD")
+        assert result.code == 2
+        assert "nothing was judged, which passes nothing: of the changes of HEAD..HEAD" in " ".join(result.out.split())
+
 
 class TestLedger:
     def test_what_is_deployed_on_the_version_that_runs_it(self, run: Run, tmp_path: Path) -> None:

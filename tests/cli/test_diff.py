@@ -835,3 +835,18 @@ def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
         assert "passed: jobs/clicks.sql" in result.out
         assert "deployment 'templated'" in result.out
         assert "3 scripts: 2 not readable, 1 passed" in result.out
+
+
+@pytest.mark.parametrize("command", [("lint",), ("diff", "--against", "git:HEAD")])
+def test_a_secret_among_the_settings_is_told_in_the_project_file(
+    project: Path, run: Run, command: tuple[str, ...]
+) -> None:
+    settings = '[deployments.orders.settings]\n"table.exec.state.ttl" = "1 d"\n"s3.secret-key" = "hunter2hunter2"\n'
+    text = HEAD + ORDERS + settings + CLICKS
+    Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+    line = text[: text.index('"s3.secret-key"')].count("\n") + 1
+    result = run(*command, "--format", "github")
+    assert result.code == 2
+    assert f"::error file=flinkcompat.toml,line={line},endLine={line},col=1," in result.out
+    assert "::the setting 's3.secret-key' holds a secret in plain text" in result.out
+    assert "hunter2" not in result.out + result.err

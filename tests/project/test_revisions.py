@@ -121,3 +121,13 @@ def test_the_base_is_where_a_branch_left(repository: Path) -> None:
     git(repository, "commit", "--quiet", "--message", "other")
     with pytest.raises(InputError, match="HEAD and origin/main have no common commit here: fetch the whole history"):
         base_commit(repository, {**os.environ, "GITHUB_BASE_REF": "main"})
+
+
+def test_a_first_push_is_told_how_it_passes(tmp_path: Path) -> None:
+    """Of a remote without a branch Git can ask for no HEAD."""
+    git(tmp_path, "init", "--quiet")
+    with pytest.raises(InputError, match=r"its first push, .* leave the hook out this once"):
+        base_commit(tmp_path, {})
+    with pytest.raises(InputError, match=r"there is no origin/main here") as told:
+        base_commit(tmp_path, {"GITHUB_BASE_REF": "main"})
+    assert "first push" not in str(told.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
@@ -184,11 +185,19 @@ def code_span(text: str) -> str:
 
 
 def plain_words(text: str) -> str:
-    """Text that Markdown shows as it is written."""
+    """Text that Markdown shows as it is written, and that calls nobody."""
     clean = format_inline(text)
     for special in "\\*<[|":
         clean = clean.replace(special, "\\" + special)
-    return clean
+    return without_mentions(clean)
+
+
+def without_mentions(text: str) -> str:
+    """Text in which GitHub and GitLab see no name to notify: what nobody sees stands behind the ``@`` of each."""
+    return _MENTION.sub("@\N{WORD JOINER}", text)
+
+
+_MENTION = re.compile(r"(?<![0-9A-Za-z_])@(?=\w)")
 
 
 def _emphasis(fate: str) -> str:

@@ -66,6 +66,16 @@ _PASSWORD = re.compile(r"[\w+.-]+://[^/@:]*:(?P<password>[^/@]+)@")
 _LOGIN = re.compile(r"[^/]*@|(?!arn:)[^/]*:")
 
 
+def _keep_quiet(client: _Client) -> None:
+    """Leave out what a client logs of a failure, tracebacks and all: the error says it in a line.
+
+    A level that somebody has set stays.
+    """
+    logger = logging.getLogger(client.distribution)
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)
+
+
 class Store:
     """One folder of files that never change. ``options`` go to the file system (credentials, say)."""
 
@@ -80,6 +90,8 @@ class Store:
                 f"{protocol}://BUCKET/FOLDER, and give the credentials in the environment, as its client expects them"
             )
         self._redacted = _redactor(place)
+        if client:
+            _keep_quiet(client)
         if client is _S3:
             # Else s3fs asks the size of each object first, to read large ones in parts; entries are small.
             options = {"max_concurrency": 1, **options}

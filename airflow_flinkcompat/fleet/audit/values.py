@@ -208,6 +208,8 @@ class AuditSummary:
     def remarks(self) -> tuple[str, ...]:
         """What else is to be known, a line each."""
         found = list(self.notes)
+        if not self.jobs:
+            found.append(f"nothing was judged, which passes nothing: of {self.subject.source} there is no job to judge")
         if self.secrets:
             found.append(
                 f"scripts with literal secrets, or placeholders that nothing fills in: {self.secrets:,}; they are "

@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat import (
     render_text,
     render_text_of_engines,
 )
-from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words
+from airflow_flinkcompat.compat.reports.markdown import code_span, plain_words, without_mentions
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.annotations import annotations_of
@@ -197,4 +197,4 @@ def _cut(text: str, width: int) -> str:
 
 
 def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    return without_mentions(text).replace("&", "&amp;").replace("<", "&lt;")

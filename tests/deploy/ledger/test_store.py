@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import subprocess
 import sys
@@ -355,3 +356,13 @@ def test_a_password_in_an_address_is_masked_in_what_its_client_says(monkeypatch:
 def test_errors_of_the_store_are_told_in_one_line(s3: S3StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LedgerError, match=r"^the ledger cannot write s3://no-such-bucket/l/orders: .*bucket"):
         Ledger("s3://no-such-bucket/l", "orders", **s3.options).append(ENTRY)
+
+
+@pytest.mark.parametrize(("uri", "client"), [("gs://b/l", "gcsfs"), ("s3://b/l", "s3fs")])
+def test_a_client_logs_no_failure_beside_the_error(uri: str, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tracebacks of what the message says in a line; a level that somebody has set stays."""
+    logger = logging.getLogger(client)
+    for before, after in ((logging.NOTSET, logging.CRITICAL), (logging.DEBUG, logging.DEBUG)):
+        monkeypatch.setattr(logger, "level", before)
+        Ledger(uri, "orders", skip_instance_cache=True)
+        assert logger.level == after
