@@ -25,6 +25,7 @@ from airflow_flinkcompat.bootstrap.prepared import (
 )
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
+from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
@@ -166,6 +167,9 @@ class HistoryComputer:
         from airflow_flinkcompat.backfill.execution.frames import Execution
 
         query = state_query(self.side, spec, self.locations, watermark)
+        if query.clocks:
+            watermark = min(least_watermark(self.session, rows) for rows in query.clocks)
+            query = state_query(self.side, spec, self.locations, watermark)
         if watermark is None and (query.windows is not None or query.spans or not query.stores_watermark):
             raise NotComputable("how far time has come the savepoint does not tell")
         if watermark is not None:

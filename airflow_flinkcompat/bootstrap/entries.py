@@ -21,6 +21,7 @@ from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, NamedState, StateField, StateNamespace, Stored
+from airflow_flinkcompat.state.rewrites.parts import ROWS
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 _VOID = b"\0"
@@ -83,10 +84,11 @@ class EntryWriter:
             key, namespace, timer = of_key(row[:width]), _VOID, None
             if self.moment is not None:
                 time = int(row[width]) // 1000
-                assert self.watermark is not None
-                if (time > self.watermark) is not (self.moment is Moment.WAITING):
-                    continue
-                if self.moment is Moment.WAITING:
+                if self.moment is not Moment.TIMED:
+                    assert self.watermark is not None
+                    if (time > self.watermark) is not (self.moment is Moment.WAITING):
+                        continue
+                if self.moment is not Moment.PASSED:
                     timer = StoredKey(timer_moment(time), key, _VOID).to_bytes()
             elif bounds:
                 place = self._place([int(bound) // 1000 for bound in row[width:first]], reached)
@@ -180,6 +182,8 @@ def map_key_content(state: NamedState) -> Content:
     if state.map_key.form == "row":
         of_row = row_writer(state.map_key.fields)
         return lambda columns: _sized(of_row(columns))
+    if state.map_key.form == "Long":
+        return _long
     (field,) = state.map_key.fields
     of_value = value_writer(field.type)
     return lambda columns: of_value(columns[0])
@@ -205,7 +209,7 @@ def value_content(state: NamedState) -> Content:
 
 
 def _columns(stored: Stored) -> int:
-    return 2 if stored.form == "TimeWindow" else len(stored.fields)
+    return {"TimeWindow": 2, "Long": 1}.get(stored.form, len(stored.fields))
 
 
 def _sized(row: bytes) -> bytes:
@@ -224,13 +228,17 @@ def _value(state: NamedState) -> Content:
 
 
 def _rows(state: NamedState) -> Content:
-    """A list whose one column holds its rows in their order."""
-    of_row = row_writer(state.value.fields)
-    return lambda columns: write_rows([StoredRow(of_row(row)) for row in columns[0]], state)
+    """A list whose one column holds its rows in their order; of what is said beside them nothing is true yet."""
+    of_row, beside = row_writer(state.value.fields), bytes(ROWS[state.value.form])
+    return lambda columns: write_rows([StoredRow(of_row(row), beside) for row in columns[0]], state)
 
 
 def _counts(state: NamedState) -> Content:
     return lambda columns: b"".join(write_int(int(cast(int, each))) for each in columns)
+
+
+def _long(columns: Columns) -> bytes:
+    return write_long(int(cast(int, columns[0])))
 
 
 def _window(columns: Columns) -> bytes:
@@ -241,9 +249,10 @@ _CONTENTS: Mapping[str, Callable[[NamedState], Content]] = {
     "row": _row,
     "value": _value,
     "List<row>": _rows,
+    "List<Tuple<row, Boolean>>": _rows,
     "Int": _counts,
     "Tuple<Int, Int>": _counts,
     "TimeWindow": lambda state: _window,
     "Boolean": lambda state: lambda columns: bytes([bool(columns[0])]),
-    "Long": lambda state: lambda columns: write_long(int(cast(int, columns[0]))),
+    "Long": lambda state: _long,
 }

@@ -10,6 +10,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
 from airflow_flinkcompat.bootstrap.entries import check_writable
+from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
 from airflow_flinkcompat.bootstrap.stored_rows import join_query, rank_query
@@ -18,6 +19,7 @@ from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
+    JoinForm,
     JoinOperator,
     Operator,
     RankOperator,
@@ -36,7 +38,9 @@ _RowsOf = Callable[[StatelessSegment], TableRows]
 _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQuery]] = {
     AggregateOperator: lambda rows, operator, layout: aggregation_query(rows(operator.segment), operator, layout),
     RankOperator: lambda rows, operator, layout: rank_query(rows(operator.segment), operator, layout),
-    JoinOperator: lambda rows, operator, layout: join_query([*map(rows, operator.segments)], operator, layout),
+    JoinOperator: lambda rows, operator, layout: (
+        interval_join_query if operator.form is JoinForm.INTERVAL else join_query
+    )([*map(rows, operator.segments)], operator, layout),
 }
 _OFFSETS_SINCE = "2.3"
 _SEVERAL = "several operators of the script store the same, and which of them it is is not told"

@@ -52,6 +52,7 @@ class Moment(StrEnum):
 
     WAITING = "those to which the watermark has not come, each with a timer"
     PASSED = "those to which it has come"
+    TIMED = "all, each with a timer"
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class StateQuery:
         doubts: Nothing is computed where one of them has rows of a window that is still open.
         incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
         stores_watermark: Whether the operator stores how far time has come.
+        clocks: Of an operator that stores it not, what comes from each table that tells it as far as matters.
     """
 
     tables: tuple[Table, ...]
@@ -108,6 +110,7 @@ class StateQuery:
     doubts: tuple[Doubt, ...] = ()
     incomparable: str = ""
     stores_watermark: bool = True
+    clocks: tuple[TableRows, ...] = ()
 
     @property
     def reads(self) -> Sequence[Read]:

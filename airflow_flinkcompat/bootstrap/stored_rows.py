@@ -53,7 +53,7 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
         raise NotComputable("rows that a join keeps by their key are not computed from history yet")
     if operator.conditions and any(_counts_matches(state) for state in layout.states):
         raise NotComputable("with how many rows each row of an outer join matched is computed without conditions alone")
-    rows = tuple(_JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
+    rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
     states = (
         StateRows(state, rows[side].with_matches(rows[1 - side]) if _counts_matches(state) else rows[side].counted())
         for side, state in enumerate(layout.states)
@@ -66,8 +66,15 @@ def _counts_matches(state: NamedState) -> bool:
 
 
 @dataclass(frozen=True)
-class _JoinSide:
-    """The rows of one side of a join."""
+class JoinSide:
+    """The rows of one side of a join.
+
+    Attributes:
+        rows: What comes to it.
+        operator: Of the script's own plan.
+        side: Its number.
+        layout: What the join stores.
+    """
 
     rows: TableRows
     operator: JoinOperator
@@ -76,11 +83,13 @@ class _JoinSide:
 
     @property
     def keys(self) -> list[Expression]:
+        """The key, over the columns of the table."""
         outputs = (pair[self.side] for pair in self.operator.keys)
         return [self.rows.over_table(key.output) for key in outputs if isinstance(key, OperatorColumn)]
 
     @property
     def row(self) -> list[Expression]:
+        """What is stored of a row, over the columns of the table."""
         return [self.rows.over_table(column) for column in self.operator.rows[self.side]]
 
     @property
@@ -94,7 +103,7 @@ class _JoinSide:
     def _counts(self, keys: Sequence[Expression]) -> Step:
         return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
 
-    def with_matches(self, other: _JoinSide) -> Step:
+    def with_matches(self, other: JoinSide) -> Step:
         """Each row with how often it came, and the number of rows of the other side that have its key."""
         width, key = len(self.types), len(self.layout.key)
         columns = [f"c{i}" for i in range(width)]

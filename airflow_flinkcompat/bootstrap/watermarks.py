@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_flinkcompat.bootstrap.positions import last_name
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
+from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnds, TopicEnd
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, TableRows, exact
 from airflow_flinkcompat.plan.expressions import AggregateCall, InputRef
@@ -94,29 +96,70 @@ def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, tab
         BackfillError: An expression is not computed exactly.
         NotComputable: It depends on more than these rows.
     """
-    from airflow_flinkcompat.backfill.execution.frames import Execution
-
-    assert table.watermark is not None
     how = Watermarking.of(plan, table)
     rows = TableRows(pipeline, StatelessSegment(Source(table.name)), ends)
-    highest_of = AggregateCall("MAX", (table.watermark.expression,), timestamp(3))
     end = dict(ends.ends)[table.path[2]]
     if how.by_split and not isinstance(end, TopicEnd):
         raise NotComputable(f"the splits of table {table.name}, which have watermarks of their own, are not known")
     if not isinstance(end, TopicEnd) or not how.by_split:
-        steps = exact(rows.grouped(Scan(table), (), (highest_of,)), ("TIMESTAMP(3)",))
-        ((highest,),) = Execution(session).frame(steps).collect()
-        found = _millis(highest)
+        found = _highest(session, rows)
         return found if found > 0 else NEVER
+    reached = _by_partition(session, rows)
+    counted = [each.partition for each in end.partitions if each.partition in reached or not how.idle]
+    return min((reached.get(partition, NEVER) for partition in counted), default=NEVER)
+
+
+def least_watermark(session: SparkSession, rows: TableRows) -> int:
+    """What no row of a table to come lies before, if it is not late, whoever makes the watermarks.
+
+    Args:
+        session: Of Spark.
+        rows: What has come from the table.
+
+    Returns:
+        Milliseconds since 1970; ``NEVER`` where nothing is told.
+
+    Raises:
+        BackfillError: An expression is not computed exactly.
+        NotComputable: It depends on more than these rows.
+    """
+    table, locations = rows.table, rows.locations
+    source = locations.source(table)
+    topic = source.topic if isinstance(source, ArchivedTopic) else source
+    if isinstance(topic, KafkaSource):
+        reached = _by_partition(session, rows)
+        return min((reached.get(partition, NEVER) for partition, _ in topic.end.offsets), default=NEVER)
+    if isinstance(locations, RowsRead) and locations.readers[table.path[2]].parallelism > 1:
+        raise NotComputable(f"several readers share the files of {source.place}, each with a watermark of its own")
+    return _highest(session, rows)
+
+
+def _highest(session: SparkSession, rows: TableRows) -> int:
+    """The highest watermark of all rows of a table."""
+    from airflow_flinkcompat.backfill.execution.frames import Execution
+
+    steps = exact(rows.grouped(Scan(rows.table), (), (_highest_of(rows.table),)), ("TIMESTAMP(3)",))
+    ((highest,),) = Execution(session).frame(steps).collect()
+    return _millis(highest)
+
+
+def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
+    """The highest watermark of each partition of a table that has rows."""
+    from airflow_flinkcompat.backfill.execution.frames import Execution
+
+    table = rows.table
     column = Column(_PARTITION, INT)
     numbered = replace(
         table, columns=(*table.columns, column), metadata=(*table.metadata, (_PARTITION, "partition", True))
     )
     number = InputRef(len(table.columns), INT)
-    steps = exact(rows.grouped(Scan(numbered), (number,), (highest_of,)), ("INT", "TIMESTAMP(3)"))
-    reached = {row[0]: _millis(row[1]) for row in Execution(session).frame(steps).collect()}
-    counted = [each.partition for each in end.partitions if each.partition in reached or not how.idle]
-    return min((reached.get(partition, NEVER) for partition in counted), default=NEVER)
+    steps = exact(rows.grouped(Scan(numbered), (number,), (_highest_of(table),)), ("INT", "TIMESTAMP(3)"))
+    return {row[0]: _millis(row[1]) for row in Execution(session).frame(steps).collect()}
+
+
+def _highest_of(table: Table) -> AggregateCall:
+    assert table.watermark is not None
+    return AggregateCall("MAX", (table.watermark.expression,), timestamp(3))
 
 
 def _millis(micros: int | None) -> int:

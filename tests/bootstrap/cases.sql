@@ -203,3 +203,11 @@ FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a
 --- new
 SELECT a, window_start, window_end, SUM(b), MAX(c)
 FROM TABLE(SESSION(TABLE orders PARTITION BY a, DESCRIPTOR(ts), INTERVAL '30' SECOND)) GROUP BY a, window_start, window_end;
+--- case: rows of one table are joined within another interval
+-- computed: all
+--- old
+SELECT o.a, o.b, p.d FROM orders AS o JOIN orders AS p
+ON o.a = p.a AND o.ts BETWEEN p.ts - INTERVAL '30' SECOND AND /* -- the watermark is held back */ p.ts;
+--- new
+SELECT o.a, o.b, p.b AS other, p.d, p.ts FROM orders AS o JOIN orders AS p
+ON o.a = p.a AND o.ts BETWEEN p.ts - INTERVAL '2' MINUTE AND /* -- the watermark is held back */ p.ts;

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.bootstrap import KnownHistory, computing, positions
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.migration import HistoryDiffers, migrate_savepoint
 from airflow_flinkcompat.migration.computed import Differences
@@ -22,7 +22,7 @@ from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
 from airflow_flinkcompat.spark_migration import SparkWorkers
 from airflow_flinkcompat.state.migration import Accept, Migration
-from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.model import StateKind, StateSpec
 from measure.progress import epoch_millis
 from measure.savepoints import load_cases
 from tests.bootstrap.stored import Held, stored
@@ -131,6 +131,32 @@ def test_what_is_stored_beside_no_watermark(
     assert (str(found) if found else "", found.compared) == ("", compared)
     with pytest.raises(NotComputable, match="how far time has come the savepoint does not tell"):
         computing.audit(replace(computer, reached={}), str(FOLDER / name), spec)
+
+
+class Comparing(computing.HistoryComputer):
+    """Compares what need not be equal too."""
+
+    def query(self, spec: StateSpec, watermark: int | None) -> StateQuery:
+        return replace(super().query(spec, watermark), incomparable="")
+
+
+@pytest.mark.nightly
+def test_the_rows_that_an_interval_join_still_joins(history: Callable[[str], Path], spark: SparkSession) -> None:
+    """And when they are taken away; which of two rows came first Flink stores too, and no result depends on it."""
+    name = "2.3/interval-join"
+    side, change = case(name)
+    folder = history("orders")
+    side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
+    specs = {line.new.kind: line.new for line in change.operators if line.new is not None}
+    spec, source = specs[StateKind.OPERATOR], specs[StateKind.POSITIONS]
+    locations = computing.read_positions(str(FOLDER / name), {source.name: source.id}, {})
+    with pytest.raises(NotComputable, match="it keeps rows for a while that are joined with none any more"):
+        computing.audit(
+            computing.HistoryComputer(spark, SparkWorkers(spark), side, locations), str(FOLDER / name), spec
+        )
+    found = computing.audit(Comparing(spark, SparkWorkers(spark), side, locations), str(FOLDER / name), spec)
+    assert (found.compared, found.unknown, found.added) == (16, 0, 0)
+    assert found.shown == ["a='y' has other right.a in history"]
 
 
 def test_a_first_row_that_may_have_come_late(history: Callable[[str], Path], spark: SparkSession) -> None:

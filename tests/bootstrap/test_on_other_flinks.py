@@ -16,8 +16,8 @@ from measure.pair_runner import CLUSTER, PairRunner
 from tests.bootstrap.test_on_flink import Case, goes_on, load_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
-WITHOUT_WINDOWS = [case for case in load_cases() if "TABLE(" not in case.new.script + case.old.script]
-"""With two subtasks that read one file, the one that reads none would hold all windows back."""
+UNTIMED = [case for case in load_cases() if not any(word in case.new.script for word in ("TABLE(", "INTERVAL"))]
+"""With two subtasks that read one file, the one that reads none would hold all windows and intervals back."""
 TWO_SUBTASKS = (("parallelism.default", "2"), ("table.exec.source.idle-timeout", "1 s"))
 """The rig waits for the watermark of all rows, and one subtask reads the only file."""
 EVERY_THIRD = [*load_cases()][::3]
@@ -39,7 +39,7 @@ def bench(line: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairR
         yield made
 
 
-@pytest.mark.parametrize("case", WITHOUT_WINDOWS, ids=lambda case: case.title)
+@pytest.mark.parametrize("case", UNTIMED, ids=lambda case: case.title)
 @pytest.mark.parametrize("line", ["2.3"], indirect=True)
 def test_two_subtasks(case: Case, line: str, bench: PairRunner, spark: SparkSession) -> None:
     old, new = (replace(side, settings=(*side.settings, *TWO_SUBTASKS)) for side in (case.old, case.new))

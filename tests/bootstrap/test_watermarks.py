@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable
-from airflow_flinkcompat.bootstrap.watermarks import Watermarking
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
+from airflow_flinkcompat.backfill.protocols import BackfillSource, Locations
+from airflow_flinkcompat.bootstrap import watermarks
+from airflow_flinkcompat.bootstrap.positions import RowsRead
+from airflow_flinkcompat.bootstrap.state_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.watermarks import NEVER, Watermarking, least_watermark
+from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import operators
+from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
+from tests.savepoint.savepoints import FOLDER
 
 ORDERS = Table(("", "", "orders"), (), ())
 
@@ -59,3 +69,45 @@ def test_abilities_tell(abilities: list[dict[str, Any]], found: Watermarking) ->
 def test_what_more_than_rows_decides(sources: list[list[dict[str, Any]]], reason: str) -> None:
     with pytest.raises(NotComputable, match=reason):
         Watermarking.of(plan(*sources), ORDERS)
+
+
+SCRIPT = """
+CREATE TABLE many (a STRING, b BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ({});
+INSERT INTO printed SELECT a, SUM(b) FROM many GROUP BY a;
+CREATE TABLE printed (a STRING, b BIGINT) WITH ('connector' = 'print');
+"""
+
+
+def rows(options: str, locations: Locations) -> TableRows:
+    side = Side(SCRIPT.format(options), engine="flink")
+    (operator,) = operators(side.outputs[0][0])
+    return TableRows(side.program.pipelines[0], operator.segments[0], locations)
+
+
+@dataclass(frozen=True)
+class Three(TableLocations):
+    """Of a topic three partitions were read."""
+
+    def source(self, table: Table) -> BackfillSource:
+        found = super().source(table)
+        assert isinstance(found, KafkaSource)
+        return replace(found, end=Position("read", offsets=((0, 7), (1, 3), (2, 0))))
+
+
+@pytest.mark.parametrize(("reached", "least"), [({0: 5, 1: 3, 2: 9}, 3), ({0: 5, 1: 3}, NEVER), ({}, NEVER)])
+def test_the_partition_that_lies_furthest_behind(
+    reached: dict[int, int], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One without a row may hold any to come."""
+    monkeypatch.setattr(watermarks, "_by_partition", lambda session, rows: reached)
+    topic = "'connector' = 'kafka', 'topic' = 't', 'properties.bootstrap.servers' = 'b:9', 'format' = 'json'"
+    assert least_watermark(None, rows(topic, Three())) == least  # type: ignore[arg-type]
+
+
+def test_readers_that_share_the_files_of_a_folder() -> None:
+    path = str(FOLDER / "2.3" / "group-parallel")
+    (operator,) = (each for each in read_metadata(path).operators if each.coordinator is not None)
+    read = RowsRead(savepoint=path, readers={"many": operator})
+    folder = "'connector' = 'filesystem', 'path' = 'file:///many', 'format' = 'csv'"
+    with pytest.raises(NotComputable, match="several readers share the files of file:///many"):
+        least_watermark(None, rows(folder, read))  # type: ignore[arg-type]
