@@ -433,4 +433,4 @@ def test_ledger_on_s3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "orders: entry 1, deployed at 2026-11-20 09:00 UTC" in result.out
     assert (listed.code, listed.err) == (0, "")
     assert [line.split()[:2] for line in listed.out.splitlines()[1:]] == [["clicks", "1"], ["orders", "1"]]
-    assert (nothing.code, nothing.out) == (2, "")
+    assert (nothing.code, nothing.out) == (3, "")
