@@ -79,14 +79,24 @@ def _unread(side: Side) -> Iterator[Finding]:
 
 
 def _unresolved(side: Side) -> Iterator[Finding]:
-    """Queries whose names cannot be resolved, unless they are refused for it."""
+    """Queries whose names cannot be resolved, unless they are refused for it, or a part of them is not read."""
     told = refusals(side.program)
+    unread = [each.span for each in side.program.problems if each.reason not in (REFUSED, REFUSED_NAME)]
     for pipeline in side.program.pipelines:
+        if any(span is not None and _within(span, pipeline.span) for span in unread):
+            continue
         for query in unresolved(pipeline.sink):
             if not any(each.span == query.span and each.message.startswith(query.reason) for each in told):
                 sink = pipeline.sink.table.name if pipeline.sink.table else ""
                 message = f"{into(sink)} cannot be resolved: {query.reason}"
                 yield _finding("statement-not-read", side, message, query.span or pipeline.span, {}, sink or None)
+
+
+def _within(span: Span, whole: Span | None) -> bool:
+    if whole is None or span.source != whole.source:
+        return False
+    begins, ends = (span.line, span.column), (span.end_line, span.end_column)
+    return (whole.line, whole.column) <= begins and ends <= (whole.end_line, whole.end_column)
 
 
 def _called(side: Side) -> Iterator[Finding]:

@@ -65,7 +65,8 @@ def added_report(new: Side, old_source: str) -> Report:
     sides = (NO_SCRIPT, old_source), (new.sha256, new.source)
     report = _report(ADDED, message, new, *sides, startup_positions(new.program))
     outcome = Outcome.worst((report.outcome, *(each.outcome for each in shown)))
-    return replace(report, outcome=outcome, findings=(*report.findings, *shown))
+    sinks = tuple((sink, outcome) for sink, _ in report.sinks)
+    return replace(report, outcome=outcome, findings=(*report.findings, *shown), sinks=sinks)
 
 
 def removed_report(old: Side, new_source: str) -> Report:
