@@ -216,6 +216,7 @@ class BackfillTable(AnyTask, total=False):
     order_by: Mapping[str, str] | None
     from_: str | None
     to: str | None
+    sent_before: str | None
     late: Late | Template
     native: Native | Template
     chunk: str | None
