@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, step: str, command: str, *options: str) -> int:
     old = "new" if command == "bootstrap" else "old"
-    called = [sys.executable, "-m", "tests.bootstrap.killed", step, str(folder / "orders")]
+    called = [sys.executable, "-m", "tests.bootstrap.killed", step, str(folder)]
     called += [str(CASE / f"{side}.json") for side in (old, "new")]
     scripts = [str(folder / f"{side}.sql") for side in dict.fromkeys((old, "new"))]
     given = [command, *scripts, "--history", "orders", *options]
