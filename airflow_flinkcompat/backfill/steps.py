@@ -236,12 +236,18 @@ Step = (
 )
 
 
+def inputs_of(step: Step) -> tuple[Step, ...]:
+    """The steps right below a step."""
+    if isinstance(step, Read):
+        return ()
+    return step.inputs if isinstance(step, UnionAll) else (step.input,)
+
+
 def reads_of(step: Step) -> tuple[Read, ...]:
     """The table reads below a step."""
     if isinstance(step, Read):
         return (step,)
-    inputs = step.inputs if isinstance(step, UnionAll) else (step.input,)
-    return tuple(read for inner in inputs for read in reads_of(inner))
+    return tuple(read for inner in inputs_of(step) for read in reads_of(inner))
 
 
 def with_sources(step: Step, source_of: Callable[[Read], BackfillSource]) -> Step:

@@ -22,7 +22,7 @@ from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
 from airflow_flinkcompat.backfill.spark.session import configured
-from airflow_flinkcompat.backfill.steps import Group, Read, Step, UnionAll, reads_of, with_sources
+from airflow_flinkcompat.backfill.steps import Group, Read, Step, inputs_of, reads_of, with_sources
 from airflow_flinkcompat.backfill.uris import normalised
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.savepoint.source_positions import FilesRead
@@ -145,7 +145,7 @@ class PreparedExecution(Execution):
         elif (found := self._prepared.of(step, self._watermark)) is not None:
             yield from map(_behind(found.reads), reads_of(step))
         else:
-            for inner in step.inputs if isinstance(step, UnionAll) else (step.input,):
+            for inner in inputs_of(step):
                 yield from self.sources(inner)
 
     def planning(self) -> AbstractContextManager[None]:
@@ -245,8 +245,7 @@ def _told(step: Step) -> Iterator[str]:
     if isinstance(step, Read):
         topic = _topic(step.source)
         yield f"{type(step.source).__name__} {step.source.place} {topic.start if topic else ''}"
-        return
-    for inner in step.inputs if isinstance(step, UnionAll) else (step.input,):
+    for inner in inputs_of(step):
         yield "("
         yield from _told(inner)
         yield ")"
@@ -256,8 +255,8 @@ def _groups_of(step: Step) -> Iterator[Group]:
     """The widest aggregations of a step whose rows of parts come together."""
     if isinstance(step, Group) and step.merge is not None:
         yield step
-    elif not isinstance(step, Read):
-        for inner in step.inputs if isinstance(step, UnionAll) else (step.input,):
+    else:
+        for inner in inputs_of(step):
             yield from _groups_of(inner)
 
 

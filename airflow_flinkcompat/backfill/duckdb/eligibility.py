@@ -22,7 +22,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.density import density
 from airflow_flinkcompat.backfill.formats.text import CsvFormat
 from airflow_flinkcompat.backfill.protocols import BackfillSource
-from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, UnionAll, Work, reads_of
+from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, Work, inputs_of, reads_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,7 +102,7 @@ class DuckDbAccelerator:
             return True
         if isinstance(step, Read):
             return False
-        return all(self._covered(inner) for inner in (step.inputs if isinstance(step, UnionAll) else (step.input,)))
+        return all(self._covered(inner) for inner in inputs_of(step))
 
     def _decided(self, group: Group, slices: Slices, session: SparkSession | None) -> Partials | None:
         kind = "windows"

@@ -48,6 +48,7 @@ from airflow_flinkcompat.backfill.steps import (
     Where,
     Work,
     Write,
+    inputs_of,
 )
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ def shared_steps(writes: Iterable[Write]) -> frozenset[Step]:
         step = pending.pop()
         readers[step] = readers.get(step, 0) + 1
         if readers[step] == 1 or _spread(step):
-            pending += step.inputs if isinstance(step, UnionAll) else [] if isinstance(step, Read) else [step.input]
+            pending += inputs_of(step)
     return frozenset(step for step, count in readers.items() if count > 1 and not _spread(step))
 
 
