@@ -333,7 +333,8 @@ def prepare(
             found = [push_down_ranges(each.steps) for each in query.states]
             if unmerged := sum(not goes_on(each) for each in found):
                 say(f"{spec.name}: {unmerged} of {len(found)} states are computed of all rows once the job has stopped")
-            steps += [(each, watermark) for each in found]
+            # Of a state without slices nothing is left out, and its operator stores no watermark to compare with.
+            steps += [(each, watermark if query.windows is not None else None) for each in found]
     computer, spec = asked[0]
     with computer.reading(spec.name):
         write_prepared(computer.session, folder, steps, say)
