@@ -1,10 +1,10 @@
 """How many pairs an audit judges in a second: one process, several, and Spark: ``make bench-audit``.
 
 The pairs are those of the tests, the vendor's rows and measured restores, over and over; each gets a comment and a name
-of its own, so that no two texts are the same. Every contender is a process of its own and judges all of them, one
-process alone perhaps the first of them only, whose rate is the same: the clock and the processor time of its whole
-process tree count, the start of Spark and of processes with them. The rows that all contenders judge must be the same,
-or the benchmark fails.
+of its own, so that no two texts are the same. Every contender is a process of its own. Spark judges all of them, the
+processes on this machine perhaps the first of them only, whose rate is the same: the clock and the processor time of
+its whole process tree count, the start of Spark and of processes with them. The rows that all contenders judge must be
+the same, or the benchmark fails.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def contend(contender: str, number: int, compared: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N")
-    parser.add_argument("--alone", type=int, metavar="N", help="how many one process judges (default: all of them)")
+    parser.add_argument("--alone", type=int, metavar="N", help="how many are judged without Spark (default: all)")
     parser.add_argument("--contend", choices=tuple(CONTENDERS.values()), help=argparse.SUPPRESS)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there, too")
     given = parser.parse_args()
@@ -82,7 +82,7 @@ def main() -> None:
     loads = [os.getloadavg()[0]]
     costs: dict[str, Cost] = {}
     for name, contender in CONTENDERS.items():
-        number = alone if contender == "one" else given.pairs
+        number = given.pairs if contender == "spark" else alone
         numbers = ["--pairs", str(number), "--alone", str(alone)]
         command = [sys.executable, "-m", "benchmarks.audit", *numbers, "--contend", contender]
         costs[name] = cost_of(command, _TIMEOUT)
@@ -104,7 +104,7 @@ def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float])
     }
     if len({each["rows"] for each in told.values()}) != 1:
         raise SystemExit("the contenders do not say the same")
-    judged_by = {name: alone if contender == "one" else number for name, contender in CONTENDERS.items()}
+    judged_by = {name: number if contender == "spark" else alone for name, contender in CONTENDERS.items()}
     first = next(iter(costs.values()))
     yield f"# Audits of {number:,} pairs, {datetime.now(UTC):%Y-%m-%d}"
     yield ""

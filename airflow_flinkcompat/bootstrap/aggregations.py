@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.steps import Select, Where
 from airflow_flinkcompat.bootstrap.sessions import late_in_sessions
-from airflow_flinkcompat.bootstrap.state_rows import BOUND_TYPE, NotComputable, StateQuery, StateRows, TableRows, exact
+from airflow_flinkcompat.bootstrap.state_rows import (
+    BOUND_TYPE,
+    NotComputable,
+    StateQuery,
+    StateRows,
+    TableRows,
+    exact,
+    of_life,
+)
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
@@ -148,8 +156,10 @@ class _Aggregation:
     def _accumulators(self, state: NamedState) -> StateRows:
         """The row of accumulators; a map that one keeps beside itself has nothing to compute in it."""
         computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
+        if state.time_to_live and len(computed) < len(state.value.fields):
+            raise NotComputable("distinct values that live by themselves are not computed from history yet")
         steps = self.rows.grouped(self.node, self.keys, [self._call(field) for field in computed])
-        return StateRows(state, exact(steps, [*self.key_types, *(field.type for field in computed)]))
+        return StateRows(state, exact(steps, [*self.key_types, *(field.type for field in computed), *of_life(state)]))
 
     def _call(self, field: StateField) -> AggregateCall:
         """What computes a field of the accumulators."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
 
 @dataclass(frozen=True)
@@ -43,4 +45,19 @@ class HistoryLocations(TableLocations):
 
 @dataclass(frozen=True)
 class AssumedHistory(HistoryLocations, AssumedLocations):
-    """The same before all places are named."""
+    """The same before all places are named, and before it is known what a job had read."""
+
+    def source(self, table: Table) -> BackfillSource:
+        """Where a table is read from.
+
+        Args:
+            table: One that the job reads.
+
+        Returns:
+            The source.
+
+        Raises:
+            BackfillError: No place would do.
+        """
+        found = super().source(table)
+        return replace(found, read=FilesRead(frozenset(), (), ())) if isinstance(found, FileSource) else found

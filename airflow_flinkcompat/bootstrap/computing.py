@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -196,6 +197,8 @@ class HistoryComputer:
             query = state_query(self.side, spec, self.locations)
         prepared = all(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
         behind = ", behind what was prepared" if prepared else ""
+        if query.time_to_live:
+            behind += "; when values were last written is by when their rows came there"
         return [
             f"{spec.name} is computed from {read.source.place}, as far as the job had read it{behind}"
             for read in query.reads
@@ -232,6 +235,7 @@ class HistoryComputer:
                 wanted.watermark,
                 query.zone,
                 each.moment,
+                wanted.now - query.time_to_live,
             )
             with execution.planning():
                 entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
@@ -293,7 +297,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     line = OperatorMigration(
         StateAction.REWRITTEN, spec, spec, "", tuple(range(len(spec.layout.key))), states, from_history=True
     )
-    wanted = ComputedOperator(line, header, operator.max_parallelism, watermark)
+    wanted = ComputedOperator(line, header, operator.max_parallelism, watermark, round(time.time() * 1000))
     widths = operator.max_parallelism, operator.max_parallelism
     work = OperatorRewriting(savepoint, keyed, line, header, widths, "", 0)
     ranges = group_ranges(operator.max_parallelism, computer.workers.parts(0, operator.max_parallelism))

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.state_rows import Moment
-from airflow_flinkcompat.migration.computed import COMPUTED_BIT
+from airflow_flinkcompat.migration.computed import COMPUTED_BIT, EXPIRED
 from airflow_flinkcompat.migration.entries import StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.rewriting import pack_entry
@@ -47,6 +47,7 @@ class EntryWriter:
         watermark: How far time has come; what ended before is not stored.
         zone: By whose clock windows are cut.
         moment: Which entries are stored by their times, which follow the key.
+        expired: What was last written then or earlier has expired, of a state with a time to live; milliseconds.
     """
 
     key: tuple[StateField, ...]
@@ -58,12 +59,14 @@ class EntryWriter:
     watermark: int | None
     zone: str = "UTC"
     moment: Moment | None = None
+    expired: int = 0
 
     def entries(self, rows: Iterable[Columns]) -> Iterator[tuple[int, bytes]]:
         """The entries of some rows.
 
         Args:
-            rows: Of each the key, of windows the end of the slice in microseconds, of a map its key, and the value.
+            rows: Of each the key, of windows the end of the slice in microseconds, of a map its key, and the value,
+                with a time to live when it was last written.
 
         Yields:
             The number of a key group, and an entry of it.
@@ -101,7 +104,10 @@ class EntryWriter:
             group = key_group(key, self.max_parallelism)
             head = group.to_bytes(prefix, "big")
             stored = head + StoredKey(b"", key, namespace + of_map_key(row[first:behind])).to_bytes()
-            yield group, pack_entry(Entry(value_number, stored, of_value(row[behind:])))
+            value = row[behind:]
+            if self.state.time_to_live:
+                value = (*value[:-1], value[-1] if value[-1] > self.expired else EXPIRED)
+            yield group, pack_entry(Entry(value_number, stored, of_value(value)))
             if timer is not None:
                 yield group, pack_entry(Entry(timer_number, head + timer, b""))
 
@@ -193,10 +199,11 @@ def value_content(state: NamedState) -> Content:
     """How the value of a state is stored.
 
     Args:
-        state: One without a time to live.
+        state: Any.
 
     Returns:
-        A function from the columns of the value to it as it is stored.
+        A function from the columns of the value, with a time to live and when it was last written behind them, to it
+        as it is stored.
 
     Raises:
         SavepointUnreadable: How values of its form, or of a type, are stored is not known here.
@@ -204,8 +211,14 @@ def value_content(state: NamedState) -> Content:
     of = _CONTENTS.get(state.value.form)
     if of is None:
         raise SavepointUnreadable(f"how values of the form {state.value.form} are computed is not known here")
-    content = of(state)
+    if state.time_to_live and state.kind is KeyedStateKind.LIST:
+        raise SavepointUnreadable("lists with a time to live are not computed")
+    content = _living(of(state)) if state.time_to_live else of(state)
     return content if state.kind is not KeyedStateKind.MAP else lambda columns: _THERE + content(columns)
+
+
+def _living(content: Content) -> Content:
+    return lambda columns: _long(columns[-1:]) + content(columns[:-1])
 
 
 def _columns(stored: Stored) -> int:

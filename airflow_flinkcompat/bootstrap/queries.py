@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,9 +15,11 @@ from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
 from airflow_flinkcompat.bootstrap.stored_rows import join_query, rank_query
+from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.plan.nodes import walk_nodes
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinForm,
@@ -43,6 +46,7 @@ _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQue
     )([*map(rows, operator.segments)], operator, layout),
 }
 _OFFSETS_SINCE = "2.3"
+_TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
 _SEVERAL = "several operators of the script store the same, and which of them it is is not told"
 
 
@@ -62,12 +66,11 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
         NotComputable: History does not say what stands in the state, or that was not measured.
     """
     pipeline, operator, layout = _of_script(side, spec)
+    time_to_live = 0
     if any(state.time_to_live for state in layout.states):
-        raise NotComputable(
-            "when its values were last used, from which their time to live counts, history does not say"
-        )
+        time_to_live = _time_to_live(pipeline, operator)
     try:
-        rows = partial(TableRows, pipeline, locations=locations, watermark=watermark)
+        rows = partial(TableRows, pipeline, locations=locations, watermark=watermark, time_to_live=time_to_live)
         query = _QUERIES[type(operator)](rows, operator, layout)
         for state in layout.states:
             check_writable(layout.key, state)
@@ -76,7 +79,19 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
     except (BackfillError, NotMigratable, SavepointUnreadable) as error:
         raise NotComputable(str(error)) from None
     require_plain(operator)
-    return query
+    return replace(query, time_to_live=time_to_live)
+
+
+def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
+    """How long a value of an operator lives that is not written any more, in milliseconds."""
+    if not isinstance(operator, AggregateOperator | JoinOperator):
+        raise NotComputable("rows of ranks that have a time to live are not computed from history yet")
+    if any(name == _STATE_TTL for node in walk_nodes(pipeline.sink) for name, _ in getattr(node, "hints", ())):
+        raise NotComputable(f"a time to live that is given by {_STATE_TTL} is not followed yet")
+    given = dict(pipeline.settings).get(_TTL, "")
+    if not (milliseconds := value(_TTL, given)).isdecimal():
+        raise NotComputable(f"{_TTL} is {given!r}, which says not how long its values live")
+    return int(milliseconds)
 
 
 def require_plain(operator: Operator) -> None:

@@ -9,11 +9,12 @@ from enum import StrEnum
 from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
 from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
-from airflow_flinkcompat.backfill.protocols import Locations, Range
-from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by
+from airflow_flinkcompat.backfill.protocols import Locations, Metadata, Range
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, quoted, read_by
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
-from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, reads_of
+from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, Where, reads_of
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -31,7 +32,7 @@ from airflow_flinkcompat.plan.nodes import (
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import SourceColumn, WindowColumn
 from airflow_flinkcompat.plan.program import Pipeline
-from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, Column, timestamp
+from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, Column, timestamp, timestamp_ltz
 from airflow_flinkcompat.state.layout import NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -41,6 +42,8 @@ BOUND_TYPE = "TIMESTAMP(3)"
 EVERY_WINDOW = Range()
 LONG_AGO = -(1 << 50)
 """A watermark in front of all rows, whose microseconds are a BIGINT."""
+_CAME = ("timestamp", "file.modification-time")
+"""Metadata that say when a row came: of a record, and of a file."""
 
 
 class NotComputable(Exception):
@@ -62,7 +65,8 @@ class StateRows:
     Attributes:
         state: The state.
         steps: Their rows are the key, of windows the end of the slice, of a state with ``moment`` a time, of a map its
-            key, and the value, as columns ``c0`` … that Python reads exactly.
+            key, and the value, as columns ``c0`` … that Python reads exactly; with a time to live when the value was
+            last written, in milliseconds.
         moment: Which entries are stored, where that depends on whether the watermark has come to a time.
     """
 
@@ -99,6 +103,7 @@ class StateQuery:
         incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
         stores_watermark: Whether the operator stores how far time has come.
         clocks: Of an operator that stores it not, what comes from each table that tells it as far as matters.
+        time_to_live: How long a value lives that is not written any more, in milliseconds; 0: for ever.
     """
 
     tables: tuple[Table, ...]
@@ -111,6 +116,7 @@ class StateQuery:
     incomparable: str = ""
     stores_watermark: bool = True
     clocks: tuple[TableRows, ...] = ()
+    time_to_live: int = 0
 
     @property
     def reads(self) -> Sequence[Read]:
@@ -128,6 +134,7 @@ class TableRows:
         locations: Where the rows lie.
         watermark: How far time has come, in milliseconds; None where that is not known.
         published: The windows that rows are put into; all windows where it is open.
+        time_to_live: How long a value of the operator lives that is not written any more, in milliseconds; 0: for ever.
     """
 
     pipeline: Pipeline
@@ -135,6 +142,7 @@ class TableRows:
     locations: Locations
     watermark: int | None = None
     published: Range = EVERY_WINDOW
+    time_to_live: int = 0
 
     @property
     def table(self) -> Table:
@@ -146,11 +154,22 @@ class TableRows:
 
     @property
     def node(self) -> Node:
-        """The rows that the conditions let through."""
-        body: Node = Scan(self.table)
+        """The rows that the conditions let through, with a time to live each with when it came."""
+        body: Node = Scan(self._arriving() if self.time_to_live else self.table)
         for condition in self.conditions:
             body = Filter(body, condition)
         return body
+
+    def _arriving(self) -> Table:
+        """The table, with when each row came behind its columns."""
+        table, source = self.table, self.locations.source(self.table)
+        for key in _CAME:
+            if isinstance(source, Metadata) and source.metadata(key) is not None:
+                came = Column(f"came by {key}", timestamp_ltz(3))
+                return replace(
+                    table, columns=(*table.columns, came), metadata=(*table.metadata, (came.name, key, True))
+                )
+        raise NotComputable(f"{source.place} does not say when its rows came, from which a time to live counts")
 
     @property
     def conditions(self) -> Sequence[Expression]:
@@ -238,14 +257,17 @@ class TableRows:
             calls: Over their columns.
 
         Returns:
-            The steps, whose columns are the keys and then the calls.
+            The steps, whose columns are the keys, the calls, and with a time to live when the last row came.
 
         Raises:
             BackfillError: An expression is not computed exactly.
+            NotComputable: Distinct values have a time to live.
         """
         apart = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
         if not apart:
             return self._grouped(node, keys, calls)
+        if self.time_to_live:
+            raise NotComputable("distinct values that live by themselves are not computed from history yet")
         counted = [AggregateCall("COUNT", (), BIGINT, filter=call.filter) if call.distinct else call for call in calls]
         values = self._grouped(node, (*keys, *apart), counted)
         columns = []
@@ -266,16 +288,35 @@ class TableRows:
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Aggregate)
         context = CompileContext(OPERATORS, self.locations, self.published, settings)
-        below = context.compile(made.input, read_by(made.keys, made.aggregates))
+        read = read_by(made.keys, made.aggregates)
         first = len(keys)
         columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
         by = tuple(map(grouped, made.keys))
+        if self.time_to_live:
+            came = f"max(unix_millis(c{len(self.table.columns)}))"
+            refused = quoted(f"{ERROR}table {self.table.name}: a record does not say when it came")
+            columns += ((first + len(columns), f"IF({came} >= 0, {came}, raise_error({refused}))"),)
+            return Group(self._since_they_expired(context, made.input, read, by), by, columns)
+        below = context.compile(made.input, read)
         merged = tuple(
             (first + i, aggregate(_merged(call, InputRef(first + i, call.type))))
             for i, call in enumerate(made.aggregates)
         )
         of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
         return Group(below, by, columns, merge=Merge(of_parts, merged))
+
+    def _since_they_expired(
+        self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]
+    ) -> Step:
+        """Rows without those that an expired value was of: one begins anew where none came for the time to live."""
+        came = len(self.table.columns)
+        of_key = f"PARTITION BY {', '.join(keys)} " if keys else ""
+        columns = tuple((i, f"c{i}") for i in sorted(read | {came}))
+        since = f"unix_millis(c{came}) - lag(unix_millis(c{came})) OVER ({of_key}ORDER BY c{came})"
+        anew = (came + 1, f"IF({since} >= {self.time_to_live}, c{came}, NULL)")
+        steps = Select(context.compile(node, read | {came}), (*columns, anew))
+        last = (came + 2, f"max(c{came + 1}) OVER ({of_key.strip()})")
+        return Where(Select(steps, (*columns, last)), f"c{came + 2} IS NULL OR c{came} >= c{came + 2}")
 
     def bound(self, field: WindowField) -> InputRef:
         """A bound of a row's window, of rows in windows.
@@ -324,6 +365,18 @@ _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}
 def _merged(call: AggregateCall, column: InputRef) -> AggregateCall:
     """What makes one value of those that a call has for several parts of its rows, in a column."""
     return AggregateCall(_MERGED_BY[call.function], (column,), call.type)
+
+
+def of_life(state: NamedState) -> tuple[str, ...]:
+    """The types of the columns behind the values of a state: with a time to live when each was last written.
+
+    Args:
+        state: The state.
+
+    Returns:
+        One type or none, in Flink's words.
+    """
+    return ("BIGINT",) if state.time_to_live else ()
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:

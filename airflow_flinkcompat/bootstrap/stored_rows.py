@@ -22,6 +22,7 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     TableRows,
     exact,
     exact_value,
+    of_life,
 )
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
@@ -51,6 +52,8 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     if not all(state.counts_rows for state in layout.states):
         raise NotComputable("rows that a join keeps by their key are not computed from history yet")
+    if any(_counts_matches(state) and state.time_to_live for state in layout.states):
+        raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
     if operator.conditions and any(_counts_matches(state) for state in layout.states):
         raise NotComputable("with how many rows each row of an outer join matched is computed without conditions alone")
     rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
@@ -98,7 +101,8 @@ class JoinSide:
 
     def counted(self) -> Step:
         """Each row with how often it came."""
-        return exact(self._counts([*self.keys, *self.row]), [*self.types, "BIGINT"])
+        counts = self._counts([*self.keys, *self.row])
+        return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
 
     def _counts(self, keys: Sequence[Expression]) -> Step:
         return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])

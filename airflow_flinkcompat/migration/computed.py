@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey, key_fields, value_merger
+from airflow_flinkcompat.migration.entries import (
+    NAMESPACE_LENGTHS,
+    StoredKey,
+    content_begin,
+    key_fields,
+    last_written,
+    value_merger,
+)
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered
 from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
@@ -28,6 +35,8 @@ _ROUNDING = 1e-9
 """How far apart two sums of DOUBLE may be that were added up in another order, relative to the greater one."""
 COMPUTED_BIT = 0x8000
 """Marks the number of the state of a computed entry, as long as it is not written."""
+EXPIRED = 0
+"""When a computed value was last written whose time to live is over: Flink may hold it yet, and nothing comes of it."""
 R = TypeVar("R")
 _Join = Callable[[bytes, bytes], tuple[bytes, str]]
 """Of a stored and a computed value the one to write, and what differs, in words."""
@@ -85,12 +94,14 @@ class ComputedOperator:
         header: Of its new files.
         max_parallelism: The number of its key groups.
         watermark: How far time has come in the savepoint; None of one that stores no watermark.
+        now: Milliseconds since 1970, by which values with a time to live have expired or not.
     """
 
     made: OperatorMigration
     header: KeyedHeader
     max_parallelism: int
     watermark: int | None
+    now: int
 
 
 @dataclass
@@ -183,7 +194,9 @@ class EntryJoin:
             former, of = found.get((state, key)), self._states[state]
             found[state, key] = value if former is None or of is None else value_merger(of.new)(former, value)
         if not self._stored:
-            return [Entry(state, key, value) for (state, key), value in found.items()]
+            return [
+                Entry(state, key, value) for (state, key), value in found.items() if not self._expired(state, value)
+            ]
         stored = list(stored)
         return list(self._joined(stored, self._as_stored(stored, found)))
 
@@ -223,6 +236,7 @@ class EntryJoin:
                 if told:
                     self._differs("other", state, key, told)
                 yield Entry(state, key, value)
+        computed = {of: value for of, value in computed.items() if not self._expired(of[0], value)}
         added: set[bytes] = set()
         for (state, key), _ in computed.items():
             of = self._states[state]
@@ -234,6 +248,10 @@ class EntryJoin:
             # What begins beside a value that is not written would be of a window or key that holds nothing else.
             if of is not None and of.old is None and not self._belongs(state, key, added):
                 yield Entry(state, key, value)
+
+    def _expired(self, state: int, value: bytes) -> bool:
+        of = self._states[state]
+        return of is not None and of.new.time_to_live and last_written(of.new, value) == EXPIRED
 
     def _belongs(self, state: int, key: bytes, added: Collection[bytes]) -> bool:
         """Whether an entry is beside one of these values: of the same key and window."""
@@ -274,7 +292,8 @@ def _join(state: StateRewrite | None) -> _Join | None:
 
 
 def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, str]:
-    return stored, "" if stored == computed else f"has other {words(state.row)[0]} in history"
+    begin = content_begin(state)
+    return stored, "" if stored[begin:] == computed[begin:] else f"has other {words(state.row)[0]} in history"
 
 
 class _RowJoin:
@@ -284,19 +303,22 @@ class _RowJoin:
         self._fields = state.value.fields
         self._forms = [field_form(each.type) for each in self._fields]
         self._kept = [place is not None for place in places]
+        self._begin = content_begin(state)
 
     def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:
         """The value to write, and what of it differs, in words."""
-        one, other = (read_row(value[4:], self._forms) for value in (stored, computed))
+        begin = self._begin
+        one, other = (read_row(value[begin + 4 :], self._forms) for value in (stored, computed))
         told = [
             self._shown(place, one[place], other[place])
             for place, kept in enumerate(self._kept)
             if kept and one[place] != other[place] and not self._rounded(place, one[place], other[place])
         ]
         row = write_row(
-            [left if kept else right for kept, left, right in zip(self._kept, one, other, strict=True)], stored[4]
+            [left if kept else right for kept, left, right in zip(self._kept, one, other, strict=True)],
+            stored[begin + 4],
         )
-        return len(row).to_bytes(4, "big") + row, ", ".join(told)
+        return stored[:begin] + len(row).to_bytes(4, "big") + row, ", ".join(told)
 
     def _shown(self, place: int, one: Field, other: Field) -> str:
         stored, computed = map(field_reader(self._fields[place].type), (one, other))

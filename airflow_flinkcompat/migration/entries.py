@@ -19,8 +19,8 @@ from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
-_LENGTH, _STAMP, _MOMENT = 4, 8, 8
-_FLAG = 1
+_LENGTH, _MOMENT = 4, 8
+_FLAG, _STAMP = 1, 8
 """The length of what says of a map's value whether it is missing."""
 NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
 """How many bytes of a stored key say its window."""
@@ -302,7 +302,7 @@ def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tupl
     old, new = state.old, state.new
     assert old is not None
     change = row_change(old.row, new.row, state.fields) or _as_it_is
-    stamp, begin_of_rest = write_long(now), _FLAG + (_STAMP if old.time_to_live else 0)
+    stamp, begin_of_rest = write_long(now), content_begin(old)
 
     def changed(rest: bytes, value: bytes) -> tuple[bytes, bytes]:
         used = (value[_FLAG:begin_of_rest] or stamp) if new.time_to_live else b""
@@ -331,7 +331,7 @@ def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, byte
     Raises:
         SavepointUnreadable: It holds something beside.
     """
-    content = value[_FLAG + (_STAMP if state.time_to_live else 0) :]
+    content = value[content_begin(state) :]
     if not state.counts_rows:
         ((row, matched),) = stored_rows(content, state)
         return 1, row, matched
@@ -339,6 +339,32 @@ def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, byte
     if int.from_bytes(rest[_VOID:begin], "big") != len(rest) - begin:
         raise SavepointUnreadable(f"a key of the map {state.name} holds something beside its row")
     return int.from_bytes(content[:_LENGTH], "big"), rest[begin:], content[_LENGTH:]
+
+
+def content_begin(state: NamedState) -> int:
+    """Where the content of a state's values begins, behind what says that it is there and when it was last written.
+
+    Args:
+        state: The state.
+
+    Returns:
+        A number of bytes.
+    """
+    return (_FLAG if state.kind is KeyedStateKind.MAP else 0) + (_STAMP if state.time_to_live else 0)
+
+
+def last_written(state: NamedState, value: bytes) -> int:
+    """When a value was last written.
+
+    Args:
+        state: One with a time to live.
+        value: As it is stored.
+
+    Returns:
+        Milliseconds since 1970.
+    """
+    begin = content_begin(state)
+    return int.from_bytes(value[begin - _STAMP : begin], "big", signed=True)
 
 
 def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
@@ -355,7 +381,7 @@ def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
     Raises:
         NotMigratable: They were matched with different numbers of rows, so that they were not alike.
     """
-    begin = _FLAG + (_STAMP if state.time_to_live else 0)
+    begin = content_begin(state)
     end = begin + _LENGTH
     if one[end:] != other[end:]:
         raise NotMigratable(f"rows that become equal in {state.name} were not matched with equally many rows")

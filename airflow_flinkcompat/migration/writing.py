@@ -263,7 +263,7 @@ class _Writing:
         if work.made.from_history:
             if self._history is None:
                 raise NotMigratable(f"history is needed for {_name(work.made)}")
-            wanted = ComputedOperator(work.made, work.header, work.widths[1], watermark)
+            wanted = ComputedOperator(work.made, work.header, work.widths[1], watermark, self._now)
             written = self._history.regrouped(wanted, work.scattered, stored, work.gathered, ranges)
             differences = Differences()
             for part in written:

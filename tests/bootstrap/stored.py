@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import read_entries
 from airflow_flinkcompat.savepoint.operator_lists import elements
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 
-Held = Mapping[tuple[str, str], Counter[bytes]]
+Held = Mapping[tuple[str, str], Counter[Hashable]]
 
 
 def stored(path: str) -> Held:
-    """By operator and state the entries and elements, and of coordinators their bytes, whose order sets decide.
+    """By operator and state its entries, keys with values, and elements, and of coordinators their bytes, in any order.
 
     Whether a subtask was the last one of a list that all have, as of watermarks, is left out.
     """
-    found: dict[tuple[str, str], Counter[bytes]] = {}
+    found: dict[tuple[str, str], Counter[Hashable]] = {}
     for operator in read_metadata(path).operators:
         name = operator.id
         if operator.coordinator is not None:
@@ -34,5 +34,5 @@ def stored(path: str) -> Held:
                 names = [state.name for state in file.header.states]
                 for _, group in file.groups(range(operator.max_parallelism)):
                     for state, key, value in read_entries(group):
-                        found.setdefault((name, names[state]), Counter())[key + b"=" + value] += 1
+                        found.setdefault((name, names[state]), Counter())[key, value] += 1
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
 from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
+from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctual, state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
 from airflow_flinkcompat.compat import Side
@@ -17,7 +17,7 @@ from airflow_flinkcompat.plan.operators import AggregateOperator, operators
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
-from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
 from measure.savepoints import load_cases
 from tests.migration.cases import migration_of
@@ -36,7 +36,7 @@ def test_each_operator_is_computed_or_says_why_not(snapshot: SnapshotAssertion) 
             if spec is None or spec.kind is not StateKind.OPERATOR:
                 continue
             try:
-                query = state_query(script, spec, AssumedLocations())
+                query = state_query(script, spec, AssumedHistory())
             except NotComputable as error:
                 told.append(f"{name} {spec.name}: {error}")
             else:
@@ -117,6 +117,45 @@ def test_windows_that_fire_late(version: str, zone: str, window: SlicedWindow | 
             require_punctual(side, query)
 
 
+JOINED = ORDERS.partition("CREATE TABLE printed")[0] + (
+    "CREATE TABLE printed (a STRING, b BIGINT) WITH ('connector' = 'print'); INSERT INTO printed SELECT o.a, p.b "
+)
+GROUPED = ORDERS.partition("CREATE TABLE printed")[0] + (
+    "CREATE TABLE printed (a STRING, b BIGINT) WITH ('connector' = 'print'); INSERT INTO printed SELECT "
+)
+TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json'"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (GROUPED + "a, SUM(b) FROM orders GROUP BY a", None),
+        (GROUPED + "a, COUNT(DISTINCT b) FROM orders GROUP BY a", "distinct values that live by themselves"),
+        (JOINED + "FROM orders o JOIN orders p ON o.a = p.a", None),
+        (JOINED + "FROM orders o LEFT JOIN orders p ON o.a = p.a", "how many rows each row of an outer join matched"),
+        (
+            GROUPED + "a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) n FROM orders) WHERE n < 3",
+            "rows of ranks that have a time to live",
+        ),
+        (GROUPED + "/*+ STATE_TTL('orders' = '1d') */ a, SUM(b) FROM orders GROUP BY a", "given by STATE_TTL"),
+    ],
+)
+def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:
+    side = Side(script.replace("'kafka'", TOPIC), {"table.exec.state.ttl": "36 h"}, engine="flink")
+    outputs, problems = side.outputs
+    assert not problems
+    (output,) = outputs.values()
+    (operator,) = operators(output)
+    layout = operator_layout(operator, Symbols(), time_to_live=True)
+    assert isinstance(layout, StateLayout)
+    spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=layout)
+    if reason is None:
+        assert state_query(side, spec, AssumedHistory()).time_to_live == 36 * HOUR
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
 @pytest.mark.parametrize(
     ("query", "settings", "reason"),
     [
@@ -142,7 +181,7 @@ def test_older_windows(query: str, settings: dict[str, str], reason: str | None)
     layout = operator_layout(operator, Symbols())
     assert isinstance(operator, AggregateOperator)
     assert isinstance(layout, StateLayout)
-    rows = TableRows(side.program.pipelines[place], operator.segment, AssumedLocations())
+    rows = TableRows(side.program.pipelines[place], operator.segment, AssumedHistory())
     if reason is None:
         assert not aggregation_query(rows, operator, layout).stores_watermark
     else:

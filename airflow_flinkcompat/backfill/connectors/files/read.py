@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.files.read_files import rows_read
-from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.connectors.files.spec import MODIFIED, FileSource
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.formats import text_reader
 from airflow_flinkcompat.backfill.formats.columnar import ColumnarFormat
@@ -106,7 +106,9 @@ class FileReader:
     def ordered_rows(self) -> DataFrame:
         """Files arrive in the order of their modification, those of one millisecond by path; rows as they stand."""
         rows, read = self._rows(ordered=True), self._source.read
-        return rows if read is None else rows_read(rows, read, self._source)
+        if read is None:
+            return rows
+        return rows_read(rows.withColumn(MODIFIED, F.expr("part.file_modification_time")), read, self._source)
 
     def check_sequence(self) -> None:
         """One file after the other."""

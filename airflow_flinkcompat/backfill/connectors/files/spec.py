@@ -16,7 +16,7 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.uris import normalised
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, Column
+from airflow_flinkcompat.plan.types import CHARACTERS, INTEGERS, Column, DataType, timestamp_ltz
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -127,6 +127,10 @@ def file_format(table: Table, name: str | None = None) -> Format | ColumnarForma
     return format if name is None else replace(format, utc=True)
 
 
+MODIFIED = "m_modified"
+"""When a row's file was changed last."""
+
+
 @dataclass(frozen=True)
 class FileSource:
     """A table read from the files of a folder. ``columns`` are its physical columns in order.
@@ -174,6 +178,10 @@ class FileSource:
     def folders(self) -> frozenset[int]:
         """Positions, among the stored columns, of those that are names of folders."""
         return frozenset(i for i, column in enumerate(self.columns) if column in self.partitioning.columns)
+
+    def metadata(self, key: str) -> tuple[DataType, str] | None:
+        """When a file was changed last, of files of which it is known what a job had read."""
+        return (timestamp_ltz(3), MODIFIED) if key == "file.modification-time" and self.read is not None else None
 
     def within(self, span: TimeSpan) -> FileSource:
         """The same files; where they hold types of their own, rows outside of the span are left to their reader.
