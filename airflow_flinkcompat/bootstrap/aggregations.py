@@ -55,7 +55,7 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
     zone = rows.zone if of.bounds else "UTC"
     if sessions is not None and zone != "UTC":
         raise NotComputable("sessions in a local time zone other than UTC are not computed from history yet")
-    return StateQuery((rows.table,), layout.key, states, of.windows, sessions is not None, zone, doubts)
+    return StateQuery(rows.tables, layout.key, states, of.windows, sessions is not None, zone, doubts)
 
 
 def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:

@@ -21,10 +21,13 @@ from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.nodes import walk_nodes
 from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
     AggregateOperator,
     JoinForm,
     JoinOperator,
     Operator,
+    OtherKind,
+    OtherOperator,
     RankOperator,
     Source,
     StatelessSegment,
@@ -33,7 +36,9 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived
+from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateSpec
 
@@ -105,6 +110,8 @@ def require_plain(operator: Operator) -> None:
     """
     window = getattr(operator, "window", None)
     for segment in operator.segments:
+        if isinstance(segment.origin, Operator):
+            require_plain(segment.origin)
         if len(segment.windows) > (window is not None):
             raise NotComputable("rows that come from windows of another definition are not computed from history yet")
         if segment.window_filters:
@@ -168,7 +175,7 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
         for operator in operators(output):
             if type(operator) not in _QUERIES:
                 continue
-            layout = operator_layout(operator, Symbols(), any(state.time_to_live for state in spec.layout.states))
+            layout = _layout(operator, any(state.time_to_live for state in spec.layout.states))
             if not isinstance(layout, StateLayout):
                 reasons.append(layout.reason)
             elif layout.stored == spec.layout.stored and _words(layout) == _words(spec.layout):
@@ -180,6 +187,30 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
     raise NotComputable(
         reasons[0] if len(set(reasons)) == 1 else "the script's own plan has no operator that stores it"
     )
+
+
+def _layout(operator: Operator, time_to_live: bool) -> StateLayout | LayoutUnknown:
+    """How an operator stores what it keeps, or why that is not told."""
+    if not isinstance(operator, AggregateOperator) or operator.kind is not AggregateKind.GROUP:
+        return operator_layout(operator, Symbols(), time_to_live)
+    if isinstance(operator.segment.origin, Source) or not _is_added_to(operator.segment):
+        return operator_layout(operator, Symbols(), time_to_live)
+    try:
+        return derive_aggregation(operator, time_to_live)
+    except LayoutNotDerived as error:
+        return LayoutUnknown(str(error))
+
+
+def _is_added_to(segment: StatelessSegment) -> bool:
+    """Whether rows come from tables, of which some are joined, or follow one another, so that none is taken back."""
+    origin = segment.origin
+    if isinstance(origin, Source):
+        return not segment.functions
+    if isinstance(origin, JoinOperator):
+        told = origin.form is JoinForm.REGULAR and origin.join == "INNER" and bool(origin.keys)
+    else:
+        told = isinstance(origin, OtherOperator) and origin.kind == OtherKind.UNION_ALL
+    return told and not segment.functions and all(map(_is_added_to, origin.segments))  # type: ignore[union-attr]
 
 
 def _words(layout: StateLayout) -> list[str]:

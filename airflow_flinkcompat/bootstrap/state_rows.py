@@ -19,20 +19,29 @@ from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Func
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Filter,
+    Join,
     Node,
     Project,
     Scan,
     Table,
+    Union,
     Window,
     WindowAssign,
     WindowField,
     WindowKind,
     walk_nodes,
 )
-from airflow_flinkcompat.plan.operators import Source, StatelessSegment
-from airflow_flinkcompat.plan.origins import SourceColumn, WindowColumn
+from airflow_flinkcompat.plan.operators import JoinOperator, Operator, OtherOperator, Source, StatelessSegment
+from airflow_flinkcompat.plan.origins import (
+    ColumnOutput,
+    OperatorColumn,
+    PassedOutput,
+    SourceColumn,
+    WindowColumn,
+    describe,
+)
 from airflow_flinkcompat.plan.program import Pipeline
-from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, Column, timestamp, timestamp_ltz
+from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, UNKNOWN, Column, timestamp, timestamp_ltz
 from airflow_flinkcompat.state.layout import NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -126,7 +135,7 @@ class StateQuery:
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows that come to an operator straight from a table.
+    """The rows that come to an operator from a table, or from several that are joined or follow one another.
 
     Attributes:
         pipeline: In which the operator stands.
@@ -153,12 +162,68 @@ class TableRows:
         return next(table for table in tables if table.name == origin.table)
 
     @property
+    def tables(self) -> tuple[Table, ...]:
+        """All tables that rows come from, each once."""
+        if isinstance(self.segment.origin, Source):
+            return (self.table,)
+        return tuple(dict.fromkeys(table for each in self._inputs for table in each.tables))
+
+    @property
+    def _inputs(self) -> Sequence[TableRows]:
+        """What comes to the join or union that rows come from."""
+        assert isinstance(self.segment.origin, Operator)
+        return [replace(self, segment=each) for each in self.segment.origin.segments]
+
+    @property
     def node(self) -> Node:
         """The rows that the conditions let through, with a time to live each with when it came."""
-        body: Node = Scan(self._arriving() if self.time_to_live else self.table)
+        match self.segment.origin:
+            case JoinOperator() as join:
+                left, right = self._inputs
+                body: Node = Join(left.node, right.node, "INNER", self._joined_on(join))
+            case OtherOperator() as union:
+                body = self._follow_one_another(union)
+            case _:
+                body = Scan(self._arriving() if self.time_to_live else self.table)
         for condition in self.conditions:
             body = Filter(body, condition)
         return body
+
+    def _joined_on(self, join: JoinOperator) -> Expression:
+        """The condition of a join, over the columns of both sides."""
+
+        def leaf(each: Expression) -> Expression:
+            return self._passed(each.operator, each.output) if isinstance(each, OperatorColumn) else each
+
+        equal = (FunctionCall("=", pair, BOOLEAN) for pair in join.keys)
+        parts = tuple(transform(each, leaf) for each in (*equal, *sorted(join.conditions, key=describe)))
+        return parts[0] if len(parts) == 1 else FunctionCall("AND", parts, BOOLEAN)
+
+    def _passed(self, side: int, column: Expression) -> Expression:
+        """A column of a side of a join, over the columns of both."""
+        join, inputs = self.segment.origin, self._inputs
+        assert isinstance(join, JoinOperator)
+        before = len(inputs[0].node.schema) if side else 0
+        found = transform(
+            inputs[side].over_table(column),
+            lambda each: replace(each, index=each.index + before) if isinstance(each, InputRef) else each,
+        )
+        if not isinstance(found, FunctionCall) or found.type != UNKNOWN:
+            return found
+        return replace(found, type=join.row_types[side][join.rows[side].index(column)])
+
+    def _follow_one_another(self, union: OtherOperator) -> Union:
+        """The rows of all inputs of a union, of the columns that are read."""
+        if len({tuple(each.with_nullability(True) for each in row) for row in union.row_types}) > 1:
+            raise NotComputable("a union of columns of several types is not computed from history yet")
+        schema = tuple(Column(f"c{i}", type) for i, type in enumerate(union.row_types[0]))
+        return Union(
+            tuple(
+                Project(branch.node, tuple(map(branch.over_table, row)), schema)
+                for branch, row in zip(self._inputs, union.rows, strict=True)
+            ),
+            schema,
+        )
 
     def _arriving(self) -> Table:
         """The table, with when each row came behind its columns."""
@@ -177,7 +242,7 @@ class TableRows:
         return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
-        """A resolved expression over the columns of the table.
+        """A resolved expression over the columns of the table, of several of :attr:`node`.
 
         Args:
             part: Of the operator.
@@ -185,18 +250,23 @@ class TableRows:
         Returns:
             The expression.
         """
-        table = self.table
-        names = [column.name for column in table.columns]
+        return transform(part, self._leaf)
 
-        def leaf(each: Expression) -> Expression:
-            if isinstance(each, WindowColumn) and each.field in BOUNDS:
-                return self.bound(each.field)
-            if not isinstance(each, SourceColumn):
-                return each
-            place = names.index(each.column)
-            return InputRef(place, table.columns[place].type, each.span)
-
-        return transform(part, leaf)
+    def _leaf(self, leaf: Expression) -> Expression:
+        origin = self.segment.origin
+        if isinstance(leaf, WindowColumn) and leaf.field in BOUNDS:
+            return self.bound(leaf.field)
+        if isinstance(leaf, SourceColumn):
+            place = [column.name for column in self.table.columns].index(leaf.column)
+            return InputRef(place, self.table.columns[place].type, leaf.span)
+        if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
+            return self._passed(leaf.output.input, leaf.output.column)
+        if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, ColumnOutput):
+            assert isinstance(origin, OtherOperator)
+            column = [row[leaf.output.index] for row in origin.input_columns]
+            place = [list(row) for row in zip(*origin.rows, strict=True)].index(column)
+            return InputRef(place, origin.row_types[0][place], leaf.span)
+        return leaf
 
     @property
     def time(self) -> InputRef:
@@ -303,7 +373,14 @@ class TableRows:
             for i, call in enumerate(made.aggregates)
         )
         of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
-        return Group(below, by, columns, merge=Merge(of_parts, merged))
+        return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
+
+    @property
+    def _in_parts(self) -> bool:
+        """Whether rows of parts of the tables are all rows, as they are not of a join."""
+        if isinstance(self.segment.origin, Source):
+            return True
+        return isinstance(self.segment.origin, OtherOperator) and all(each._in_parts for each in self._inputs)
 
     def _since_they_expired(
         self, context: CompileContext, node: Node, read: frozenset[int], keys: Sequence[str]

@@ -30,7 +30,7 @@ from tests.migration.cases import migration_of
 from tests.migration.test_on_flink import NOW, shown
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-NAMES = ("cases", "joins", "first_rows", "intervals", "moments", "moments_twice", "out_of_order")
+NAMES = ("cases", "joins", "over_several", "first_rows", "intervals", "moments", "moments_twice", "out_of_order")
 FILES = [Path(__file__).with_name(f"{name}.sql") for name in NAMES]
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
@@ -78,9 +78,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairRunner]:
 
 
 def told(change: Migration) -> str:
-    """What is computed, as a case says it."""
-    (line,) = (each for each in change.operators if each.from_history)
-    return "all" if line.keep is StateAction.COMPUTED else ", ".join(line.computed)
+    """What is computed, as a case says it, of each operator."""
+    lines = (each for each in change.operators if each.from_history)
+    return "; ".join("all" if line.keep is StateAction.COMPUTED else ", ".join(line.computed) for line in lines)
 
 
 def goes_on(

@@ -116,8 +116,22 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         yield Rig(target, jobs, runner, folder / "data")
 
 
+@dataclass(frozen=True)
+class Left:
+    """What jobs left, and when, in seconds since 1970."""
+
+    savepoints: Mapping[Side, str]
+    at: float
+
+    def wait_for_what_expires(self) -> None:
+        """Until nothing is about to expire: what is computed may do so seconds before what a job stored itself."""
+        expires, around = self.at + LIVES, LIVES / 4
+        if abs(time.time() - expires) < around:
+            poll(time.time, lambda now: now < expires + around, timeout=LIVES, every=1)
+
+
 @pytest.fixture(scope="module")
-def savepoints(rig: Rig) -> Mapping[Side, str]:
+def left(rig: Rig) -> Left:
     """What jobs left that all read the same rows, some of them so long ago that their values had expired."""
     sides = dict.fromkeys(
         rig.runner.complete(side(query)) for each in CHANGES.values() for query in (each.old, each.new)
@@ -127,12 +141,13 @@ def savepoints(rig: Rig) -> Mapping[Side, str]:
         jobs = {each: stack.enter_context(rig.running(each, Start())) for each in sides}
         for job in jobs.values():
             rig.read(job, len(LONG_AGO))
-        expired = time.time() + LIVES + 1
+        expired = time.time() + LIVES * 1.25
         poll(time.time, lambda now: now < expired, timeout=2 * LIVES, every=1)
         rig.arrive("recent", RECENT)
         for job in jobs.values():
             rig.read(job, len(LONG_AGO) + len(RECENT))
-        return {each: rig.jobs.stop_with_savepoint(job) for each, job in jobs.items()}
+        at = time.time()
+        return Left({each: rig.jobs.stop_with_savepoint(job) for each, job in jobs.items()}, at)
 
 
 Living = Mapping[tuple[str, bytes], tuple[int, bytes]]
@@ -165,22 +180,28 @@ def same(
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_the_job_goes_on_as_though_it_had_always_run(
-    change: Change, rig: Rig, savepoints: Mapping[Side, str], spark: SparkSession, tmp_path: Path
+    change: Change, rig: Rig, left: Left, spark: SparkSession, tmp_path: Path
 ) -> None:
     old, new = (rig.runner.complete(side(query)) for query in (change.old, change.new))
     before, after = (JobSide(rig.script(each), TTL, engine="flink") for each in (old, new))
     history = KnownHistory(dict.fromkeys((ORDERS, LEFTS) if "JOIN" in change.new else (ORDERS,), ""))
     made, reasons = history.extend(migration_of(rig.runner.compiled(old), rig.runner.compiled(new)), after)
     assert not reasons
-    template, target, now, said = rig.runner.template(new), f"{tmp_path.as_uri()}/to", time.time(), list[str]()
-    with history.computing(before, after, savepoints[old], made, said.append) as computer:
-        migrate_savepoint(savepoints[old], template, target, made, round(now * 1000), computer.workers, computer)
+    begin, template, target, said = (
+        left.savepoints[old],
+        rig.runner.template(new),
+        f"{tmp_path.as_uri()}/to",
+        list[str](),
+    )
+    with history.computing(before, after, begin, made, said.append) as computer:
+        migrate_savepoint(begin, template, target, made, round(left.at * 1000), computer.workers, computer)
     assert "when values were last written" in "".join(said)
-    assert same(living(target, made, now), living(savepoints[new], made, now))
+    assert same(living(target, made, left.at), living(left.savepoints[new], made, left.at))
     rig.arrive("since", SINCE)
+    left.wait_for_what_expires()
     later = []
-    for begin in (target, savepoints[new]):
+    for begin in (target, left.savepoints[new]):
         with rig.running(new, Start(Snapshot(begin))) as job:
             rig.read(job, len(SINCE))
-            later.append(living(rig.jobs.stop_with_savepoint(job), made, now))
+            later.append(living(rig.jobs.stop_with_savepoint(job), made, left.at))
     assert same(*later)
