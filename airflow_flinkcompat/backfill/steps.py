@@ -220,6 +220,14 @@ class UnionAll:
     positions: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Joined:
+    """The pairs of rows of two inputs for which a condition is true; no column is in both."""
+
+    inputs: tuple[Step, Step]
+    condition: str
+
+
 Step = (
     Read
     | Select
@@ -233,6 +241,7 @@ Step = (
     | Rank
     | OverAggregate
     | UnionAll
+    | Joined
 )
 
 
@@ -240,7 +249,7 @@ def inputs_of(step: Step) -> tuple[Step, ...]:
     """The steps right below a step."""
     if isinstance(step, Read):
         return ()
-    return step.inputs if isinstance(step, UnionAll) else (step.input,)
+    return step.inputs if isinstance(step, UnionAll | Joined) else (step.input,)
 
 
 def reads_of(step: Step) -> tuple[Read, ...]:
@@ -256,6 +265,9 @@ def with_sources(step: Step, source_of: Callable[[Read], BackfillSource]) -> Ste
         return replace(step, source=source_of(step))
     if isinstance(step, UnionAll):
         return replace(step, inputs=tuple(with_sources(inner, source_of) for inner in step.inputs))
+    if isinstance(step, Joined):
+        left, right = (with_sources(inner, source_of) for inner in step.inputs)
+        return replace(step, inputs=(left, right))
     return replace(step, input=with_sources(step.input, source_of))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,8 @@ from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.plan.nodes import walk_nodes
+from airflow_flinkcompat.plan.expressions import Expression, transform, transform_aggregate
+from airflow_flinkcompat.plan.nodes import WindowKind, walk_nodes
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -33,6 +35,7 @@ from airflow_flinkcompat.plan.operators import (
     StatelessSegment,
     operators,
 )
+from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.compiled.symbols import Symbols
@@ -91,6 +94,8 @@ def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
     """How long a value of an operator lives that is not written any more, in milliseconds."""
     if not isinstance(operator, AggregateOperator | JoinOperator):
         raise NotComputable("rows of ranks that have a time to live are not computed from history yet")
+    if not all(isinstance(segment.origin, Source) for segment in operator.segments):
+        raise NotComputable("a time to live of what is made of several tables is not followed yet")
     if any(name == _STATE_TTL for node in walk_nodes(pipeline.sink) for name, _ in getattr(node, "hints", ())):
         raise NotComputable(f"a time to live that is given by {_STATE_TTL} is not followed yet")
     given = dict(pipeline.settings).get(_TTL, "")
@@ -178,7 +183,7 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
             layout = _layout(operator, any(state.time_to_live for state in spec.layout.states))
             if not isinstance(layout, StateLayout):
                 reasons.append(layout.reason)
-            elif layout.stored == spec.layout.stored and _words(layout) == _words(spec.layout):
+            elif layout.stored == spec.layout.stored and _is_of_the_same(operator, layout, spec.layout):
                 found[operator] = (side.program.pipelines[place], layout)
     if len(found) > 1:
         raise NotComputable(_SEVERAL)
@@ -191,14 +196,22 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
 
 def _layout(operator: Operator, time_to_live: bool) -> StateLayout | LayoutUnknown:
     """How an operator stores what it keeps, or why that is not told."""
-    if not isinstance(operator, AggregateOperator) or operator.kind is not AggregateKind.GROUP:
-        return operator_layout(operator, Symbols(), time_to_live)
-    if isinstance(operator.segment.origin, Source) or not _is_added_to(operator.segment):
+    if not isinstance(operator, AggregateOperator) or not _of_several(operator):
         return operator_layout(operator, Symbols(), time_to_live)
     try:
         return derive_aggregation(operator, time_to_live)
     except LayoutNotDerived as error:
         return LayoutUnknown(str(error))
+
+
+def _of_several(operator: AggregateOperator) -> bool:
+    """Whether it aggregates rows of several tables that are told, in windows those that follow one another."""
+    if isinstance(operator.segment.origin, Source) or not _is_added_to(operator.segment):
+        return False
+    if operator.kind is AggregateKind.GROUP:
+        return True
+    sliced = operator.window is not None and operator.window.window.kind is not WindowKind.SESSION
+    return operator.kind is AggregateKind.WINDOW and sliced and isinstance(operator.segment.origin, OtherOperator)
 
 
 def _is_added_to(segment: StatelessSegment) -> bool:
@@ -211,6 +224,42 @@ def _is_added_to(segment: StatelessSegment) -> bool:
     else:
         told = isinstance(origin, OtherOperator) and origin.kind == OtherKind.UNION_ALL
     return told and not segment.functions and all(map(_is_added_to, origin.segments))  # type: ignore[union-attr]
+
+
+def _is_of_the_same(operator: Operator, layout: StateLayout, compiled: StateLayout) -> bool:
+    """Whether the fields of a layout are of the same columns as those that a compiled plan tells.
+
+    That counts up the columns of one name of which a join puts out several, and calls those of a union as the first of
+    its tables does.
+    """
+    (segment, *more) = operator.segments
+    if more or isinstance(segment.origin, Source):
+        return _words(layout) == _words(compiled)
+    if isinstance(segment.origin, OtherOperator) and isinstance(operator, AggregateOperator):
+        first = segment.origin.input_columns[0]
+
+        def named(leaf: Expression) -> Expression:
+            if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, ColumnOutput):
+                return first[leaf.output.index]
+            return leaf
+
+        keys = tuple(transform(key, named) for key in operator.keys)
+        calls = tuple(transform_aggregate(call, named) for call in operator.aggregates)
+        layout = derive_aggregation(replace(operator, keys=keys, aggregates=calls), layout.states[0].time_to_live)
+    # One key is the only one, whatever it is called; of several the order matters.
+    keys_told = len(layout.key) > 1
+    told, wanted = ([*_words(each), *(field.words for field in each.key if keys_told)] for each in (layout, compiled))
+    alike = len(told) == len(wanted) and all(map(_counted_up, told, wanted))
+    return alike and len({*told}) == len({*wanted}) == len({*zip(told, wanted, strict=True)})
+
+
+def _counted_up(name: str, planned: str) -> bool:
+    """Whether a planner may call by the second name what the first one is."""
+    parts, others = re.split(r"(\W+)", name), re.split(r"(\W+)", planned)
+    return len(parts) == len(others) and all(
+        other == part or (other.startswith(part) and other[len(part) :].isdecimal())
+        for part, other in zip(parts, others, strict=True)
+    )
 
 
 def _words(layout: StateLayout) -> list[str]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
-from airflow_flinkcompat.backfill.compile.context import CompileContext
+from airflow_flinkcompat.backfill.compile.context import Compile, CompileContext, FiltersAbove
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.protocols import Locations, Metadata, Range
-from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, quoted, read_by
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, quoted, read_by, references, scalar
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
-from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, Where, reads_of
+from airflow_flinkcompat.backfill.steps import Group, Joined, Merge, Read, Select, Step, Where, reads_of
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -169,6 +169,11 @@ class TableRows:
         return tuple(dict.fromkeys(table for each in self._inputs for table in each.tables))
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of :attr:`node`, without when rows came."""
+        return self.table.columns if isinstance(self.segment.origin, Source) else self.node.schema
+
+    @property
     def _inputs(self) -> Sequence[TableRows]:
         """What comes to the join or union that rows come from."""
         assert isinstance(self.segment.origin, Operator)
@@ -270,7 +275,13 @@ class TableRows:
 
     @property
     def time(self) -> InputRef:
-        """The event time of the table."""
+        """The event time of the table, of a union that of all its tables."""
+        union = self.segment.origin
+        if isinstance(union, OtherOperator):
+            for place, row in enumerate(zip(*union.rows, strict=True)):
+                if all(x.over_table(column) == x.time for x, column in zip(self._inputs, row, strict=True)):
+                    return InputRef(place, union.row_types[0][place])
+            raise NotComputable("rows of a union whose event time is computed are not put into windows yet")
         table = self.table
         assert table.watermark is not None
         place = [column.name for column in table.columns].index(table.watermark.column)
@@ -287,7 +298,7 @@ class TableRows:
             The rows.
         """
         bounds = (Column(f"bound_{field}", self.bound(field).type) for field in BOUNDS)
-        return WindowAssign(self.node, window, self.time, (*self.table.columns, *bounds), partition_by)
+        return WindowAssign(self.node, window, self.time, (*self.columns, *bounds), partition_by)
 
     @property
     def zone(self) -> str:
@@ -357,7 +368,7 @@ class TableRows:
         rows = Aggregate(node, tuple(keys), tuple(calls), ())
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Aggregate)
-        context = CompileContext(OPERATORS, self.locations, self.published, settings)
+        context = CompileContext(_OPERATORS, self.locations, self.published, settings)
         read = read_by(made.keys, made.aggregates)
         first = len(keys)
         columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
@@ -405,7 +416,7 @@ class TableRows:
             Its column; the last millisecond of a window is a time as that of the rows.
         """
         type = self.time.type if field is WindowField.TIME else timestamp(3)
-        return InputRef(len(self.table.columns) + BOUNDS.index(field), type)
+        return InputRef(len(self.columns) + BOUNDS.index(field), type)
 
     @property
     def ordered(self) -> bool:
@@ -434,6 +445,20 @@ class TableRows:
         step = context.compile(made, frozenset(range(len(columns))))
         assert isinstance(step, Select)
         return step
+
+
+def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
+    """Rows that are joined, of tables to which rows are only added."""
+    assert node.condition is not None
+    width, wanted = len(node.left.schema), needed | references([node.condition])
+    left = context.compile(node.left, frozenset(i for i in wanted if i < width))
+    right = context.compile(node.right, frozenset(i - width for i in wanted if i >= width))
+    left = Select(left, tuple((i, f"c{i}") for i in sorted(wanted) if i < width))
+    right = Select(right, tuple((i, f"c{i - width}") for i in sorted(wanted) if i >= width))
+    return Joined((left, right), scalar(node.condition))
+
+
+_OPERATORS: Mapping[type[Node], Compile] = {**OPERATORS, Join: _pairs}
 
 
 _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}

@@ -6,6 +6,16 @@ CREATE TABLE lefts (id STRING, k STRING, lv BIGINT, lc STRING) WITH (
 CREATE TABLE rights (id STRING, k STRING, rv BIGINT, rc STRING) WITH (
   'connector' = 'filesystem', 'path' = 'file://DATA/untimed_rights', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
+CREATE TABLE orders (
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+CREATE TABLE clicks (
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/clicks', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
 --- case: a metric is added over a join
 -- computed: MAX(lv)
 --- old
@@ -42,3 +52,19 @@ SELECT id, COUNT(DISTINCT v) AS d, SUM(v) AS s FROM (SELECT k, id, lv AS v FROM 
 SELECT l.k, COUNT(*) AS n FROM lefts AS l JOIN lefts AS r ON l.id = r.k GROUP BY l.k;
 --- new
 SELECT l.k, COUNT(*) AS n, MAX(r.lv) AS m FROM lefts AS l JOIN lefts AS r ON l.id = r.k GROUP BY l.k;
+--- case: rows of several tables are put into longer windows
+-- computed: all
+--- old
+CREATE TEMPORARY VIEW visits AS SELECT a, b AS v, ts FROM orders UNION ALL SELECT c, d, ts FROM clicks;
+SELECT a, window_end, SUM(v), COUNT(*) FROM TABLE(TUMBLE(TABLE visits, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+CREATE TEMPORARY VIEW visits AS SELECT a, b AS v, ts FROM orders UNION ALL SELECT c, d, ts FROM clicks;
+SELECT a, window_end, SUM(v), COUNT(*) FROM TABLE(TUMBLE(TABLE visits, DESCRIPTOR(ts), INTERVAL '3' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: a view of several tables gets metrics
+-- computed: MAX(b)
+--- old
+CREATE TEMPORARY VIEW everything AS SELECT a, b, ts FROM orders WHERE d > 1 UNION ALL SELECT a, b, ts FROM clicks;
+SELECT a, window_end, SUM(b) FROM TABLE(HOP(TABLE everything, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+CREATE TEMPORARY VIEW everything AS SELECT a, b, ts FROM orders WHERE d > 1 UNION ALL SELECT a, b, ts FROM clicks;
+SELECT a, window_end, SUM(b), MAX(b) FROM TABLE(HOP(TABLE everything, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '2' MINUTE)) GROUP BY a, window_start, window_end;

@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.slices import USER_TIMERS
-from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import CLUSTER, PairRunner
@@ -192,7 +192,8 @@ def begins(
     savepoint = bench.savepoint(new)
     plan = bench.compiled(new)
     side = JobSide(bound(new.script, savepoint.folder), dict(new.settings), engine="flink")
-    read = [table for table in side.program.tables if table.option("connector") != "print"]
+    scans = (node for each in side.program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan))
+    read = list(dict.fromkeys(scan.table for scan in scans))
     history = KnownHistory({table.path[2]: "" for table in read})
     start = WarmStart.of(migration_of(plan, plan), side, read_plan(plan), history, until(savepoint.path, read))
     assert not start.reasons

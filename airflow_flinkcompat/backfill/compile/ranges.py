@@ -7,7 +7,17 @@ from dataclasses import replace
 
 from airflow_flinkcompat.backfill.protocols import Partitioned, Range, TimeBounded, TimeSpan
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, Aligned, WindowRange, micros_of
-from airflow_flinkcompat.backfill.steps import Assign, AssignSessions, DropLate, Read, Select, Step, UnionAll, Where
+from airflow_flinkcompat.backfill.steps import (
+    Assign,
+    AssignSessions,
+    DropLate,
+    Joined,
+    Read,
+    Select,
+    Step,
+    UnionAll,
+    Where,
+)
 
 
 def published_windows(bounds: Range) -> WindowRange:
@@ -29,6 +39,9 @@ def for_range(step: Step, published: WindowRange) -> Step:
         return step
     if isinstance(step, UnionAll):
         return replace(step, inputs=tuple(for_range(inner, published) for inner in step.inputs))
+    if isinstance(step, Joined):
+        left, right = (for_range(inner, published) for inner in step.inputs)
+        return replace(step, inputs=(left, right))
     below = for_range(step.input, published)
     match step:
         case Assign(asked=asked) if asked is not None:
@@ -57,6 +70,9 @@ def push_down_ranges(step: Step) -> Step:
         return step
     if isinstance(step, UnionAll):
         return replace(step, inputs=tuple(push_down_ranges(inner) for inner in step.inputs))
+    if isinstance(step, Joined):
+        left, right = map(push_down_ranges, step.inputs)
+        return replace(step, inputs=(left, right))
     below = push_down_ranges(step.input)
     if isinstance(step, Where) and isinstance(below, Read) and _chooses_folders(step.condition, below):
         return replace(below, condition=step.condition)

@@ -38,6 +38,7 @@ from airflow_flinkcompat.backfill.steps import (
     DropOverLate,
     Expand,
     Group,
+    Joined,
     OverAggregate,
     Rank,
     Read,
@@ -167,6 +168,9 @@ class Execution:
             case Expand():
                 number = F.expr(f"explode(sequence(0, {step.times - 1}))")
                 return self.frame(step.input).withColumn(f"c{step.number}", number)
+            case Joined():
+                left, right = map(self.frame, step.inputs)
+                return left.join(right, F.expr(step.condition))
             case UnionAll():
                 inputs = [self.frame(inner) for inner in step.inputs]
                 names = [f"c{i}" for i in step.positions]

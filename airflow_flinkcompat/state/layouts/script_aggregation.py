@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
 from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import BIGINT, DataType, TimeAttribute
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -120,8 +120,6 @@ def _calls(operator: AggregateOperator) -> list[_Call]:
 
 
 def _namespace(operator: AggregateOperator) -> StateNamespace:
-    if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
-        raise LayoutNotDerived("only aggregations straight over a table are told")
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
         raise LayoutNotDerived("this form of an aggregation is planned with further operators")
