@@ -182,18 +182,19 @@ def begins(
     bound: Callable[[str, Path], str],
     until: Untils,
     told_otherwise: frozenset[str] = frozenset(),
+    place: Callable[[str, str], str] = lambda savepoint, script: "",
 ) -> tuple[str, ...]:
     """The savepoint of a job that has never run holds what one has left which read the same rows, and it goes on so.
 
-    ``told_otherwise`` are states beside those of rows and sessions that may be stored in another way. What is sent of
-    the rows after is given back.
+    ``told_otherwise`` are states beside those of rows and sessions that may be stored in another way, ``place`` says
+    where the rows lie. What is sent of the rows after is given back.
     """
     new = bench.complete(new)
     savepoint = bench.savepoint(new)
     plan = bench.compiled(new)
     side = JobSide(bound(new.script, savepoint.folder), dict(new.settings), engine="flink")
     read = [table for table in side.program.tables if table.option("connector") != "print"]
-    history = KnownHistory({table.path[2]: "" for table in read})
+    history = KnownHistory(dict.fromkeys((table.path[2] for table in read), place(savepoint.path, side.script)))
     start = WarmStart.of(migration_of(plan, plan), side, read_plan(plan), history, until(savepoint.path, read))
     assert not start.reasons
     target, template = f"{savepoint.folder}/begun", bench.template(new)

@@ -1,0 +1,163 @@
+"""Each part of the proof that a boundary is clean: rows in which it alone says why nothing is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_flinkcompat.backfill.spark_sql.windows import to_micros
+from airflow_flinkcompat.bootstrap.archives import HistoryLocations
+from airflow_flinkcompat.bootstrap.time_boundary.proof import Parted, problems
+from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
+from airflow_flinkcompat.compat import Side
+from tests.backfill.topics import topic_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from syrupy.assertion import SnapshotAssertion
+
+pytestmark = pytest.mark.slow
+MIDNIGHT = datetime(2026, 1, 31)
+BOUNDARY = 10
+"""Minutes past midnight."""
+COLUMNS = "f0 STRING, f1 DOUBLE, f2 TIMESTAMP_NTZ, m_time BIGINT, m_partition INT, m_offset BIGINT"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: of the topic with its place, of the archive without."""
+
+    name: str
+    minute: int | None
+    value: float | None = 1.0
+
+
+Records = Mapping[tuple[int, int], Row]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the topic holds still, how far the job has read, what is left of partitions, and the archive."""
+
+    topic: Records
+    archive: Sequence[Row]
+    read: Mapping[int, int]
+    lost: Mapping[int, int]
+
+
+def record(partition: int, offset: int) -> Row:
+    """One whose times rise with the offsets; those of partition 0 come to the boundary with offset 8."""
+    return Row(f"{partition}-{offset}", offset + 2 + partition)
+
+
+def clean() -> Rows:
+    """Partitions 0 and 1 have lost records, 2 has none; the archive has some beyond the boundary, not the last."""
+    every = [(partition, offset) for partition in range(3) for offset in range(12)]
+    lost = {0: 5, 1: 3}
+    topic = {place: record(*place) for place in every if place[1] >= lost.get(place[0], 0)}
+    return Rows(topic, [record(*place) for place in every if place[1] < 10], dict.fromkeys(range(3), 11), lost)
+
+
+def without(rows: Rows, *names: str) -> Rows:
+    """The archive lacks some."""
+    return replace(rows, archive=[row for row in rows.archive if row.name not in names])
+
+
+def with_rows(rows: Rows, *more: Row) -> Rows:
+    """The archive has some more."""
+    return replace(rows, archive=[*rows.archive, *more])
+
+
+def with_record(rows: Rows, partition: int, offset: int, row: Row) -> Rows:
+    """The topic has another one there."""
+    return replace(rows, topic={**rows.topic, (partition, offset): row})
+
+
+def begins_at(rows: Rows, partition: int, first: int) -> Rows:
+    """The topic has deleted more."""
+    kept = {place: row for place, row in rows.topic.items() if place[0] != partition or place[1] >= first}
+    return replace(rows, topic=kept, lost={**rows.lost, partition: first})
+
+
+LATE = Row("late", 4)
+SHOWN: dict[str, Callable[[Rows], Rows]] = {
+    "as it should be": lambda rows: rows,
+    "rows that the archive alone has": lambda rows: with_rows(rows, Row("old", 1), Row("older", -9), Row("older", -9)),
+    "a late record to come that the archive does not have": lambda rows: with_record(rows, 0, 11, LATE),
+    "equal records, all in the archive": lambda rows: with_record(
+        with_rows(without(rows, "2-5"), record(2, 4)), 2, 5, record(2, 4)
+    ),
+    "equal records beyond, of which the archive has the first": lambda rows: with_record(rows, 0, 11, record(0, 9)),
+    "not a number": lambda rows: with_record(
+        with_rows(without(rows, "2-5"), Row("2-5", 9, float("nan"))), 2, 5, Row("2-5", 9, float("nan"))
+    ),
+    "NULL beside the time": lambda rows: with_record(
+        with_rows(without(rows, "2-5"), Row("2-5", 9, None)), 2, 5, Row("2-5", 9, None)
+    ),
+    "a record to come without a time": lambda rows: with_record(rows, 0, 11, Row("0-11", None)),
+}
+NOT_SHOWN: dict[str, Callable[[Rows], Rows]] = {
+    "the archive lacks a record below": lambda rows: without(rows, "2-5"),
+    "the archive has one of two equal records": lambda rows: with_record(without(rows, "2-5"), 2, 5, record(2, 4)),
+    "another zero": lambda rows: with_record(
+        with_rows(without(rows, "2-5"), Row("2-5", 9, 0.0)), 2, 5, Row("2-5", 9, -0.0)
+    ),
+    "the archive has a record to come": lambda rows: with_rows(with_record(rows, 2, 11, LATE), LATE),
+    "the archive has a record twice": lambda rows: with_rows(rows, record(2, 5)),
+    "a deleted record lay beyond": lambda rows: with_rows(rows, Row("0-1", 15)),
+    "the archive has a record beyond twice": lambda rows: with_rows(rows, record(0, 9)),
+    "a record without a time": lambda rows: with_record(without(rows, "2-5"), 2, 5, Row("2-5", None)),
+    "the archive has rows without a time": lambda rows: with_rows(rows, Row("old", None)),
+    "the topic begins at the boundary": lambda rows: begins_at(rows, 0, 8),
+    "the topic has deleted all of a partition": lambda rows: without(begins_at(rows, 1, 12), "1-7", "1-8", "1-9"),
+    "the archive ends at the boundary": lambda rows: without(rows, "0-8", "0-9"),
+    "the archive goes beyond with records to come alone": lambda rows: replace(rows, read={**rows.read, 0: 8}),
+    "the archive has a later record without the one before": lambda rows: without(rows, "0-8"),
+    "the archive is cut at a time": lambda rows: with_record(
+        with_rows(without(rows, "0-9"), Row("0-10", 6)), 0, 10, Row("0-10", 6)
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def source() -> BoundaryArchive:
+    columns = "a STRING, n DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
+    script = topic_table("t", columns, "orders", "broker:9092", format="json", scan__startup__mode="earliest-offset")
+    sink = "CREATE TABLE s (a STRING) WITH ('connector' = 'print')"
+    side = Side(f"{script}; {sink}; INSERT INTO s SELECT a FROM t;", engine="flink")
+    table = next(each for each in side.program.tables if each.path[2] == "t")
+    found = HistoryLocations({"t": "parquet:/lake#2026-01-31T00:10:00"}).source(table)
+    assert isinstance(found, BoundaryArchive)
+    return found
+
+
+def said(spark: SparkSession, source: BoundaryArchive, rows: Rows) -> Sequence[str]:
+    def frame(found: Sequence[tuple[Row, int | None, int | None]]) -> DataFrame:
+        times = [None if row.minute is None else MIDNIGHT + timedelta(minutes=row.minute) for row, _, _ in found]
+        values = [
+            (row.name, row.value, time, None if time is None else to_micros(time), partition, offset)
+            for (row, partition, offset), time in zip(found, times, strict=True)
+        ]
+        return spark.createDataFrame(values, COLUMNS)
+
+    topic = frame([(row, *place) for place, row in rows.topic.items()])
+    ends = " ".join(f"WHEN {partition} THEN {end}" for partition, end in rows.read.items())
+    read = topic.selectExpr("*", f"m_offset < CASE m_partition {ends} END AS read")
+    return problems(source, Parted(read, frame([(row, None, None) for row in rows.archive]), rows.lost))
+
+
+@pytest.mark.parametrize("title", SHOWN)
+def test_a_clean_boundary_is_shown_to_be_one(title: str, spark: SparkSession, source: BoundaryArchive) -> None:
+    assert not said(spark, source, SHOWN[title](clean()))
+
+
+@pytest.mark.parametrize("title", NOT_SHOWN)
+def test_one_reason_is_told_where_nothing_is_shown(
+    title: str, spark: SparkSession, source: BoundaryArchive, snapshot: SnapshotAssertion
+) -> None:
+    (problem,) = said(spark, source, NOT_SHOWN[title](clean()))
+    assert problem == snapshot
