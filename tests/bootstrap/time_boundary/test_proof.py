@@ -15,6 +15,7 @@ from airflow_flinkcompat.bootstrap.time_boundary.proof import Parted, problems
 from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
 from airflow_flinkcompat.compat import Side
 from tests.backfill.topics import topic_table
+from tests.nightly import mostly_nightly
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,19 +103,19 @@ SHOWN: dict[str, Callable[[Rows], Rows]] = {
 }
 NOT_SHOWN: dict[str, Callable[[Rows], Rows]] = {
     "the archive lacks a record below": lambda rows: without(rows, "2-5"),
+    "the archive has a record to come": lambda rows: with_rows(with_record(rows, 2, 11, LATE), LATE),
+    "a deleted record lay beyond": lambda rows: with_rows(rows, Row("0-1", 15)),
+    "the archive ends at the boundary": lambda rows: without(rows, "0-8", "0-9"),
     "the archive has one of two equal records": lambda rows: with_record(without(rows, "2-5"), 2, 5, record(2, 4)),
     "another zero": lambda rows: with_record(
         with_rows(without(rows, "2-5"), Row("2-5", 9, 0.0)), 2, 5, Row("2-5", 9, -0.0)
     ),
-    "the archive has a record to come": lambda rows: with_rows(with_record(rows, 2, 11, LATE), LATE),
     "the archive has a record twice": lambda rows: with_rows(rows, record(2, 5)),
-    "a deleted record lay beyond": lambda rows: with_rows(rows, Row("0-1", 15)),
     "the archive has a record beyond twice": lambda rows: with_rows(rows, record(0, 9)),
     "a record without a time": lambda rows: with_record(without(rows, "2-5"), 2, 5, Row("2-5", None)),
     "the archive has rows without a time": lambda rows: with_rows(rows, Row("old", None)),
     "the topic begins at the boundary": lambda rows: begins_at(rows, 0, 8),
     "the topic has deleted all of a partition": lambda rows: without(begins_at(rows, 1, 12), "1-7", "1-8", "1-9"),
-    "the archive ends at the boundary": lambda rows: without(rows, "0-8", "0-9"),
     "the archive goes beyond with records to come alone": lambda rows: replace(rows, read={**rows.read, 0: 8}),
     "the archive has a later record without the one before": lambda rows: without(rows, "0-8"),
     "the archive is cut at a time": lambda rows: with_record(
@@ -150,12 +151,12 @@ def said(spark: SparkSession, source: BoundaryArchive, rows: Rows) -> Sequence[s
     return problems(source, Parted(read, frame([(row, None, None) for row in rows.archive]), rows.lost))
 
 
-@pytest.mark.parametrize("title", SHOWN)
+@pytest.mark.parametrize("title", mostly_nightly([*SHOWN], 2))
 def test_a_clean_boundary_is_shown_to_be_one(title: str, spark: SparkSession, source: BoundaryArchive) -> None:
     assert not said(spark, source, SHOWN[title](clean()))
 
 
-@pytest.mark.parametrize("title", NOT_SHOWN)
+@pytest.mark.parametrize("title", mostly_nightly([*NOT_SHOWN], 4))
 def test_one_reason_is_told_where_nothing_is_shown(
     title: str, spark: SparkSession, source: BoundaryArchive, snapshot: SnapshotAssertion
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_topic_that_has_lost_nothing_is_read_alone(spark: SparkSession, broker
     assert read(spark, joined(whole, lake(spark, tmp_path / "lake", [("other", MIDNIGHT)]))) == READ_ROWS
 
 
+@pytest.mark.nightly
 def test_the_files_of_an_archive_stay_those_of_the_proof(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -160,6 +161,7 @@ def test_the_files_of_an_archive_stay_those_of_the_proof(
             read(spark, source)
 
 
+@pytest.mark.nightly
 def test_watermarks_of_partitions_are_those_of_what_the_topic_holds(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
