@@ -25,6 +25,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import operators
 from tests.backfill.topics import topic_table
+from tests.nightly import mostly_nightly
 from tests.services.kafka import Broker, kafka_broker
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class SomeRead(HistoryLocations):
         return replace(found, topic=replace(found.topic, end=Position("read", offsets=READ)))
 
 
-def lake(spark: SparkSession, folder: Path, rows: Sequence[Row], boundary: str = BOUNDARY) -> SomeRead:
+def lake(spark: SparkSession, folder: Path, rows: Sequence[Row], format: str = "parquet") -> SomeRead:
     spark.createDataFrame(list(rows), "a STRING, ts TIMESTAMP_NTZ").coalesce(1).write.mode("append").parquet(
         str(folder)
     )
@@ -111,9 +112,12 @@ def archived(until: int = 9) -> list[Row]:
     return [row(partition, offset) for partition in range(2) for offset in range(until)]
 
 
-def test_every_record_is_read_once(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", mostly_nightly(["parquet", "delta"]))
+def test_every_record_is_read_once(
+    format: str, spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
     old = ("older", MIDNIGHT - timedelta(days=9))
-    source = joined(side_of(topic, broker.servers, "ts"), lake(spark, tmp_path / "lake", [*archived(), old]))
+    source = joined(side_of(topic, broker.servers, "ts"), lake(spark, tmp_path / "lake", [*archived(), old], format))
     BoundaryArchiveReader(spark, source).check()
     assert read(spark, source) == sorted([*READ_ROWS, old])
     late, early = (to_micros(MIDNIGHT + timedelta(minutes=minute)) for minute in (5, 8))
