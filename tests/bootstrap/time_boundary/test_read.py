@@ -89,10 +89,9 @@ class SomeRead(HistoryLocations):
 
 
 def lake(spark: SparkSession, folder: Path, rows: Sequence[Row], format: str = "parquet") -> SomeRead:
-    spark.createDataFrame(list(rows), "a STRING, ts TIMESTAMP_NTZ").coalesce(1).write.mode("append").parquet(
-        str(folder)
-    )
-    return SomeRead({"t": f"parquet:{folder.as_uri()}#{boundary}"})
+    found = spark.createDataFrame(list(rows), "a STRING, ts TIMESTAMP_NTZ").coalesce(1)
+    found.write.format(format).mode("append").save(str(folder))
+    return SomeRead({"t": f"{format}:{folder.as_uri()}#{BOUNDARY}"})
 
 
 def joined(side: Side, locations: TableLocations) -> BoundaryArchive:
