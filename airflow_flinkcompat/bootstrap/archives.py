@@ -10,13 +10,18 @@ from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, 
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive, names_a_time
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
 
 @dataclass(frozen=True)
 class HistoryLocations(TableLocations):
-    """Places of which ``URI#PARTITION,OFFSET`` names an archive, with its columns that tell partition and offset."""
+    """Places of which ``URI#…`` names an archive of a topic.
+
+    Behind ``#`` stand its columns that tell partition and offset, ``PARTITION,OFFSET``, or the event time from which on
+    rows come from the topic.
+    """
 
     def source(self, table: Table) -> BackfillSource:
         """Where a table is read from.
@@ -29,18 +34,19 @@ class HistoryLocations(TableLocations):
 
         Raises:
             BackfillError: Where it lies is not known, or it is not read exactly.
+            InputError: What stands behind ``#`` is neither.
         """
         name = table.path[2]
-        uri, mark, columns = self.tables.get(name, "").partition("#")
+        uri, mark, joined = self.tables.get(name, "").partition("#")
         if not mark:
             return super().source(table)
         if table.option("connector") != "kafka":
             raise Untranslatable(
-                f"table {table.name} is no topic, and {uri} is named with columns of partition and offset: leave out "
-                f"#{columns}",
+                f"table {table.name} is no topic, to which {uri} would be joined as its archive: leave out #{joined}",
                 table.span,
             )
-        return ArchivedTopic.of(table, KafkaSource.of(table), TableLocations({name: uri}).source, columns)
+        of = BoundaryArchive.of if names_a_time(joined) else ArchivedTopic.of
+        return of(table, KafkaSource.of(table), TableLocations({name: uri}).source, joined)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
-from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState
@@ -45,7 +45,7 @@ class RowsRead(HistoryLocations):
         if operator is None:
             raise Untranslatable(f"the savepoint tells no positions of table {table.name}", table.span)
         connector = table.option("connector")
-        if isinstance(found, ArchivedTopic):
+        if isinstance(found, TopicWithArchive):
             return replace(found, topic=_of_topic(found.topic, operator, self.savepoint))
         if isinstance(found, KafkaSource) and connector == "kafka":
             return _of_topic(found, operator, self.savepoint)
@@ -53,7 +53,8 @@ class RowsRead(HistoryLocations):
             return replace(found, read=file_positions(operator, self.savepoint))
         name = table.path[2]
         columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
-        remedy = columns if connector == "kafka" else ""
+        time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
+        remedy = columns + time if connector == "kafka" else ""
         raise Untranslatable(
             f"which rows of {found.place} the job had read from table {table.name} its positions do not say{remedy}",
             table.span,

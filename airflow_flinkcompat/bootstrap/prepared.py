@@ -24,7 +24,8 @@ from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
 from airflow_flinkcompat.backfill.spark.session import configured
 from airflow_flinkcompat.backfill.steps import Group, Read, Step, inputs_of, reads_of, with_sources
 from airflow_flinkcompat.backfill.uris import normalised
-from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
+from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
 from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ def _done(read: FilesRead) -> frozenset[str]:
 
 
 def _topic(source: BackfillSource) -> KafkaSource | None:
-    found = source.topic if isinstance(source, ArchivedTopic) else source
+    found = source.topic if isinstance(source, TopicWithArchive) else source
     return found if isinstance(found, KafkaSource) else None
 
 
@@ -297,7 +298,9 @@ def _behind(reads: Reads) -> Callable[[Read], BackfillSource]:
 
     def source_of(read: Read) -> BackfillSource:
         source, told = read.source, reads[read.table]
-        if isinstance(source, ArchivedTopic):
+        if isinstance(source, BoundaryArchive):  # whatever their time: those below it were told apart when prepared
+            return _topic_behind(source.topic, told["offsets"])
+        if isinstance(source, TopicWithArchive):
             return replace(source, topic=_topic_behind(source.topic, told["offsets"]))
         if isinstance(source, KafkaSource):
             return _topic_behind(source, told["offsets"])

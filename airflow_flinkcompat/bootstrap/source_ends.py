@@ -10,7 +10,7 @@ from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Posi
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
-from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
@@ -47,7 +47,7 @@ class SourceEnd(Protocol):
         """What is read, in words."""
 
 
-Resumable = KafkaSource | ArchivedTopic | FileSource
+Resumable = KafkaSource | TopicWithArchive | FileSource
 """What a source goes on behind."""
 
 
@@ -55,7 +55,7 @@ Resumable = KafkaSource | ArchivedTopic | FileSource
 class TopicEnd:
     """Offsets of the partitions of a topic."""
 
-    source: KafkaSource | ArchivedTopic
+    source: KafkaSource | TopicWithArchive
     partitions: tuple[PartitionRead, ...]
 
     def behind(self, operator: OperatorState, path: str) -> OperatorState:
@@ -124,13 +124,13 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
         BackfillError: Positions of such a source are not written, or the rows are not those that it would read.
     """
     found, connector = locations.source(table), table.option("connector")
-    topic = found.topic if isinstance(found, ArchivedTopic) else found
+    topic = found.topic if isinstance(found, TopicWithArchive) else found
     if isinstance(topic, KafkaSource) and connector == "kafka":
         if len(topic.topics.names) > 1:
             raise Untranslatable(f"table {table.name}: positions in several topics are not written yet", table.span)
         if table.option("scan.bounded.mode", "unbounded") != "unbounded":
             raise Untranslatable(f"table {table.name} is read to an end (scan.bounded.mode)", table.span)
-        return found if isinstance(found, ArchivedTopic) else topic
+        return found if isinstance(found, TopicWithArchive) else topic
     if isinstance(found, FileSource) and connector == "filesystem":
         declared = TableLocations().source(table)
         if found.place != declared.place:
@@ -176,10 +176,10 @@ def end_of(session: SparkSession, source: Resumable, until: Until) -> SourceEnd:
     return _folder_end(session, source, until) if isinstance(source, FileSource) else _topic_end(session, source, until)
 
 
-def _topic_end(session: SparkSession, of: KafkaSource | ArchivedTopic, until: Until) -> TopicEnd:
+def _topic_end(session: SparkSession, of: KafkaSource | TopicWithArchive, until: Until) -> TopicEnd:
     from airflow_flinkcompat.backfill.connectors.kafka.read import offsets
 
-    source = of.topic if isinstance(of, ArchivedTopic) else of
+    source = of.topic if isinstance(of, TopicWithArchive) else of
 
     def at(position: Position) -> dict[int, int]:
         return {number: offset for (_, number), offset in offsets(session, source.topics, position).items()}
@@ -207,7 +207,7 @@ def _topic_end(session: SparkSession, of: KafkaSource | ArchivedTopic, until: Un
     (topic,) = source.topics.names
     ended = replace(source, end=Position("specific", offsets=tuple(read.items())))
     return TopicEnd(
-        replace(of, topic=ended) if isinstance(of, ArchivedTopic) else ended,
+        replace(of, topic=ended) if isinstance(of, TopicWithArchive) else ended,
         tuple(PartitionRead(topic, number, offset) for number, offset in read.items()),
     )
 

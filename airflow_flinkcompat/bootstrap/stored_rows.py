@@ -141,6 +141,9 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         return StateQuery(
             (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
         )
+    if not rows.ordered:
+        place = rows.locations.source(rows.table).place
+        raise NotComputable(f"{place} does not tell which of two rows came first that share their place in a ranking")
     if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
         raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
     if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
@@ -280,16 +283,14 @@ class _Ranking:
             for i, (_, ascending, nulls_first) in zip(by_order, operator.order, strict=True)
         ]
         row = f"struct({', '.join(f'c{i}' for i in of_row)})"
-        came = "arrival" if self.rows.ordered else row
         keys = [f"c{i}" for i in by_key]
         partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
         alike = f"PARTITION BY {', '.join([*keys, *(f'c{i}' for i in by_order)])}"
-        number = f"row_number() OVER ({partition}ORDER BY {', '.join(by)}, {came} {'DESC' if newest else 'ASC'})"
+        number = f"row_number() OVER ({partition}ORDER BY {', '.join(by)}, arrival {'DESC' if newest else 'ASC'})"
         differ = f"min({row}) OVER ({alike}) <> max({row}) OVER ({alike})"
         streams = f"min(arrival.stream) OVER ({alike}) <> max(arrival.stream) OVER ({alike})"
-        clash = f"{differ} AND {streams}" if self.rows.ordered else differ
         width = of_row.stop
-        columns = tuple(enumerate([*(f"c{i}" for i in range(width)), number, clash]))
+        columns = tuple(enumerate([*(f"c{i}" for i in range(width)), number, f"{differ} AND {streams}"]))
         ranked = Select(step, columns)
         refused = f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS BOOLEAN)"
         kept = f"c{width} <= {operator.last}"

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
-from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
+from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
 from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnds, TopicEnd
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, TableRows, exact
+from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
 from airflow_flinkcompat.plan.expressions import AggregateCall, InputRef
 from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment
@@ -125,7 +126,7 @@ def least_watermark(session: SparkSession, rows: TableRows) -> int:
     """
     table, locations = rows.table, rows.locations
     source = locations.source(table)
-    topic = source.topic if isinstance(source, ArchivedTopic) else source
+    topic = source.topic if isinstance(source, TopicWithArchive) else source
     if isinstance(topic, KafkaSource):
         reached = _by_partition(session, rows)
         return min((reached.get(partition, NEVER) for partition, _ in topic.end.offsets), default=NEVER)
@@ -148,6 +149,8 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
     from airflow_flinkcompat.backfill.execution.frames import Execution
 
     table = rows.table
+    if isinstance(source := rows.locations.source(table), BoundaryArchive):
+        rows = replace(rows, locations=_still_held(session, table, source))
     column = Column(_PARTITION, INT)
     numbered = replace(
         table, columns=(*table.columns, column), metadata=(*table.metadata, (_PARTITION, "partition", True))
@@ -155,6 +158,19 @@ def _by_partition(session: SparkSession, rows: TableRows) -> dict[int, int]:
     number = InputRef(len(table.columns), INT)
     steps = exact(rows.grouped(Scan(numbered), (number,), (_highest_of(table),)), ("INT", "TIMESTAMP(3)"))
     return {row[0]: _millis(row[1]) for row in Execution(session).frame(steps).collect()}
+
+
+def _still_held(session: SparkSession, table: Table, source: BoundaryArchive) -> SourceEnds:
+    """The records that the topic still holds, in each partition one that is later than all that were deleted."""
+    from airflow_flinkcompat.bootstrap.time_boundary.read import BoundaryArchiveReader
+
+    if table.watermark_delay is None:
+        raise NotComputable(
+            f"the watermark of table {table.name} does not follow its event time by a constant, so that records which "
+            "the topic has deleted may have brought it further"
+        )
+    newest = BoundaryArchiveReader(session, source).newest()
+    return SourceEnds(ends=((table.path[2], TopicEnd(newest, ())),))
 
 
 def _highest_of(table: Table) -> AggregateCall:

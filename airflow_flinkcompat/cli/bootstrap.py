@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     "--history",
     "history",
     multiple=True,
-    metavar="TABLE[=URI]",
+    metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
     help="Compute state from the rows of this table; each table that NEW reads is named.",
 )
 @click.option(

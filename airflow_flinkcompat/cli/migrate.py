@@ -65,7 +65,7 @@ _ACCEPTED = {
     "--history",
     "history",
     multiple=True,
-    metavar="TABLE[=URI]",
+    metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
     help="Compute on Spark what would begin empty, from the rows of this table that the job had read (default: where "
     "they lie as it is declared).",
 )

@@ -35,7 +35,7 @@ SELECT l.k, SUM(r.rv) FILTER (WHERE l.lv > 0) AS s, COUNT(*) AS n FROM lefts AS 
 --- new
 SELECT l.k, SUM(r.rv) FILTER (WHERE l.lv > 0) AS s, COUNT(*) AS n, MIN(r.rv) AS m FROM lefts AS l JOIN rights AS r ON l.k = r.k AND l.lv <> r.rv WHERE l.lc IS NOT NULL GROUP BY l.k;
 --- case: tables follow one another
--- computed: MAX(v), AVG(v)
+-- computed: MAX(lv), AVG(lv)
 --- old
 SELECT k, SUM(v) AS s FROM (SELECT k, lv AS v FROM lefts WHERE lv > 1 UNION ALL SELECT k, rv FROM rights) GROUP BY k;
 --- new
@@ -47,7 +47,7 @@ SELECT k, SUM(v) AS s FROM (SELECT k, id, lv AS v FROM lefts UNION ALL SELECT k,
 --- new
 SELECT id, COUNT(DISTINCT v) AS d, SUM(v) AS s FROM (SELECT k, id, lv AS v FROM lefts UNION ALL SELECT k, id, rv FROM rights) GROUP BY id;
 --- case: a table is joined with itself
--- computed: MAX(lv)
+-- computed: all; MAX(lv0)
 --- old
 SELECT l.k, COUNT(*) AS n FROM lefts AS l JOIN lefts AS r ON l.id = r.k GROUP BY l.k;
 --- new

@@ -182,11 +182,12 @@ def begins(
     bound: Callable[[str, Path], str],
     until: Untils,
     told_otherwise: frozenset[str] = frozenset(),
+    place: Callable[[str, str], str] = lambda savepoint, script: "",
 ) -> tuple[str, ...]:
     """The savepoint of a job that has never run holds what one has left which read the same rows, and it goes on so.
 
-    ``told_otherwise`` are states beside those of rows and sessions that may be stored in another way. What is sent of
-    the rows after is given back.
+    ``told_otherwise`` are states beside those of rows and sessions that may be stored in another way, ``place`` says
+    where the rows lie. What is sent of the rows after is given back.
     """
     new = bench.complete(new)
     savepoint = bench.savepoint(new)
@@ -194,7 +195,7 @@ def begins(
     side = JobSide(bound(new.script, savepoint.folder), dict(new.settings), engine="flink")
     scans = (node for each in side.program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan))
     read = list(dict.fromkeys(scan.table for scan in scans))
-    history = KnownHistory({table.path[2]: "" for table in read})
+    history = KnownHistory(dict.fromkeys((table.path[2] for table in read), place(savepoint.path, side.script)))
     start = WarmStart.of(migration_of(plan, plan), side, read_plan(plan), history, until(savepoint.path, read))
     assert not start.reasons
     target, template = f"{savepoint.folder}/begun", bench.template(new)

@@ -72,26 +72,36 @@ def test_the_job_goes_on_as_though_it_had_always_run(
     goes_on(case, bench, served.bound)
 
 
+OFFSETS, BOUNDARY, EARLIER_BOUNDARY = "kafka_partition,kafka_offset", "2024-01-01T00:01:35", "2024-01-01T00:01:25"
+
+
+def archived(spark: SparkSession, folder: Path, script: str, joined: str) -> tuple[str, str]:
+    """The topic that a script reads, and an archive of all that it holds."""
+    (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
+    (servers,) = set(re.findall(r"'properties.bootstrap.servers' = '([^']*)'", script))
+    records = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
+    rows = records.load().selectExpr(
+        f"inline(array(from_json(CAST(value AS STRING), '{ROW}')))",
+        "partition AS kafka_partition",
+        "offset AS kafka_offset",
+    )
+    (rows if joined == OFFSETS else rows.drop(*OFFSETS.split(","))).write.parquet(str(folder / "lake"))
+    return topic, f"parquet:{(folder / 'lake').as_uri()}#{joined}"
+
+
+@pytest.mark.parametrize("joined", [OFFSETS, BOUNDARY])
 @pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
 def test_what_the_topic_no_longer_holds_comes_from_an_archive(
-    case: Case, bench: PairRunner, served: Services, spark: SparkSession, tmp_path: Path
+    case: Case, joined: str, bench: PairRunner, served: Services, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """All but the last two of the records that were read are gone from the topic."""
+    """All but the last three of the records that were read are gone from the topic."""
 
-    def archived(savepoint: str, script: str) -> str:
-        (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
-        (servers,) = set(re.findall(r"'properties.bootstrap.servers' = '([^']*)'", script))
-        records = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
-        rows = records.load().selectExpr(
-            f"inline(array(from_json(CAST(value AS STRING), '{ROW}')))",
-            "partition AS kafka_partition",
-            "offset AS kafka_offset",
-        )
-        rows.write.parquet(str(tmp_path / "lake"))
-        served.delete_below(topic, {each.partition: each.offset - 2 for each in offsets_of(savepoint)})
-        return f"parquet:{(tmp_path / 'lake').as_uri()}#kafka_partition,kafka_offset"
+    def place(savepoint: str, script: str) -> str:
+        topic, found = archived(spark, tmp_path, script, joined)
+        served.delete_below(topic, {each.partition: each.offset - 3 for each in offsets_of(savepoint)})
+        return found
 
-    goes_on(case, bench, served.bound, archived)
+    goes_on(case, bench, served.bound, place)
 
 
 @pytest.mark.parametrize(
@@ -135,4 +145,26 @@ def test_a_job_that_has_never_run_begins_as_though_it_had(
     new = replace(case.new, script=case.new.script.replace("'shop'", "'three'"))
     # The enumerator of a real job goes on saying of partitions that it has handed out where they began.
     sent = begins(new, bench, served.bound, its_positions, frozenset({"coordinator"}))
+    assert bool(sent) is not (case.title in UNENDED)
+
+
+@pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
+def test_a_job_that_has_never_run_begins_with_an_archive(
+    case: Case,
+    bench: PairRunner,
+    served: Services,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """The first record of each partition is gone, and how far time has come the others tell."""
+    monkeypatch.setattr(served, "partitions", 3)
+    new = replace(case.new, script=case.new.script.replace("'shop'", "'archived'"))
+
+    def place(savepoint: str, script: str) -> str:
+        topic, found = archived(spark, tmp_path, script, EARLIER_BOUNDARY)
+        served.delete_below(topic, dict.fromkeys(range(3), 1))
+        return found
+
+    sent = begins(new, bench, served.bound, its_positions, frozenset({"coordinator"}), place)
     assert bool(sent) is not (case.title in UNENDED)

@@ -12,7 +12,9 @@ from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Step
+from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.bootstrap.prepared import PreparedExecution, PreparedGroup, PreparedHistory, digest_of
+from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.savepoint.source_positions import FileSplit, FilesRead
 
@@ -109,3 +111,19 @@ def test_all_is_read_where_less_was_prepared_than_is_needed() -> None:
         assert (read_behind(step, group, watermark) == step.input.source) is whole  # type: ignore[union-attr]
     apart = replace(step, merge=None)
     assert read_behind(apart, group, 1000) == topic(p0=9)
+
+
+def test_behind_a_boundary_the_topic_alone_is_read() -> None:
+    """What lay below it was told apart when it was prepared; late rows that came since are in the topic."""
+    timed = Side(
+        SCRIPT.replace("topic (a STRING, b INT)", "topic (a STRING, b INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)"),
+        engine="flink",
+    )
+    table = next(each for each in timed.program.tables if each.path[2] == "topic")
+    joined = HistoryLocations({"topic": "parquet:/lake#2026-01-31"}).source(table)
+    assert isinstance(joined, BoundaryArchive)
+    read = replace(joined, topic=replace(joined.topic, end=Position("read", offsets=((0, 9),))))
+    source = read_behind(grouped(read), of_topic(p0=3))
+    assert source == replace(read.topic, start=Position("behind", offsets=((0, 3),)))
+    moved = replace(read, boundary=read.boundary + 1)
+    assert digest_of(grouped(moved)) != digest_of(grouped(read)) != digest_of(grouped(read.topic))

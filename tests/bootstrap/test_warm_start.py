@@ -78,6 +78,30 @@ def test_all_tables_are_named() -> None:
         begun("2.3/group-all", until={"order": Until()})
 
 
+FILES = (
+    "'connector' = 'filesystem', 'path' = 'file:///data/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'"
+)
+TOPIC = "'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'"
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "says"),
+    [
+        ("top-n", "rank", "which of two rows came first"),
+        ("window-top-n", "window-rank", "which of two rows came first"),
+        ("deduplicated", "deduplicate", "which of two rows came first"),
+        ("first-row", "deduplicate", "which of two rows came first"),
+        ("session", "window-aggregate", "which rows came late for a session"),
+    ],
+)
+def test_an_archive_without_offsets_tells_no_order(name: str, operator: str, says: str) -> None:
+    place = "file:///lake below 2026-01-31T00:00:00, then kafka://b:9092/orders"
+    joined = begun(f"2.3/{name}", known={"orders": "parquet:/lake#2026-01-31"}, edit=(FILES, TOPIC))
+    assert joined.reasons[operator].startswith(f"{place} does not tell {says}")
+    with_offsets = begun(f"2.3/{name}", known={"orders": "parquet:/lake#p,o"}, edit=(FILES, TOPIC))
+    assert not with_offsets.reasons
+
+
 def test_rows_that_come_once_more() -> None:
     start = begun("2.3/group-all")
     scan = start.plan.nodes[0]

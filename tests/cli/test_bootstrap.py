@@ -103,6 +103,32 @@ def test_bad_input(arguments: tuple[str, ...], says: str, run: Callable[..., Res
     assert says in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    ("joined", "says"),
+    [
+        ("2026-01-31T00:00:00Z", "history of orders: the boundary 2026-01-31T00:00:00Z names a zone, and ts has none"),
+        ("2026-31-01", "history of orders: the boundary 2026-31-01 is no time: write it as in URI#2026-01-31T00:00:00"),
+        ("noon", "history of orders: behind # stands 'noon'; name the archive's columns of partition and offset"),
+        ("2026-01-31", ""),
+    ],
+)
+def test_an_archive_is_joined_at_an_event_time(
+    joined: str, says: str, run: Callable[..., Result], tmp_path: Path
+) -> None:
+    files = (
+        f"'connector' = 'filesystem', 'path' = '{tmp_path.as_uri()}/orders', 'format' = 'csv', "
+        "'source.monitor-interval' = '100 ms'"
+    )
+    topic = "'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'b:9092', 'format' = 'json'"
+    result = run(WINDOWS, "--dry-run", "--history", f"orders=parquet:/lake#{joined}", edit=(files, topic))
+    if says:
+        assert isinstance(result.exception, InputError)
+        assert says in str(result.exception)
+    else:
+        assert result.exit_code == 0, result.output
+        assert result.stdout.startswith("WARM START: all of the state is computed from history")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "says"),

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from airflow_flinkcompat.backfill.connectors.kafka.read import KafkaReader, in_order, offsets
-from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.backfill.connectors.registry import reader as reader_of
 from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pin
 from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
@@ -61,8 +61,7 @@ class ArchivedTopicReader:
     def rows(self) -> DataFrame:
         """The rows of both, decoded, each with its partition and offset."""
         reach, source = self._reach(), self._source
-        start, end = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (reach.taken, reach.end))
-        recent = KafkaReader(self._session, replace(source.topic, start=start, end=end)).rows()
+        recent = KafkaReader(self._session, between(source.topic, reach.taken, reach.end)).rows()
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
         rows = recent.selectExpr(
             *_decoded(source.topic, source.declared, len(names)), "m_topic", "m_partition", "m_offset"
@@ -99,7 +98,7 @@ class ArchivedTopicReader:
                 f"CAST(f{source.partition} AS INT) AS m_partition",
                 f"CAST(f{source.offset} AS BIGINT) AS m_offset",
             )
-            .where(F.col("m_offset") >= _by_partition(begin))
+            .where(F.col("m_offset") >= by_partition(begin))
         )
 
     def _reach(self) -> _Reach:
@@ -107,14 +106,7 @@ class ArchivedTopicReader:
 
     def _measured(self) -> _Reach:
         session, topic = self._session, self._source.topic
-        held = {number: at for (_, number), at in offsets(session, topic.topics, Position("earliest")).items()}
-        given = dict(topic.start.offsets)
-        begin = {number: given.get(number, 0) for number in held}
-        if topic.end.mode in ("read", "specific"):
-            wanted = dict(topic.end.offsets)
-            end = {number: max(wanted.get(number, 0), begin[number]) for number in held}
-        else:
-            end = {number: at for (_, number), at in offsets(session, topic.topics, topic.end).items()}
+        held, begin, end = extent(session, topic)
         needed = {number: max(min(held[number], end[number]), begin[number]) for number in held}
         if topic.start.mode == "behind" and needed == begin:
             return _Reach(begin, begin, end, False)
@@ -161,6 +153,43 @@ class ArchivedTopicReader:
 reader = ArchivedTopicReader
 
 
+def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """How far the partitions of a topic reach.
+
+    Args:
+        session: Of Spark.
+        topic: Its records, with how far they are read.
+
+    Returns:
+        By partition the first offset that it still holds, the first one that is read, and the one behind the last.
+
+    Raises:
+        BackfillError: The topic cannot be looked at.
+    """
+    held = {number: at for (_, number), at in offsets(session, topic.topics, Position("earliest")).items()}
+    given = dict(topic.start.offsets)
+    begin = {number: given.get(number, 0) for number in held}
+    if topic.end.mode in ("read", "specific"):
+        wanted = dict(topic.end.offsets)
+        return held, begin, {number: max(wanted.get(number, 0), begin[number]) for number in held}
+    return held, begin, {number: at for (_, number), at in offsets(session, topic.topics, topic.end).items()}
+
+
+def between(topic: KafkaSource, start: Mapping[int, int], end: Mapping[int, int]) -> KafkaSource:
+    """The records of a topic from offset to offset.
+
+    Args:
+        topic: The topic.
+        start: By partition the first offset.
+        end: By partition the one behind the last.
+
+    Returns:
+        The source.
+    """
+    first, last = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (start, end))
+    return replace(topic, start=first, end=last)
+
+
 def _decoded(source: BackfillSource, table: Table, count: int) -> list[str]:
     """Spark SQL of the first columns; NULL for one that is not read exactly, which nobody asks for then."""
     found = []
@@ -173,10 +202,17 @@ def _decoded(source: BackfillSource, table: Table, count: int) -> list[str]:
 
 
 def _below(rows: DataFrame, bounds: Mapping[int, int]) -> DataFrame:
-    return rows.where(F.col("m_offset") < _by_partition(bounds))
+    return rows.where(F.col("m_offset") < by_partition(bounds))
 
 
-def _by_partition(offsets: Mapping[int, int]) -> Column:
-    """An offset for each partition; NULL for one that is not known."""
+def by_partition(offsets: Mapping[int, int]) -> Column:
+    """An offset for each partition.
+
+    Args:
+        offsets: By partition.
+
+    Returns:
+        A column beside ``m_partition``; NULL for a partition that is not known.
+    """
     known = F.create_map(*(F.lit(each) for pair in sorted(offsets.items()) for each in pair))
     return F.element_at(known, F.col("m_partition"))

@@ -1,14 +1,15 @@
-"""A topic and an archive of its records, which tells of each row the partition and the offset it had."""
+"""A topic and an archive of its records, which may tell of each row the partition and the offset it had."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Needs, TimeSpan
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import BIGINT, INT, STRING, Column, DataType
 
@@ -16,67 +17,21 @@ _METADATA = {"topic": (STRING, "m_topic"), "partition": (INT, "m_partition"), "o
 
 
 @dataclass(frozen=True)
-class ArchivedTopic:
-    """A table read from an archive as far as that goes, and from its topic from there on.
+class TopicWithArchive:
+    """A table whose older rows are read from an archive, and the others from its topic.
 
     Attributes:
         topic: Its records, with how far they are read.
-        archive: The same table with the columns that tell partition and offset.
+        archive: The same rows, also those that the topic has deleted.
         declared: The table as it is declared.
-        stored: The table of the archive.
-        partition: The position of the partition among its stored columns.
-        offset: The position of the offset.
         span: The archive may leave out rows outside of it.
     """
 
     topic: KafkaSource
     archive: BackfillSource
     declared: Table
-    stored: Table
-    partition: int
-    offset: int
-    span: TimeSpan | None = None
-    ordered: ClassVar[bool] = True
-
-    @classmethod
-    def of(
-        cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], names: str
-    ) -> ArchivedTopic:
-        """The rows of both.
-
-        Args:
-            table: The table.
-            topic: Its records.
-            archive: Makes the archive of a table.
-            names: The archive's columns of partition and offset, ``p,o``.
-
-        Returns:
-            The source.
-
-        Raises:
-            BackfillError: These are not two columns, or the archive is not read exactly.
-        """
-        partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
-        if not (partition and offset) or any(more):
-            raise BackfillError(
-                f"table {table.name}: the archive's columns are named {names!r}; name those of partition and offset, "
-                "as in URI#kafka_partition,kafka_offset"
-            )
-        if len(topic.topics.names) > 1:
-            raise Untranslatable(f"table {table.name}: of several topics no archive is read yet", table.span)
-        if topic.start.mode == "timestamp":
-            raise Untranslatable(
-                f"table {table.name} begins at a moment (scan.startup.mode), and an archive tells offsets alone",
-                table.span,
-            )
-        beside = tuple(
-            Column(name, kind) for name, kind in ((partition, INT), (offset, BIGINT)) if name not in table.physical
-        )
-        columns = (*table.stored, *beside)
-        physical = tuple(column.name for column in columns)
-        stored = replace(table, columns=columns, physical=physical, metadata=(), computed=(), partitioned_by=())
-        places = physical.index(partition), physical.index(offset)
-        return cls(topic, archive(stored), table, stored, *places)
+    span: TimeSpan | None = field(default=None, kw_only=True)
+    ordered: ClassVar[bool]
 
     @property
     def table(self) -> str:
@@ -93,7 +48,7 @@ class ArchivedTopic:
         """What both need."""
         return self.topic.needs | self.archive.needs
 
-    def within(self, span: TimeSpan) -> ArchivedTopic:
+    def within(self, span: TimeSpan) -> Self:
         """The same, of which the archive may leave out rows.
 
         Args:
@@ -122,6 +77,63 @@ class ArchivedTopic:
             side.decode(column, field, table)
         return field
 
+
+@dataclass(frozen=True)
+class ArchivedTopic(TopicWithArchive):
+    """A table of whose rows the archive tells the offsets too: it is read as far as it goes, then the topic.
+
+    Attributes:
+        stored: The table of the archive.
+        partition: The position of the partition among its stored columns.
+        offset: The position of the offset.
+    """
+
+    stored: Table
+    partition: int
+    offset: int
+    ordered: ClassVar[bool] = True
+
+    @classmethod
+    def of(
+        cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], names: str
+    ) -> ArchivedTopic:
+        """The rows of both.
+
+        Args:
+            table: The table.
+            topic: Its records.
+            archive: Makes the archive of a table.
+            names: The archive's columns of partition and offset, ``p,o``.
+
+        Returns:
+            The source.
+
+        Raises:
+            BackfillError: The archive is not read exactly, or not to be joined with the topic.
+            InputError: These are not two columns.
+        """
+        partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
+        if not (partition and offset) or any(more):
+            raise InputError(
+                f"history of {table.path[2]}: behind # stands {names!r}; name the archive's columns of partition and "
+                "offset, as in URI#kafka_partition,kafka_offset, or the event time below which its rows are read, as "
+                "in URI#2026-01-31T00:00:00Z"
+            )
+        require_one_topic(table, topic)
+        if topic.start.mode == "timestamp":
+            raise Untranslatable(
+                f"table {table.name} begins at a moment (scan.startup.mode), and an archive tells offsets alone",
+                table.span,
+            )
+        beside = tuple(
+            Column(name, kind) for name, kind in ((partition, INT), (offset, BIGINT)) if name not in table.physical
+        )
+        columns = (*table.stored, *beside)
+        physical = tuple(column.name for column in columns)
+        stored = replace(table, columns=columns, physical=physical, metadata=(), computed=(), partitioned_by=())
+        places = physical.index(partition), physical.index(offset)
+        return cls(topic, archive(stored), table, stored, *places)
+
     def metadata(self, key: str) -> tuple[DataType, str] | None:
         """What METADATA FROM ``key`` reads.
 
@@ -132,3 +144,17 @@ class ArchivedTopic:
             Its type and Spark SQL over the raw frame; None: the archive does not tell it.
         """
         return _METADATA.get(key)
+
+
+def require_one_topic(table: Table, topic: KafkaSource) -> None:
+    """Sees that an archive can be of all records of a table.
+
+    Args:
+        table: The table.
+        topic: Its records.
+
+    Raises:
+        Untranslatable: They lie in several topics.
+    """
+    if len(topic.topics.names) > 1:
+        raise Untranslatable(f"table {table.name}: of several topics no archive is read yet", table.span)

@@ -15,6 +15,7 @@ from airflow_flinkcompat.bootstrap.archived_topic.read import ArchivedTopicReade
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
 from tests.backfill.topics import topic_table
 from tests.nightly import mostly_nightly
@@ -116,21 +117,18 @@ def test_a_record_that_is_in_neither_is_named(
         reader.check()
 
 
-@pytest.mark.parametrize(
-    ("options", "columns", "says"),
-    [
-        ({}, "kafka_partition", "name those of partition and offset, as in URI#kafka_partition,kafka_offset"),
-        ({}, "a,b,c", "name those of partition and offset"),
-        (
-            {"scan__startup__mode": "timestamp", "scan__startup__timestamp_millis": "1"},
-            "p,o",
-            "begins at a moment",
-        ),
-    ],
-)
-def test_what_tells_no_offsets(options: dict[str, str], columns: str, says: str) -> None:
-    with pytest.raises(BackfillError, match=says):
-        HistoryLocations({"t": f"parquet:/lake#{columns}"}).source(table_of("orders", "broker:9092", **options))
+@pytest.mark.parametrize("columns", ["kafka_partition", "a,b,c", "yesterday", ""])
+def test_what_names_no_columns_is_bad_input(columns: str) -> None:
+    with pytest.raises(
+        InputError, match=r"history of t: behind # stands .* as in URI#kafka_partition,kafka_offset, or"
+    ):
+        HistoryLocations({"t": f"parquet:/lake#{columns}"}).source(table_of("orders", "broker:9092"))
+
+
+def test_a_job_that_begins_at_a_moment_tells_no_offsets() -> None:
+    begun = {"scan__startup__mode": "timestamp", "scan__startup__timestamp_millis": "1"}
+    with pytest.raises(BackfillError, match="begins at a moment"):
+        HistoryLocations({"t": "parquet:/lake#p,o"}).source(table_of("orders", "broker:9092", **begun))
 
 
 def test_offsets_are_of_topics() -> None:

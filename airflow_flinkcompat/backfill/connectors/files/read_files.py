@@ -40,7 +40,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
     seen = {normal(path) for path in read.seen} if read.seen is not None else files.keys()
     if gone := sorted(seen - files.keys()):
         raise BackfillError(
-            f"table {source.table}: the job had read {gone[0]}"
+            f"table {source.table}: to be read is {gone[0]}"
             + (f" and {len(gone) - 1} files more" if len(gone) > 1 else "")
             + f", which {source.place} does not hold any more"
         )
