@@ -14,6 +14,7 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, groupe
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
 from airflow_flinkcompat.backfill.steps import Group, Merge, Read, Select, Step, reads_of
+from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -72,6 +73,19 @@ class StateRows:
 
 
 @dataclass(frozen=True)
+class PlainRows:
+    """Rows of which Python computes what is stored of some keys.
+
+    Attributes:
+        steps: Their columns are ``c0`` …, in values that Python reads exactly.
+        made: What it computes of them.
+    """
+
+    steps: Step
+    made: PlainAggregation
+
+
+@dataclass(frozen=True)
 class Doubt:
     """Rows of which history does not tell what a job made of them.
 
@@ -99,6 +113,7 @@ class StateQuery:
         incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
         stores_watermark: Whether the operator stores how far time has come.
         clocks: Of an operator that stores it not, what comes from each table that tells it as far as matters.
+        plain: The rows of which Python computes the same of some keys; none where it does not.
     """
 
     tables: tuple[Table, ...]
@@ -111,6 +126,7 @@ class StateQuery:
     incomparable: str = ""
     stores_watermark: bool = True
     clocks: tuple[TableRows, ...] = ()
+    plain: tuple[PlainRows, ...] = ()
 
     @property
     def reads(self) -> Sequence[Read]:
@@ -294,12 +310,13 @@ class TableRows:
         """Whether the table tells in which order its rows arrived."""
         return self.locations.source(self.table).ordered
 
-    def selected(self, node: Node, columns: Sequence[Expression]) -> Select:
+    def selected(self, node: Node, columns: Sequence[Expression], in_order: bool = True) -> Select:
         """Some columns of rows, with the column ``arrival`` where the table tells in which order they arrived.
 
         Args:
             node: The rows.
             columns: Over their columns.
+            in_order: Whether the order is asked for.
 
         Returns:
             The steps.
@@ -312,7 +329,9 @@ class TableRows:
         rows = Project(node, tuple(columns), named)
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Project)
-        context = CompileContext(OPERATORS, self.locations, self.published, settings, arriving=self.ordered)
+        context = CompileContext(
+            OPERATORS, self.locations, self.published, settings, arriving=in_order and self.ordered
+        )
         step = context.compile(made, frozenset(range(len(columns))))
         assert isinstance(step, Select)
         return step
