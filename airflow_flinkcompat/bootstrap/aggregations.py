@@ -10,10 +10,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.steps import Select, Where
+from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.bootstrap.sessions import late_in_sessions
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
     NotComputable,
+    PlainRows,
     StateQuery,
     StateRows,
     TableRows,
@@ -55,7 +57,9 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
     zone = rows.zone if of.bounds else "UTC"
     if sessions is not None and zone != "UTC":
         raise NotComputable("sessions in a local time zone other than UTC are not computed from history yet")
-    return StateQuery(rows.tables, layout.key, states, of.windows, sessions is not None, zone, doubts)
+    return StateQuery(
+        rows.tables, layout.key, states, of.windows, sessions is not None, zone, doubts, plain=of.plain(zone)
+    )
 
 
 def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
@@ -70,7 +74,7 @@ def _group_windows(rows: TableRows, operator: AggregateOperator, layout: StateLa
     if early := [name for name in dict(rows.pipeline.settings) if name.startswith("table.exec.emit.")]:
         raise NotComputable(f"when windows fire with {early[0]} is not computed from history")
     states = tuple(of.computed(state) for state in layout.states)
-    return StateQuery((rows.table,), layout.key, states, spans=True, stores_watermark=False)
+    return StateQuery((rows.table,), layout.key, states, spans=True, stores_watermark=False, plain=of.plain("UTC"))
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,47 @@ class _Aggregation:
         columns = [*((i, f"c{i}") for i in range(at + in_map)), (at + in_map, f"CAST({mask} AS BIGINT)")]
         types = [*self.key_types, *(field.type for field in state.map_key.fields)] if state.map_key else self.key_types
         return StateRows(state, exact(Select(there, tuple(columns)), [*types, "BIGINT"]))
+
+    def plain(self, zone: str) -> tuple[PlainRows, ...]:
+        """What Python computes; nothing of sessions, which end by the rows of others."""
+        if self.sessions is not None:
+            return ()
+        columns = _Columns(list(self.plain_keys))
+        assigned = self.operator.window
+        windows = None if assigned is None else SlicedWindow.of(assigned.window)
+        time = None if assigned is None else columns.at(self.rows.time)
+        states, key = tuple(self._plain(state, columns) for state in self.layout.states), len(self.plain_keys)
+        types = [*(field.type for field in self.layout.key), *(str(each.type) for each in columns.held[key:])]
+        steps = exact(self.rows.selected(self.rows.node, columns.held, in_order=False), types)
+        spans = self.operator.kind is AggregateKind.GROUP_WINDOW
+        return (PlainRows(steps, PlainAggregation(key, states, time, windows, spans, zone)),)
+
+    def _plain(self, state: NamedState, columns: _Columns) -> PlainState:
+        if state.kind is KeyedStateKind.VALUE and state.value.form == "row":
+            computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
+            return PlainState(state, tuple(columns.call(self._call(field)) for field in computed))
+        over = list(map(self._over, _distinct_users(state.value.fields[0].meaning)))
+        calls = (columns.call(AggregateCall("COUNT", (), BIGINT, filter=wanted)) for _, _, wanted in over)
+        ((value,), _, _) = over[0]
+        column, in_map = columns.at(value), state.map_key is not None
+        return PlainState(state, tuple(calls), (column,) * in_map, (column, in_map), mask=True)
+
+
+@dataclass
+class _Columns:
+    """Columns of rows, each expression once, behind those of a key."""
+
+    held: list[Expression]
+
+    def at(self, part: Expression) -> int:
+        if part not in self.held:
+            self.held.append(part)
+        return self.held.index(part)
+
+    def call(self, call: AggregateCall) -> PlainCall:
+        argument = self.at(call.args[0]) if call.args else None
+        condition = None if call.filter is None else self.at(call.filter)
+        return PlainCall(call.function, argument, condition, call.distinct, str(call.type))
 
 
 def _distinct_users(meaning: Hashable) -> Sequence[Hashable]:

@@ -25,6 +25,7 @@ from airflow_flinkcompat.bootstrap.prepared import (
     write_prepared,
 )
 from airflow_flinkcompat.bootstrap.queries import state_query
+from airflow_flinkcompat.bootstrap.sampling import WrittenKeys, check_sample
 from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat.side import Side
@@ -61,8 +62,10 @@ class HistoryComputer:
         workers: On the same session.
         side: The new script.
         locations: Where the rows lie, and which of them were read.
-        say: Gets a line for what differs and was accepted; None: it was not.
+        say: Gets a line for what is compared.
+        accepts: Whether what differs is accepted.
         prepared: What was aggregated of the rows before.
+        sample: How many keys of each operator Python computes once more.
         reached: By the ids of operators that do not store it how far time has come for them, in milliseconds.
     """
 
@@ -70,8 +73,10 @@ class HistoryComputer:
     workers: SparkWorkers
     side: Side
     locations: TableLocations
-    say: Callable[[str], None] | None = None
+    say: Callable[[str], None] = lambda line: None
+    accepts: bool = False
     prepared: PreparedHistory = NOTHING
+    sample: int = 0
     reached: Mapping[str, int] = field(default_factory=dict)
 
     def regrouped(
@@ -114,12 +119,47 @@ class HistoryComputer:
         Raises:
             HistoryDiffers: Something does, and was not accepted.
         """
-        if found and self.say is None:
+        if found and not self.accepts:
             raise found.to_error(operator)
-        if found and self.say is not None:
+        if found:
             self.say(
                 f"{operator}: it is accepted that history is not what the job has read. Of keys or windows: {found}"
             )
+
+    def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
+        """Compute some keys once more, in plain Python, and hold them against what was written.
+
+        Args:
+            wanted: The operator.
+            written: What was written of each of its subtasks.
+            folder: Path or URI of where it lies.
+
+        Raises:
+            NotMigratable: The rows cannot be read once more.
+            SampleDiffers: A key is written otherwise.
+        """
+        spec = wanted.made.new
+        assert spec is not None
+        if not self.sample:
+            return
+        watermark = self.reached.get(spec.id) if wanted.watermark is None else wanted.watermark
+        told = f"{spec.name}: no key is computed once more in plain Python:"
+        with self.reading(spec.name):
+            query = state_query(self.side, spec, self.locations, watermark)
+            if not query.plain:
+                self.say(f"{told} that is done of GROUP BY, TUMBLE, HOP, CUMULATE and of joins alone")
+                return
+            if any(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states):
+                self.say(f"{told} its rows are not read again behind what was prepared")
+                return
+            state = WrittenKeys(spec.name, folder, written, query.key, wanted.max_parallelism)
+            keys = sum(
+                check_sample(self.session, each, watermark, state, self.workers, self.sample) for each in query.plain
+            )
+        if keys:
+            self.say(f"{spec.name}: {keys} keys computed once more in plain Python are the same")
+        else:
+            self.say(f"{told} there is none, or those drawn have too many rows")
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:

@@ -24,7 +24,14 @@ from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.slices import watermarks
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.migration import Accept, Migration, OperatorMigration, StateAction, with_history
+from airflow_flinkcompat.state.migration import (
+    SAMPLED_KEYS,
+    Accept,
+    Migration,
+    OperatorMigration,
+    StateAction,
+    with_history,
+)
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 if TYPE_CHECKING:
@@ -46,12 +53,14 @@ class KnownHistory:
         accepted: What is done on request alone: with :attr:`Accept.HISTORY` what is stored goes on where history says
             something else, and what history alone has of it is not written.
         prepared: Path or URI of a folder that :meth:`prepare` wrote, from which it goes on; None: all rows are read.
+        sample: How many keys of each operator are computed once more in plain Python before a savepoint is published.
     """
 
     tables: Mapping[str, str]
     master: str | None = None
     accepted: Collection[Accept] = ()
     prepared: str | None = None
+    sample: int = SAMPLED_KEYS
 
     def extend(self, found: Migration, new: Side, begins: bool = False) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
@@ -138,9 +147,8 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         lines = [line for line in migration.operators if line.from_history]
-        accepting = say if Accept.HISTORY in self.accepted else None
         jobs = self._jobs(old, new, migration)
-        with self._computers(*jobs, savepoint=savepoint, accepting=accepting) as (computer, former):
+        with self._computers(*jobs, savepoint=savepoint, say=say) as (computer, former):
             for line in lines:
                 assert line.new is not None
                 for sentence in computer.told(line.new):
@@ -284,7 +292,7 @@ class KnownHistory:
         self,
         *jobs: tuple[Side, Mapping[str, str]],
         savepoint: str,
-        accepting: Callable[[str], None] | None = None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> Iterator[tuple[HistoryComputer, ...]]:
         """Of each script one, given the ids of its sources by the names of their tables."""
         # What is told without Spark is told without its packages.
@@ -294,14 +302,15 @@ class KnownHistory:
 
         found = [(side, read_positions(savepoint, sources, self.places)) for side, sources in jobs]
         with history_session(self.master, found) as session:
-            workers, prepared = SparkWorkers(session), NOTHING
+            workers, prepared, accepts = SparkWorkers(session), NOTHING, Accept.HISTORY in self.accepted
             if self.prepared is not None:
                 try:
                     prepared = PreparedHistory.read(session, self.prepared)
                 except BackfillError as error:
                     raise InputError(str(error)) from None
             yield tuple(
-                HistoryComputer(session, workers, side, locations, accepting, prepared) for side, locations in found
+                HistoryComputer(session, workers, side, locations, say, accepts, prepared, self.sample)
+                for side, locations in found
             )
 
     @property

@@ -87,7 +87,8 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
     except (BackfillError, NotMigratable, SavepointUnreadable) as error:
         raise NotComputable(str(error)) from None
     require_plain(operator)
-    return replace(query, time_to_live=time_to_live)
+    # Which rows are of a value that has not expired Spark says alone.
+    return replace(query, time_to_live=time_to_live, plain=() if time_to_live else query.plain)
 
 
 def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:

@@ -15,6 +15,7 @@ from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
 from airflow_flinkcompat.backfill.steps import Group, Joined, Merge, Read, Select, Step, Where, reads_of
+from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -85,6 +86,19 @@ class StateRows:
 
 
 @dataclass(frozen=True)
+class PlainRows:
+    """Rows of which Python computes what is stored of some keys.
+
+    Attributes:
+        steps: Their columns are ``c0`` …, in values that Python reads exactly.
+        made: What it computes of them.
+    """
+
+    steps: Step
+    made: PlainAggregation
+
+
+@dataclass(frozen=True)
 class Doubt:
     """Rows of which history does not tell what a job made of them.
 
@@ -113,6 +127,7 @@ class StateQuery:
         stores_watermark: Whether the operator stores how far time has come.
         clocks: Of an operator that stores it not, what comes from each table that tells it as far as matters.
         time_to_live: How long a value lives that is not written any more, in milliseconds; 0: for ever.
+        plain: The rows of which Python computes the same of some keys; none where it does not.
     """
 
     tables: tuple[Table, ...]
@@ -126,6 +141,7 @@ class StateQuery:
     stores_watermark: bool = True
     clocks: tuple[TableRows, ...] = ()
     time_to_live: int = 0
+    plain: tuple[PlainRows, ...] = ()
 
     @property
     def reads(self) -> Sequence[Read]:
@@ -423,12 +439,13 @@ class TableRows:
         """Whether the table tells in which order its rows arrived."""
         return self.locations.source(self.table).ordered
 
-    def selected(self, node: Node, columns: Sequence[Expression]) -> Select:
+    def selected(self, node: Node, columns: Sequence[Expression], in_order: bool = True) -> Select:
         """Some columns of rows, with the column ``arrival`` where the table tells in which order they arrived.
 
         Args:
             node: The rows.
             columns: Over their columns.
+            in_order: Whether the order is asked for.
 
         Returns:
             The steps.
@@ -441,7 +458,9 @@ class TableRows:
         rows = Project(node, tuple(columns), named)
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Project)
-        context = CompileContext(OPERATORS, self.locations, self.published, settings, arriving=self.ordered)
+        context = CompileContext(
+            _OPERATORS, self.locations, self.published, settings, arriving=in_order and self.ordered
+        )
         step = context.compile(made, frozenset(range(len(columns))))
         assert isinstance(step, Select)
         return step

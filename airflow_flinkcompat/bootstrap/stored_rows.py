@@ -12,11 +12,13 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
 from airflow_flinkcompat.bootstrap.lateness import rows_met
+from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
     Doubt,
     Moment,
     NotComputable,
+    PlainRows,
     StateQuery,
     StateRows,
     TableRows,
@@ -61,7 +63,9 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
         StateRows(state, rows[side].with_matches(rows[1 - side]) if _counts_matches(state) else rows[side].counted())
         for side, state in enumerate(layout.states)
     )
-    return StateQuery(tuple(dict.fromkeys(side.table for side in sides)), layout.key, tuple(states))
+    tables = tuple(dict.fromkeys(side.table for side in sides))
+    plain = tuple(each.plain for each in rows if not _counts_matches(layout.states[each.side]))
+    return StateQuery(tables, layout.key, tuple(states), plain=plain)
 
 
 def _counts_matches(state: NamedState) -> bool:
@@ -103,6 +107,15 @@ class JoinSide:
         """Each row with how often it came."""
         counts = self._counts([*self.keys, *self.row])
         return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
+
+    @property
+    def plain(self) -> PlainRows:
+        """The same, for Python."""
+        columns, key = [*self.keys, *self.row], len(self.layout.key)
+        steps = exact(self.rows.selected(self.rows.node, columns, in_order=False), self.types)
+        by = tuple(range(key, len(columns)))
+        state = PlainState(self.layout.states[self.side], (PlainCall("COUNT"),), by)
+        return PlainRows(steps, PlainAggregation(key, (state,)))
 
     def _counts(self, keys: Sequence[Expression]) -> Step:
         return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])

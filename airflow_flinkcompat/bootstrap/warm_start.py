@@ -178,7 +178,8 @@ class WarmStart:
                 ends[name] = end_of(session, resumable(table, self._locations), self.until.get(name, ALL))
                 say(f"{name} is read to here: {ends[name]}")
             locations = SourceEnds(ends=tuple(ends.items()))
-            computer = HistoryComputer(session, SparkWorkers(session), self.side, locations)
+            sample = self.history.sample
+            computer = HistoryComputer(session, SparkWorkers(session), self.side, locations, say, sample=sample)
             with TemporaryDirectory(prefix="flinkcompat-warm-start-") as folder:
                 head, reached = self._unfilled(template, computer, locations, say)
                 Path(folder, METADATA).write_bytes(head.to_bytes())

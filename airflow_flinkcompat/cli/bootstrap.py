@@ -17,6 +17,7 @@ from airflow_flinkcompat.cli.savepoints import (
     planner_options,
     require_one_job,
     require_sql,
+    sample_option,
     state_errors,
     tell,
     write_savepoint,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     metavar="TABLE[=URI[#PARTITION,OFFSET|#TIME]]",
     help="Compute state from the rows of this table; each table that NEW reads is named.",
 )
+@sample_option
 @click.option(
     "--template",
     metavar="URI",
@@ -71,6 +73,7 @@ def bootstrap_command(
     to: str | None,
     until: tuple[str, ...],
     history: tuple[str, ...],
+    sample: int,
     template: str | None,
     dry_run: bool,
     engine_version: str | None,
@@ -114,7 +117,7 @@ def bootstrap_command(
     except ImportError as error:
         raise bare_install("bootstrap", error, "spark") from None
     (own,), ((plan,), _) = migrations(side, side, plans), plans
-    start = WarmStart.of(own, side, plan, KnownHistory(tables, master), ends)
+    start = WarmStart.of(own, side, plan, KnownHistory(tables, master, sample=sample), ends)
     _show(start, style)
     if not _possible(start):
         sys.exit(1)

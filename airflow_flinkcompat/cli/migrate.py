@@ -20,6 +20,7 @@ from airflow_flinkcompat.cli.savepoints import (
     planner_options,
     require_one_job,
     require_sql,
+    sample_option,
     state_errors,
     tell,
     write_savepoint,
@@ -80,6 +81,7 @@ _ACCEPTED = {
     metavar="URI",
     help="Go on from what --prepare wrote: only the rows behind its savepoint are read.",
 )
+@sample_option
 @click.option(
     "--audit-history",
     is_flag=True,
@@ -123,6 +125,7 @@ def migrate_command(
     history: tuple[str, ...],
     prepare: str | None,
     prepared: str | None,
+    sample: int,
     audit_history: bool,
     dry_run: bool,
     accepted: tuple[str, ...],
@@ -172,7 +175,7 @@ def migrate_command(
     if master and not (spark or history):
         raise InputError("--master belongs to --spark or --history: add one")
     tables = history_of(history)
-    known = _known(tables, master, tuple(map(Accept, accepted)), prepared) if tables else None
+    known = _known(tables, master, tuple(map(Accept, accepted)), prepared, sample) if tables else None
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
     if prepare or prepared:
@@ -325,13 +328,13 @@ def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
 
 
 def _known(
-    tables: Mapping[str, str], master: str | None, accepted: Collection[Accept], prepared: str | None
+    tables: Mapping[str, str], master: str | None, accepted: Collection[Accept], prepared: str | None, sample: int
 ) -> KnownHistory:
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
     except ImportError as error:
         raise bare_install("migrate --history", error, "spark") from None
-    return KnownHistory(tables, master, accepted, prepared)
+    return KnownHistory(tables, master, accepted, prepared, sample)
 
 
 def _from_history(made: Migration, new: Side, known: KnownHistory) -> Migration:

@@ -16,7 +16,7 @@ from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
 from airflow_flinkcompat.cli.targets import target_option
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
-from airflow_flinkcompat.state.migration import Migration
+from airflow_flinkcompat.state.migration import SAMPLED_KEYS, Migration
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.migration import StateComputer
@@ -40,6 +40,17 @@ def planner_options(command: Decorated) -> Decorated:
         click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
     )
     return reduce(lambda made, option: option(made), reversed(options), command)
+
+
+sample_option = click.option(
+    "--sample",
+    type=click.IntRange(min=0),
+    default=SAMPLED_KEYS,
+    show_default=True,
+    metavar="N",
+    help="Before the savepoint is published, compute N keys of each aggregation and join once more, in plain Python "
+    "from rows read again, and hold them against what was written; 0: none.",
+)
 
 
 def job_options(

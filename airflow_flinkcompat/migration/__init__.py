@@ -1,6 +1,6 @@
 """State migration: a savepoint of one job rewritten into one that another job reads."""
 
-from airflow_flinkcompat.migration.computed import ComputedOperator, HistoryDiffers, StateComputer
+from airflow_flinkcompat.migration.computed import ComputedOperator, HistoryDiffers, SampleDiffers, StateComputer
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed, verify
 from airflow_flinkcompat.migration.writing import WrittenState, migrate_savepoint, write_migrated
@@ -10,6 +10,7 @@ __all__ = [
     "HistoryDiffers",
     "MigrationVerificationFailed",
     "NotMigratable",
+    "SampleDiffers",
     "StateComputer",
     "WrittenState",
     "migrate_savepoint",

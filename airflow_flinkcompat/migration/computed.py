@@ -23,7 +23,7 @@ from airflow_flinkcompat.savepoint.field_values import field_reader
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
-from airflow_flinkcompat.state.layout import NamedState, StateNamespace
+from airflow_flinkcompat.state.layout import NamedState, StateField, StateNamespace
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.state.migration import Accept, OperatorMigration, StateAction
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite, words
@@ -31,7 +31,7 @@ from airflow_flinkcompat.state.rewrites.parts import StateRewrite, words
 _WINDOW = NAMESPACE_LENGTHS[StateNamespace.WINDOW]
 _SHOWN = 5
 """Of how many keys a message shows what differs."""
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 """How far apart two sums of DOUBLE may be that were added up in another order, relative to the greater one."""
 COMPUTED_BIT = 0x8000
 """Marks the number of the state of a computed entry, as long as it is not written."""
@@ -44,6 +44,10 @@ _Join = Callable[[bytes, bytes], tuple[bytes, str]]
 
 class HistoryDiffers(NotMigratable):
     """History does not say what the savepoint holds: rows are missing in it, or there more than once."""
+
+
+class SampleDiffers(NotMigratable):
+    """What was written of a key is not what plain Python computes of its rows."""
 
 
 class StateComputer(Protocol):
@@ -82,6 +86,19 @@ class StateComputer(Protocol):
 
         Raises:
             HistoryDiffers: Something does, and was not accepted.
+        """
+
+    def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
+        """Compute some keys once more, in another way, and hold them against what was written.
+
+        Args:
+            wanted: The operator.
+            written: What was written of each of its subtasks.
+            folder: Path or URI of where it lies.
+
+        Raises:
+            NotMigratable: The rows cannot be read once more.
+            SampleDiffers: A key is written otherwise.
         """
 
 
@@ -271,13 +288,23 @@ class EntryJoin:
         """A key for a reader, with the end of its window."""
         state = self._states[number]
         parts = StoredKey.read(key[self._prefix :], timer=False)
-        values = read_row(parts.row, [field_form(each.type) for each in self._key])
-        words = [
-            f"{each.words}={field_reader(each.type)(value)!r}" for each, value in zip(self._key, values, strict=True)
-        ]
         windowed = state is not None and state.new.namespace is StateNamespace.WINDOW_END
         window = [f"window or slice to {int.from_bytes(parts.rest[:8], 'big', signed=True)} ms"] if windowed else []
-        return ", ".join([*words, *window]) or "the only key"
+        return ", ".join([key_words(self._key, parts.row), *window])
+
+
+def key_words(fields: Sequence[StateField], row: bytes) -> str:
+    """A key for a reader.
+
+    Args:
+        fields: Of the key.
+        row: As it is stored.
+
+    Returns:
+        The names and values of its fields.
+    """
+    values = zip(fields, read_row(row, [field_form(each.type) for each in fields]), strict=True)
+    return ", ".join(f"{each.words}={field_reader(each.type)(value)!r}" for each, value in values) or "the only key"
 
 
 def _join(state: StateRewrite | None) -> _Join | None:
@@ -327,4 +354,4 @@ class _RowJoin:
     def _rounded(self, place: int, one: Field, other: Field) -> bool:
         """Whether both are one sum of numbers that were added up in another order."""
         left, right = map(field_reader(self._fields[place].type), (one, other))
-        return isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=_ROUNDING)
+        return isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=ROUNDING)

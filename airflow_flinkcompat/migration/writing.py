@@ -83,6 +83,7 @@ def migrate_savepoint(
     Raises:
         NotMigratable: A state cannot be kept, would be lost without a word, or is not what its plan tells.
         HistoryDiffers: What history says of kept state is not what the savepoint holds.
+        SampleDiffers: What was computed of a key is not what plain Python computes of its rows.
         MigrationVerificationFailed: What was written is not what was read; it is no savepoint.
         SavepointUnreadable: A savepoint cannot be had from here, is damaged, or is of a form that is not known.
     """
@@ -269,6 +270,8 @@ class _Writing:
             for part in written:
                 differences += part.differences or Differences()
             self._history.differ(_name(work.made), differences)
+            if not differences:
+                self._history.check_sample(wanted, [part.groups for part in written], self.target.path)
         elif work.in_place:
             written = self.workers.each(work.copied, ranges)
         else:

@@ -126,6 +126,33 @@ def value_writer(type: str) -> Callable[[PlainValue], bytes]:
     return lambda value: struct.pack(form, value)
 
 
+def value_reader(type: str) -> Callable[[bytes], PlainValue]:
+    """What :func:`value_writer` wrote.
+
+    Args:
+        type: In Flink's words.
+
+    Returns:
+        A function from bytes to the value.
+
+    Raises:
+        SavepointUnreadable: How values of that type are stored was not measured.
+    """
+    root, _, _ = _parts(type)
+    if root in _TEXTS:
+        return lambda stored: stored[4:].decode("utf-8")
+    if root not in _NUMBERS:
+        raise SavepointUnreadable(f"how a {type} is stored by itself was not measured")
+    number = struct.Struct(_NUMBERS[root].replace("<", ">"))
+
+    def value(stored: bytes) -> PlainValue:
+        (found,) = number.unpack(stored)
+        made: bool | int | float = found
+        return made
+
+    return value
+
+
 def _sized(content: bytes) -> bytes:
     return len(content).to_bytes(4, "big") + content
 

@@ -39,6 +39,9 @@ _OF_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, 
 }
 """How the states of operators that hold rows are rewritten."""
 
+SAMPLED_KEYS = 20
+"""How many keys of each operator are computed once more in plain Python, where nobody says."""
+
 
 class StateAction(StrEnum):
     """What becomes of the state of one operator."""

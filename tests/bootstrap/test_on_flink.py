@@ -36,6 +36,7 @@ TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
 """Beside what is kept, and in place of it: a case takes about six seconds."""
 BEGUN_DAILY = "a hopping window cumulates now"
+SAMPLED = "computed once more in plain Python"
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,10 @@ def goes_on(
     assert not reasons
     assert told(change) == case.computed
     target = f"{savepoint.folder}/migrated"
-    with history.computing(before, side, savepoint.path, change, print) as computer:
+    said: list[str] = []
+    with history.computing(before, side, savepoint.path, change, said.append) as computer:
         migrate_savepoint(savepoint.path, bench.template(new), target, change, NOW, computer.workers, computer)
+    assert SAMPLED in said[-1]
     restored = bench.restored(new, replace(savepoint, path=f"file:{target}"))
     _, expected = bench.from_scratch(new)
     every = range(len(expected[0].split(", ")))
@@ -199,8 +202,10 @@ def begins(
     start = WarmStart.of(migration_of(plan, plan), side, read_plan(plan), history, until(savepoint.path, read))
     assert not start.reasons
     target, template = f"{savepoint.folder}/begun", bench.template(new)
-    with start.computing(template, print) as (origin, computer):
+    said: list[str] = []
+    with start.computing(template, said.append) as (origin, computer):
         migrate_savepoint(origin, template, target, start.state, NOW, computer.workers, computer)
+    assert SAMPLED in said[-1]
     one, other = stored(target), stored(savepoint.path)
     otherwise = {state for of, state in one.keys() | other.keys() if one.get((of, state)) != other.get((of, state))}
     otherwise -= told_otherwise

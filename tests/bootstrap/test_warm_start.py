@@ -180,6 +180,7 @@ def test_it_is_written_from_a_template(folder: Path, spark: SparkSession) -> Non
     assert said == [
         f"orders is read to here: {folder.as_uri()}/orders, files there: 1",
         "windows over table orders that end by 2024-01-01T00:01:40.001 count as sent: a backfill computes them",
+        "global-window-aggregate: 5 keys computed once more in plain Python are the same",
     ]
     (source,) = (each for each in read_metadata(target).operators if each.coordinator is not None)
     assert file_positions(source, target).seen == {f"file:{folder}/orders/before.csv"}

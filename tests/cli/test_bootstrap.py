@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.cli import bootstrap, cli
 from airflow_flinkcompat.model import InputError
@@ -80,6 +81,20 @@ def test_it_writes_a_savepoint(run: Callable[..., Result], spark: SparkSession, 
     again = run(WINDOWS, *arguments)
     assert again.exit_code == 1
     assert "begun holds something: name a folder that does not exist" in again.stderr
+
+
+@pytest.mark.slow
+def test_what_python_computes_otherwise_is_not_published(
+    run: Callable[..., Result], spark: SparkSession, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark adds one to each sum."""
+    wrong = "airflow_flinkcompat.bootstrap.state_rows.aggregate"
+    monkeypatch.setattr(wrong, lambda call: f"{aggregate(call)}{' + 1' if call.function == 'SUM' else ''}")
+    arguments = (*HISTORY, "--template", str(WINDOWS / "template"), "--to", "begun")
+    result = run(WINDOWS, *arguments)
+    assert result.exit_code == 1
+    assert result.stderr.replace(Path().absolute().as_uri(), "file:///data") == snapshot
+    assert not Path("begun", "_metadata").exists()
 
 
 @pytest.mark.parametrize(

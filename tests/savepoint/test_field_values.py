@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write_row
-from airflow_flinkcompat.savepoint.field_values import field_reader, field_writer
+from airflow_flinkcompat.savepoint.field_values import field_reader, field_writer, value_reader, value_writer
 from airflow_flinkcompat.state.from_savepoint import stored_layouts
 from tests.savepoint.savepoints import FOLDER, keyed
 
@@ -41,6 +41,20 @@ def test_a_value_is_read_back(type: str) -> None:
         row = write_row([write(value)])  # type: ignore[arg-type]
         (field,) = read_row(row, [field_form(type)])
         assert read(field) == value
+
+    back()
+
+
+BY_THEMSELVES = [type for type in VALUES if not type.startswith(("DECIMAL", "TIMESTAMP", "VARBINARY"))]
+
+
+@pytest.mark.parametrize("type", BY_THEMSELVES)
+def test_a_value_that_stands_by_itself_is_read_back(type: str) -> None:
+    write, read = value_writer(type), value_reader(type)
+
+    @given(VALUES[type])
+    def back(value: object) -> None:
+        assert read(write(value)) == value  # type: ignore[arg-type]
 
     back()
 

@@ -1,0 +1,385 @@
+"""The state of some keys, computed of their rows in plain Python: neither by Spark's aggregation nor by our SQL for it.
+
+What is taken from Spark are the rows that conditions let through, and of each the key, the event time and what calls
+are over. Slices, conditions of calls, DISTINCT, sums and their overflow are worked out here once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, localcontext
+from functools import reduce
+from typing import Any
+
+from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.plan.nodes import WindowKind
+from airflow_flinkcompat.savepoint.field_values import PlainValue
+from airflow_flinkcompat.state.layout import NamedState
+from airflow_flinkcompat.state.windows import SlicedWindow
+
+ROWS = 100_000
+"""So many rows of sampled keys one partition adds up at most; with more it leaves keys out."""
+_DIGITS = 80
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_PRECISION = 38
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+Identity = tuple[PlainValue, ...]
+"""Values that are equal where Flink stores the same."""
+Place = tuple[int, tuple[int, ...], Identity]
+"""The number of a state, the bounds of a window or slice in milliseconds, and of a map its key."""
+Partial = Any
+"""What some rows come to: of DISTINCT the values by identity, of a SUM also the sum of what it adds without signs."""
+
+
+def identity(values: Iterable[Any]) -> Identity:
+    """Values that are equal where Flink stores the same.
+
+    Args:
+        values: As Spark or a savepoint has them.
+
+    Returns:
+        The same, with numbers that are told apart by their sign of 0 as text.
+    """
+    return tuple(
+        repr(each) if isinstance(each, float) else bytes(each) if isinstance(each, bytearray) else each
+        for each in values
+    )
+
+
+@dataclass(frozen=True)
+class PlainCall:
+    """One aggregate over some columns of rows.
+
+    Attributes:
+        function: COUNT, SUM, MIN or MAX.
+        argument: The column that it is over; None of COUNT(*).
+        condition: The column that says whether a row counts; None: each does.
+        distinct: Whether equal values count once.
+        type: Of the result, in Flink's words.
+    """
+
+    function: str
+    argument: int | None = None
+    condition: int | None = None
+    distinct: bool = False
+    type: str = "BIGINT"
+
+    def of_row(self, row: Sequence[Any]) -> Partial:
+        """What one row comes to.
+
+        Args:
+            row: Its columns.
+
+        Returns:
+            None of one that does not count.
+        """
+        if self.condition is not None and row[self.condition] is not True:
+            return None
+        value = 1 if self.argument is None else row[self.argument]
+        if value is None:
+            return None
+        return {identity([value]): value} if self.distinct else self._of_value(value)
+
+    def _of_value(self, value: Any) -> Partial:
+        match self.function:
+            case "COUNT":
+                return 1
+            case "SUM":
+                return value, abs(value)
+        return value
+
+    def together(self, one: Partial, other: Partial) -> Partial:
+        """What two sets of rows come to.
+
+        Args:
+            one: Of the one; it may be changed.
+            other: Of the other.
+
+        Returns:
+            Of both.
+        """
+        if one is None or other is None:
+            return other if one is None else one
+        if self.distinct:
+            one.update(other)
+            return one
+        return self._together(one, other)
+
+    def _together(self, one: Partial, other: Partial) -> Partial:
+        match self.function:
+            case "COUNT":
+                return one + other
+            case "SUM":
+                return one[0] + other[0], one[1] + other[1]
+            case "MIN":
+                return min(one, other)
+        return max(one, other)
+
+    def result(self, partial: Partial) -> tuple[Any, Any]:
+        """What the call gives.
+
+        Args:
+            partial: Of all rows.
+
+        Returns:
+            The value, and of a SUM the sum of what it adds without signs, else 0.
+        """
+        if self.distinct and partial is not None:
+            partial = reduce(self._together, map(self._of_value, partial.values()))
+        if self.function == "COUNT":
+            return partial or 0, 0
+        if self.function != "SUM" or partial is None:
+            return partial, 0
+        value, size = partial
+        bits = _BITS.get(self.type.partition(" ")[0])
+        if bits is not None:
+            value = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        return value, size
+
+    def overflows(self, size: Any) -> bool:
+        """Whether what a SUM gives depends on the order of rows, as a part of them may have no place in its type.
+
+        Args:
+            size: The sum of what it adds without signs.
+
+        Returns:
+            True of decimals alone: integers wrap, in whatever order.
+        """
+        if not isinstance(size, Decimal):
+            return False
+        scale = int(self.type.partition(",")[2].partition(")")[0])
+        return size >= Decimal(10) ** (_PRECISION - scale)
+
+
+@dataclass(frozen=True)
+class PlainState:
+    """What Python computes of one state.
+
+    Attributes:
+        state: The state.
+        calls: Of rows of accumulators one for each column, in order; else those that its number is made of.
+        by: The columns that are a map's key.
+        holds: A column, and whether it has to hold a value: other rows leave the state as it is.
+        mask: Whether the number has a bit for each call that counted a row, and is not there without one.
+    """
+
+    state: NamedState
+    calls: tuple[PlainCall, ...]
+    by: tuple[int, ...] = ()
+    holds: tuple[int, bool] | None = None
+    mask: bool = False
+
+    def results(self, partials: Sequence[Partial]) -> Sequence[tuple[Any, Any]] | None:
+        """What stands in an entry.
+
+        Args:
+            partials: What all rows come to, of each call.
+
+        Returns:
+            The values, each with the size of what it was added up of; None: there is no entry.
+        """
+        found = [call.result(partial) for call, partial in zip(self.calls, partials, strict=True)]
+        if not self.mask:
+            return found
+        mask = sum(1 << bit for bit, (count, _) in enumerate(found) if count)
+        return [(mask, 0)] if mask else None
+
+
+@dataclass(frozen=True)
+class PlainAggregation:
+    """What Python computes of rows, in whose columns the key stands in front; it goes to where they are.
+
+    Attributes:
+        key: The number of the columns of the key.
+        states: What is computed.
+        time: The column of the event time, of an operator in windows.
+        windows: These windows.
+        spans: Whether each window is told apart by start and end, and not by the end of its slice.
+        zone: By whose clock they are cut.
+    """
+
+    key: int
+    states: tuple[PlainState, ...]
+    time: int | None = None
+    windows: SlicedWindow | None = None
+    spans: bool = False
+    zone: str = "UTC"
+
+    def bounds(self, row: Sequence[Any], reached: int) -> tuple[int, ...] | None:
+        """Under which window or slice a row is kept.
+
+        Args:
+            row: Its columns.
+            reached: How far the clock of the windows has come, in milliseconds.
+
+        Returns:
+            Its bounds; None: nothing that is still to fire takes it.
+        """
+        windows = self.windows
+        if windows is None or self.time is None:
+            return ()
+        if row[self.time] is None:
+            return None
+        moment = row[self.time] // 1000
+        if self.zone != "UTC":
+            shown = (_EPOCH + moment * _MILLISECOND).astimezone(zones.zone(self.zone)).utcoffset()
+            assert shown is not None
+            moment += shown // _MILLISECOND
+        start = moment - (moment - windows.offset) % windows.step
+        end = start + windows.step
+        widest = moment - (moment - windows.offset) % windows.size
+        last = (widest if windows.kind is WindowKind.CUMULATE else start) + windows.size
+        if last - 1 <= reached:
+            return None
+        if self.spans:
+            return start, end
+        # CUMULATE keeps the rows of slices that have fired as one, under the end of the first.
+        fired = windows.kind is WindowKind.CUMULATE and end - 1 <= reached
+        return (widest + windows.step,) if fired else (end,)
+
+
+@dataclass
+class PlainKey:
+    """What the rows of one key come to.
+
+    Attributes:
+        key: Its columns.
+        rows: How many there are.
+        found: By place, of each call.
+    """
+
+    key: tuple[Any, ...]
+    rows: int = 0
+    found: dict[Place, list[Partial]] = field(default_factory=dict)
+
+    def add(self, made: PlainAggregation, row: Sequence[Any], bounds: tuple[int, ...]) -> None:
+        """Add a row.
+
+        Args:
+            made: What is computed.
+            row: Its columns.
+            bounds: Of its window or slice.
+        """
+        self.rows += 1
+        for number, state in enumerate(made.states):
+            if state.holds is None or (row[state.holds[0]] is not None) is state.holds[1]:
+                place = number, bounds, identity(row[column] for column in state.by)
+                self._merge(made, place, [call.of_row(row) for call in state.calls])
+
+    def merge(self, made: PlainAggregation, other: PlainKey) -> None:
+        """Add what more rows come to.
+
+        Args:
+            made: What is computed.
+            other: Of other rows of the key.
+        """
+        self.rows += other.rows
+        for place, partials in other.found.items():
+            self._merge(made, place, partials)
+
+    def _merge(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
+        calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
+        self.found[place] = [
+            call.together(one, other) for call, one, other in zip(calls, former, partials, strict=True)
+        ]
+
+    def results(self, made: PlainAggregation) -> Mapping[Place, Sequence[tuple[Any, Any]]]:
+        """What stands in its entries.
+
+        Args:
+            made: What is computed.
+
+        Returns:
+            By place the values, each with the size of what it was added up of.
+        """
+        with localcontext(prec=_DIGITS):
+            found = {place: made.states[place[0]].results(partials) for place, partials in self.found.items()}
+        return {place: values for place, values in found.items() if values is not None}
+
+
+@dataclass
+class KeySample:
+    """Keys with the least hashes among those of some rows, each with all of its rows.
+
+    Attributes:
+        below: Keys from this hash on were left out; None: none were.
+        held: By hash and key.
+    """
+
+    below: int | None = None
+    held: dict[tuple[int, Identity], PlainKey] = field(default_factory=dict)
+
+    def narrow(self, below: int) -> None:
+        """Leave keys out.
+
+        Args:
+            below: Those from this hash on.
+        """
+        self.below = below if self.below is None else min(self.below, below)
+        self.held = {place: key for place, key in self.held.items() if place[0] < self.below}
+
+
+@dataclass(frozen=True)
+class KeySampling:
+    """How a sample is drawn; it goes to where the rows are.
+
+    Attributes:
+        made: What is computed.
+        count: Of how many keys.
+        reached: How far the clock of the windows has come, in milliseconds.
+        most: How many rows are added up of a partition at most.
+    """
+
+    made: PlainAggregation
+    count: int
+    reached: int
+    most: int = ROWS
+
+    def of_partition(self, rows: Iterable[Sequence[Any]]) -> Iterator[KeySample]:
+        """The keys of some rows.
+
+        Args:
+            rows: Of each the hash of its key, and its columns.
+
+        Yields:
+            The sample. Where keys have too many rows for it fewer keys are in it, and may be none.
+        """
+        sample, added = KeySample(), 0
+        with localcontext(prec=_DIGITS):
+            for hashed, *row in rows:
+                if sample.below is not None and hashed >= sample.below:
+                    continue
+                bounds = self.made.bounds(row, self.reached)
+                if bounds is None:
+                    continue
+                key = tuple(row[: self.made.key])
+                sample.held.setdefault((hashed, identity(key)), PlainKey(key)).add(self.made, row, bounds)
+                added += 1
+                if added > self.most or len(sample.held) > self.count:
+                    sample.narrow(max(place[0] for place in sample.held))
+                    added = sum(each.rows for each in sample.held.values())
+                    if not sample.held:
+                        break
+        yield sample
+
+    def together(self, samples: Sequence[KeySample]) -> KeySample:
+        """The keys of all rows.
+
+        Args:
+            samples: Of each partition.
+
+        Returns:
+            Those of which each partition has all rows.
+        """
+        whole = KeySample()
+        with localcontext(prec=_DIGITS):
+            for sample in samples:
+                for place, key in sample.held.items():
+                    whole.held.setdefault(place, PlainKey(key.key)).merge(self.made, key)
+        below = [sample.below for sample in samples if sample.below is not None]
+        for limit in (*below, *sorted(place[0] for place in whole.held)[self.count : self.count + 1]):
+            whole.narrow(limit)
+        return whole
