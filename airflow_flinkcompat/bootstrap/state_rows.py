@@ -42,7 +42,7 @@ from airflow_flinkcompat.plan.origins import (
     describe,
 )
 from airflow_flinkcompat.plan.program import Pipeline
-from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, UNKNOWN, Column, timestamp, timestamp_ltz
+from airflow_flinkcompat.plan.types import BIGINT, BOOLEAN, UNKNOWN, Column, TimeAttribute, timestamp, timestamp_ltz
 from airflow_flinkcompat.state.layout import NamedState, StateField
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -237,7 +237,11 @@ class TableRows:
         """The rows of all inputs of a union, of the columns that are read."""
         if len({tuple(each.with_nullability(True) for each in row) for row in union.row_types}) > 1:
             raise NotComputable("a union of columns of several types is not computed from history yet")
-        schema = tuple(Column(f"c{i}", type) for i, type in enumerate(union.row_types[0]))
+        time = self._time
+        schema = tuple(
+            Column(f"c{i}", type, TimeAttribute.ROWTIME if time is not None and time.index == i else None)
+            for i, type in enumerate(union.row_types[0])
+        )
         return Union(
             tuple(
                 Project(branch.node, tuple(map(branch.over_table, row)), schema)
@@ -291,16 +295,29 @@ class TableRows:
 
     @property
     def time(self) -> InputRef:
-        """The event time of the table, of a union that of all its tables."""
-        union = self.segment.origin
-        if isinstance(union, OtherOperator):
-            for place, row in enumerate(zip(*union.rows, strict=True)):
-                if all(x.over_table(column) == x.time for x, column in zip(self._inputs, row, strict=True)):
-                    return InputRef(place, union.row_types[0][place])
-            raise NotComputable("rows of a union whose event time is computed are not put into windows yet")
+        """The event time of the table, of a union that of all its tables.
+
+        Raises:
+            NotComputable: There is none that is told.
+        """
+        found = self._time
+        if found is None:
+            raise NotComputable("which column is the event time of rows of several tables is not told")
+        return found
+
+    @property
+    def _time(self) -> InputRef | None:
+        origin = self.segment.origin
+        if isinstance(origin, OtherOperator):
+            branches = [(each, each._time) for each in self._inputs]
+            for place, row in enumerate(zip(*origin.rows, strict=True)):
+                timed = zip(branches, row, strict=True)
+                if all(time is not None and each.over_table(column) == time for (each, time), column in timed):
+                    return InputRef(place, origin.row_types[0][place])
+        if not isinstance(origin, Source) or self.table.watermark is None:
+            return None
         table = self.table
-        assert table.watermark is not None
-        place = [column.name for column in table.columns].index(table.watermark.column)
+        place = [column.name for column in table.columns].index(self.table.watermark.column)
         return InputRef(place, table.columns[place].type)
 
     def in_windows(self, window: Window, partition_by: tuple[Expression, ...] = ()) -> WindowAssign:
