@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
 from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
+from airflow_flinkcompat.bootstrap.prepared import goes_on
 from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctual, state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
 from airflow_flinkcompat.compat import Side
@@ -16,6 +20,7 @@ from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
@@ -153,6 +158,85 @@ def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:
         assert state_query(side, spec, AssumedHistory()).time_to_live == 36 * HOUR
     else:
         with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
+WINDOWED = "TABLE({}(TABLE visits, DESCRIPTOR(ts), {}INTERVAL '1' MINUTE))"
+VISITS = (
+    ORDERS.partition("CREATE TABLE printed")[0]
+    + "CREATE TABLE printed (a STRING, b BIGINT) WITH ('connector' = 'print'); CREATE TEMPORARY VIEW visits AS "
+    + "SELECT a, b, ts FROM orders UNION ALL SELECT a, b + 1, ts FROM orders WHERE b > 1; INSERT INTO printed SELECT "
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "settings", "reason"),
+    [
+        (JOINED.replace("p.b", "SUM(p.b)") + "FROM orders o JOIN orders p ON o.a = p.a GROUP BY o.a", {}, None),
+        (
+            JOINED.replace("p.b", "SUM(p.b)") + "FROM orders o LEFT JOIN orders p ON o.a = p.a GROUP BY o.a",
+            {},
+            "only operators straight over tables",
+        ),
+        (
+            JOINED.replace("p.b", "SUM(p.b)") + "FROM orders o JOIN orders p ON o.a = p.a GROUP BY o.a",
+            {"table.exec.state.ttl": "1 d"},
+            "a time to live of what is made of several tables",
+        ),
+        (VISITS + "a, SUM(b) FROM visits GROUP BY a", {}, None),
+        (VISITS + f"a, SUM(b) FROM {WINDOWED.format('TUMBLE', '')} GROUP BY a, window_start, window_end", {}, None),
+        (
+            VISITS + f"a, SUM(b) FROM {WINDOWED.format('SESSION', '')} GROUP BY a, window_start, window_end",
+            {},
+            "only operators straight over tables",
+        ),
+        (VISITS.replace("b + 1,", "3,") + "a, SUM(b) FROM visits GROUP BY a", {}, "columns of several types"),
+    ],
+)
+def test_what_is_over_several_tables(script: str, settings: dict[str, str], reason: str | None) -> None:
+    side = Side(script.replace("'kafka'", TOPIC), settings, engine="flink")
+    outputs, problems = side.outputs
+    assert not problems
+    (output,) = outputs.values()
+    operator = operators(output)[0]
+    assert isinstance(operator, AggregateOperator)
+    layout = derive_aggregation(operator, time_to_live=bool(settings))
+    spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=layout)
+    if reason is None:
+        query = state_query(side, spec, AssumedHistory())
+        assert [table.path[2] for table in query.tables] == ["orders"]
+        # What some rows of a table are joined with is not told by these rows.
+        assert goes_on(push_down_ranges(query.states[0].steps)) is ("JOIN" not in script)
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
+@pytest.mark.parametrize(
+    ("query", "planned", "same"),
+    [
+        ("SUM(p.b), SUM(o.b)", ["SUM(b0)", "SUM(b)"], False),
+        ("SUM(p.b), MAX(o.a)", ["SUM(b0)", "MAX(a)"], True),
+        ("SUM(p.b), MAX(o.a)", ["SUM(b)", "MAX(a0)"], True),
+        ("SUM(p.b), MAX(o.a)", ["SUM(bb)", "MAX(a)"], False),
+        ("SUM(p.b), MAX(o.b)", ["SUM(b0)", "MAX(b0)"], True),
+    ],
+)
+def test_columns_of_a_join_as_a_planner_calls_them(query: str, planned: list[str], same: bool) -> None:
+    """Two calls that are written alike may stand in either order: which is which nothing tells."""
+    side = Side(JOINED.replace("p.b", query) + "FROM orders o JOIN orders p ON o.a = p.a GROUP BY o.a", engine="flink")
+    (operator,) = (each for output in side.outputs[0].values() for each in operators(output)[:1])
+    assert isinstance(operator, AggregateOperator)
+    layout = derive_aggregation(operator, time_to_live=False)
+    (state,) = layout.states
+    fields = [replace(field, words=words) for field, words in zip(state.value.fields, planned, strict=True)]
+    compiled = replace(layout, states=(replace(state, value=replace(state.value, fields=tuple(fields))),))
+    spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=compiled)
+    side = replace(side, script=side.script.replace("'kafka'", TOPIC))
+    if same:
+        assert state_query(side, spec, AssumedHistory())
+    else:
+        with pytest.raises(NotComputable, match="the script's own plan has no operator that stores it"):
             state_query(side, spec, AssumedHistory())
 
 
