@@ -109,9 +109,11 @@ class WrittenKeys:
             for file in self.files
             if file.first <= group < file.first + len(file.begins)
         ]
-        work = partial(_listed, partial(self._entries, states, wanted))
+        size = sum(file.handle.size for file in self.files if file.handle is not None) * len(groups) // self.groups
+        step = -(-len(parts) // workers.parts(size, len(parts))) or 1
+        tasks = [parts[at : at + step] for at in range(0, len(parts), step)]
         found: dict[bytes, dict[Place, Sequence[PlainValue]]] = {key: {} for key in keys}
-        for entries in workers.each(work, parts):
+        for entries in workers.each(partial(_listed, partial(self._entries, states, wanted)), tasks):
             for number, key, rest, value in entries:
                 try:
                     place, values = _read(number, states[number], rest, value)
@@ -139,8 +141,8 @@ class WrittenKeys:
                             yield number, parts.row, parts.rest, value
 
 
-def _listed(entries: Callable[[Any], Iterator[Any]], part: Any) -> list[Any]:
-    return list(entries(part))
+def _listed(entries: Callable[[Any], Iterator[Any]], parts: Sequence[Any]) -> list[Any]:
+    return [entry for part in parts for entry in entries(part)]
 
 
 def _read(number: int, state: PlainState, rest: bytes, value: bytes) -> tuple[Place, Sequence[PlainValue]]:
