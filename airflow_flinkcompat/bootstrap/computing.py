@@ -147,7 +147,7 @@ class HistoryComputer:
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations, watermark)
             if not query.plain:
-                self.say(f"{told} that is done of GROUP BY, TUMBLE, HOP, CUMULATE and of joins alone")
+                self.say(f"{told} that is done of GROUP BY, windows and joins alone, without a time to live")
                 return
             if any(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states):
                 self.say(f"{told} its rows are not read again behind what was prepared")
