@@ -37,7 +37,7 @@ OF_PYTHON = (
     "tests/model", "tests/secrets", "tests/project", "tests/fleet", "tests/sql", "tests/plan", "tests/state",
     "tests/cli", "tests/savepoint", "tests/migration", "tests/deploy", "tests/test_lazy.py", "tests/test_docstrings.py",
 )  # fmt: skip
-EXTRAS = "airflow,aws,dev,jars,kubernetes,spark,vvr"
+EXTRAS = "airflow,aws,dev,jars,kubernetes,lsp,spark,vvr"
 LONGEST_RUN = 3600
 
 
