@@ -120,10 +120,10 @@ def results(costs: dict[str, Cost], number: int, alone: int, loads: list[float])
         many = judged_by[name]
         rate, each = many / cost.wall, cost.cpu / many
         # Nobody waits for the processes in which Spark's Python runs, so that theirs is not known.
-        used = f"{each * 1000:.1f} ms | {each / (first.cpu / alone):.2f} times"
+        used = f"{each * 1000:.1f} ms | {each / (first.cpu / alone):.2f} times |"
         yield (
             f"| {name} | {many:,} | {rate:.0f} | {cost.wall:.0f} s | {rate / (alone / first.wall):.2f} times as fast "
-            f"| {'| ' if CONTENDERS[name] == 'spark' else used} |"
+            f"| {'not known | |' if CONTENDERS[name] == 'spark' else used}"
         )
 
 

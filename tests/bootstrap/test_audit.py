@@ -56,7 +56,7 @@ EQUAL = {
 }
 """Savepoints of a real Flink, and the number of keys or windows that their first aggregation holds."""
 
-DAILY = {"2.3/tumble", "2.3/inner-join"}
+DAILY = {"2.3/tumble"}
 NOT_READ = "came-after-the-savepoint.csv"
 
 pytestmark = pytest.mark.slow

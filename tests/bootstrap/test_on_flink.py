@@ -159,6 +159,7 @@ def prepared_is_whole(
     return said
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", READ_LATER, ids=lambda case: case.title)
 def test_what_was_prepared_while_the_job_ran_goes_on(
     case: Case, bench: PairRunner, spark: SparkSession, tmp_path: Path

@@ -32,7 +32,6 @@ from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from measure.progress import epoch_millis
 from tests.bootstrap.test_warm_start import begun
 from tests.migration.cases import NOW
-from tests.nightly import NIGHTLY
 from tests.savepoint.savepoints import FOLDER
 
 pytestmark = pytest.mark.slow
@@ -139,10 +138,9 @@ def place(tmp_path: Path) -> Callable[[int], str]:
     return made
 
 
-@pytest.mark.parametrize(
-    "over", [over if over == "HOP" else pytest.param(over, marks=pytest.mark.nightly) for over in OVER]
-)
-@pytest.mark.parametrize("seed", range(5 if NIGHTLY else 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("seed", range(5))
 def test_python_and_spark_say_the_same(over: str, seed: int, place: Callable[[int], str], spark: SparkSession) -> None:
     watermark = epoch_millis("2024-01-01 00:04:30") if over in ("TUMBLE", "HOP") else None
     assert differences(spark, query(over, place(seed), watermark), watermark) == []
@@ -200,7 +198,6 @@ WRITTEN = {
     "2.3/group-window": 5,
     "1.20/tumble": 5,
 }
-DAILY = {"2.3/hop-distinct"}
 
 
 def written(name: str, folder: Path, sample: int = 20) -> list[str]:
@@ -216,9 +213,8 @@ def written(name: str, folder: Path, sample: int = 20) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in WRITTEN]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", WRITTEN)
 def test_what_is_written_is_what_python_computes(name: str, tmp_path: Path, spark: SparkSession) -> None:
     told = written(name, tmp_path)[-1]
     assert told.endswith(f": {WRITTEN[name]} keys computed once more in plain Python are the same")
@@ -237,6 +233,7 @@ def test_what_is_not_computed_by_python_is_said(tmp_path: Path, spark: SparkSess
     assert "no key is computed once more in plain Python: that is done of GROUP BY, TUMBLE, HOP, CUMULATE and" in told
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "wrong", "says"),
     [
@@ -245,17 +242,15 @@ def test_what_is_not_computed_by_python_is_said(tmp_path: Path, spark: SparkSess
             lambda entries: entries.map(lambda each: (each[0], each[1][:-1] + b"\1")),
             "the only key [A-Z]+.* is written as",
         ),
-        pytest.param(
+        (
             "2.3/group-rocksdb",
             lambda entries: entries.map(lambda each: (each[0], each[1][:-2] + b"\7\7")),
             "an entry of accState cannot be read back",
-            marks=pytest.mark.nightly,
         ),
-        pytest.param(
+        (
             "2.3/group-distinct",
             lambda entries: entries.sample(False, 0.5, 7),
             "is not written, and is in the rows",
-            marks=pytest.mark.nightly,
         ),
     ],
 )

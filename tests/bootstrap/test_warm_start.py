@@ -157,6 +157,7 @@ def test_a_moment_before_all_files(folder: Path, spark: SparkSession) -> None:
     assert {state for _, state in stored(target)} == {"coordinator", "SourceReaderState", "watermark"}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_template_of_another_job(folder: Path, spark: SparkSession) -> None:
     start = of_template(folder, {})

@@ -105,6 +105,7 @@ def test_every_pair_was_run_as_it_is_written(line: str) -> None:
     assert_run_as_written(results.newest(line), load_pairs(line))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("line", BASE_LINES)
 def test_the_base_set_was_run_as_it_is_written(line: str) -> None:
@@ -116,6 +117,7 @@ def test_the_base_set_was_run_as_it_is_written(line: str) -> None:
     assert_run_as_written(path, written, whole=False)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("line", BASE_LINES)
 def test_the_rows_of_the_base_set_show_what_goes_wrong(line: str) -> None:
     """What ended badly where it was measured first does so over these rows too: else `right` says little."""
@@ -125,6 +127,7 @@ def test_the_rows_of_the_base_set_show_what_goes_wrong(line: str) -> None:
     assert RIGHT not in ran.values(), ran
 
 
+@pytest.mark.nightly
 def test_the_base_set_has_every_kind_of_operator_that_pairs_have() -> None:
     assert len(load_base("2.2")) >= 40
     assert operator_kinds(load_base("2.2")) >= operator_kinds(load_pairs("2.3"))

@@ -116,6 +116,7 @@ def neutral(name: str, changed: Changed) -> bool:
     return any(script in (name, "*") and re.search(label, changed.what) for script, label, _ in NEUTRAL)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", mostly_nightly([*SCRIPTS, "tables"], 1))
 def test_every_mutation_is_a_difference(name: str) -> None:

@@ -75,6 +75,7 @@ def test_no_pair_refused_or_wrong_is_compatible_with_its_plans() -> None:
     assert not [name for name in wrong if judged(name, with_plans=True).outcome is Outcome.COMPATIBLE]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_plans_make_worse_or_settle_what_was_unknown() -> None:
     moved: Counter[tuple[str, str]] = Counter()

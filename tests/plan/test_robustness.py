@@ -55,6 +55,7 @@ def test_any_characters_are_answered(text: str) -> None:
     answer("SELECT a FROM t;", text)
 
 
+@pytest.mark.nightly
 def test_two_hundred_views_on_each_other_take_seconds() -> None:
     views = [
         "CREATE TABLE t (a BIGINT, b STRING) WITH ('connector' = 'kafka');",

@@ -177,6 +177,7 @@ BOTH_WAYS = [
 OLDER = "HOP(ts, INTERVAL '4' MINUTE, INTERVAL '10' MINUTE)"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("window", "range"),

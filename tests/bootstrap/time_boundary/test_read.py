@@ -127,6 +127,7 @@ def test_every_record_is_read_once(
     assert old not in some
 
 
+@pytest.mark.nightly
 def test_a_boundary_that_parts_nothing_is_refused(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -358,7 +358,9 @@ def test_errors_of_the_store_are_told_in_one_line(s3: S3StandIn, monkeypatch: py
         Ledger("s3://no-such-bucket/l", "orders", **s3.options).append(ENTRY)
 
 
-@pytest.mark.parametrize(("uri", "client"), [("gs://b/l", "gcsfs"), ("s3://b/l", "s3fs")])
+@pytest.mark.parametrize(
+    ("uri", "client"), [pytest.param("gs://b/l", "gcsfs", marks=pytest.mark.nightly), ("s3://b/l", "s3fs")]
+)
 def test_a_client_logs_no_failure_beside_the_error(uri: str, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tracebacks of what the message says in a line; a level that somebody has set stays."""
     logger = logging.getLogger(client)

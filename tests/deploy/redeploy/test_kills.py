@@ -59,6 +59,7 @@ def test_a_killed_run_is_taken_up_by_its_retry(local_flink: LocalFlink, tmp_path
     Matrix(case, "kills", "Redeploys killed and taken up", _NOTES, AT_ONCE).whole(SCENARIOS)
 
 
+@pytest.mark.nightly
 def test_another_owner_waits_for_a_killed_run_and_then_takes_it_up(local_flink: LocalFlink, tmp_path: Path) -> None:
     """The name of a run is what lets its retry in at once; everybody else waits until it is held for dead."""
     case = _case(local_flink, tmp_path, SCENARIOS[0], f"other-{RUN}")

@@ -161,6 +161,7 @@ def test_a_jobmanager_alone_has_a_planner_beside_it(
     assert after_minute_1(files) == [MINUTE_0, MINUTE_1_NEW]
 
 
+@pytest.mark.nightly
 def test_a_savepoint_that_was_damaged_brings_the_former_job_back(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:

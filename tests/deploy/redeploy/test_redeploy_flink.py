@@ -133,6 +133,7 @@ def test_wrong_head_is_refused_and_touches_nothing(
     assert target.running(ledger.deployment) == (first.job_id,)
 
 
+@pytest.mark.nightly
 def test_refused_at_submit_is_rolled_back(run: Deploy, files: Files, ledger: Ledger, target: SqlGatewayTarget) -> None:
     _, first = first_deployment(run, files)
     filtered = Side(files.script(where=" WHERE amount > 1"))
