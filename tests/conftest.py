@@ -145,7 +145,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
 
 
-MANY, EVERY = 12, 5
+MANY, EVERY = 6, 7
 """Of a test with more cases than these the quick tests run one in so many; an odd number meets all of few engines."""
 
 

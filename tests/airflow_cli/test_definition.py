@@ -92,6 +92,7 @@ def test_airflow_finds_the_group() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_help_loads_none_of_what_runs() -> None:
     """Airflow's command line loads the group on every call, whatever is asked of it."""
     code = (

@@ -31,6 +31,7 @@ def _side(case: Case, engine: str, *, old: bool) -> Side:
     return Side(script, settings, functions, engine=engine, source="old.sql" if old else "new.sql")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", mostly_slow(tuple(ENGINES), len(ENGINES)))
 def test_a_report_is_the_same_where_each_side_was_read_alone(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def apart(old: Side, new: Side) -> Change:

@@ -178,6 +178,7 @@ def entries(file: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
 def test_nothing_that_was_run_is_wrong(file: Path) -> None:
     assert {entry["id"]: entry["fault"] for entry in entries(file) if entry["outcome"] != run_migrations.RIGHT} == {}

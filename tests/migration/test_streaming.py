@@ -107,6 +107,7 @@ def _fields(form: FieldForm) -> st.SearchStrategy[Field]:
     return st.just(NULL) | behind | (inline if form is FieldForm.TEXT else behind)
 
 
+@pytest.mark.slow
 @given(rows(), st.integers(0, 3))
 @settings(max_examples=300)
 def test_the_fast_way_makes_the_rows_of_the_slow_one(
@@ -152,6 +153,7 @@ def test_a_file_that_is_cut_off_is_named(name: str, tmp_path: Path) -> None:
     assert not list((tmp_path / "new").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_flipped_bit_of_a_key_or_length_is_seen(name: str, tmp_path: Path) -> None:
     """A value holds no sum of itself, so a flipped bit there is another value; whatever else it is, is an error."""

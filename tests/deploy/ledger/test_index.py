@@ -167,7 +167,7 @@ class Writers(RuleBasedStateMachine):
 
 
 Writers.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
-TestWriters = Writers.TestCase
+TestWriters = pytest.mark.slow(Writers.TestCase)
 
 
 @pytest.fixture
@@ -185,6 +185,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
+@pytest.mark.slow
 def test_a_thousand_deployments_are_listed_by_few_objects(reads: Counter[str]) -> None:
     root = place()
     for number in range(1000):

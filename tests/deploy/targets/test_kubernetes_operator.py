@@ -387,6 +387,7 @@ def test_the_secret_of_a_start_that_may_have_landed_stays(stand_in: KubernetesSt
     assert _secrets(stand_in) == {"orders-sql-111111111111"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placeholder", ["{script_uri}", "{statements_uri}"])
 def test_a_script_too_large_for_its_file_is_refused_before_the_stop(
     stand_in: KubernetesStandIn, tmp_path: Path, placeholder: str

@@ -75,6 +75,7 @@ def test_what_was_measured_is_said(pair: Restore) -> None:
         assert verdict.ENDINGS[pair.outcome] in {finding.consequence for finding in report.findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     mostly_nightly([("1.20", "2.2"), ("2.3", "2.4"), ("1.19", "2.3"), ("2.0", "2.3"), ("2.3", "1.20")], 2),
