@@ -222,9 +222,9 @@ class UnionAll:
 
 @dataclass(frozen=True)
 class Joined:
-    """The pairs of rows of two inputs for which a condition is true; no column is in both."""
+    """The pairs of rows of its two inputs for which a condition is true; no column is in both."""
 
-    inputs: tuple[Step, Step]
+    inputs: tuple[Step, ...]
     condition: str
 
 
@@ -263,11 +263,8 @@ def with_sources(step: Step, source_of: Callable[[Read], BackfillSource]) -> Ste
     """The same step over other sources."""
     if isinstance(step, Read):
         return replace(step, source=source_of(step))
-    if isinstance(step, UnionAll):
+    if isinstance(step, UnionAll | Joined):
         return replace(step, inputs=tuple(with_sources(inner, source_of) for inner in step.inputs))
-    if isinstance(step, Joined):
-        left, right = (with_sources(inner, source_of) for inner in step.inputs)
-        return replace(step, inputs=(left, right))
     return replace(step, input=with_sources(step.input, source_of))
 
 

@@ -160,8 +160,6 @@ class _Aggregation:
     def _accumulators(self, state: NamedState) -> StateRows:
         """The row of accumulators; a map that one keeps beside itself has nothing to compute in it."""
         computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
-        if state.time_to_live and len(computed) < len(state.value.fields):
-            raise NotComputable("distinct values that live by themselves are not computed from history yet")
         steps = self.rows.grouped(self.node, self.keys, [self._call(field) for field in computed])
         return StateRows(state, exact(steps, [*self.key_types, *(field.type for field in computed), *of_life(state)]))
 

@@ -19,8 +19,8 @@ from airflow_flinkcompat.state.migration import OperatorMigration
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
-_LENGTH, _MOMENT = 4, 8
-_FLAG, _STAMP = 1, 8
+_LENGTH, _STAMP, _MOMENT = 4, 8, 8
+_FLAG = 1
 """The length of what says of a map's value whether it is missing."""
 NAMESPACE_LENGTHS = {StateNamespace.NONE: 1, StateNamespace.WINDOW_END: 8, StateNamespace.WINDOW: 16}
 """How many bytes of a stored key say its window."""

@@ -11,6 +11,7 @@ import mmh3
 
 from airflow_flinkcompat.migration.entries import (
     StoredKey,
+    content_begin,
     counted_row,
     each_row,
     key_change,
@@ -35,7 +36,6 @@ from airflow_flinkcompat.state.layout import NamedState, Stored
 from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction
 from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
-_STAMP = 8
 _SUM = (1 << 128) - 1
 ComparedPart = Callable[[bytes], bytes]
 Merge = Callable[[bytes, bytes], bytes]
@@ -325,11 +325,9 @@ def _kept(state: StateRewrite, new: bool, from_history: bool) -> ComparedPart:
     stored, other = (state.new, state.old) if new else (state.old, state.new)
     assert stored is not None
     assert other is not None
-    begin_of_rows = 1 if stored.kind is KeyedStateKind.MAP else 0
-    end_of_head = begin_of_rows
-    if stored.time_to_live:
-        begin_of_rows += _STAMP
-        end_of_head += _STAMP if other.time_to_live else 0
+    begin_of_rows = content_begin(stored)
+    # When a value was last written is compared where both jobs store that.
+    end_of_head = content_begin(replace(stored, time_to_live=stored.time_to_live and other.time_to_live))
     rows = _kept_rows(state, stored, new, from_history)
     return lambda value: value[:end_of_head] + rows(value[begin_of_rows:])
 

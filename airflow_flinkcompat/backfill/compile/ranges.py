@@ -37,11 +37,8 @@ def for_range(step: Step, published: WindowRange) -> Step:
     """
     if isinstance(step, Read):
         return step
-    if isinstance(step, UnionAll):
+    if isinstance(step, UnionAll | Joined):
         return replace(step, inputs=tuple(for_range(inner, published) for inner in step.inputs))
-    if isinstance(step, Joined):
-        left, right = (for_range(inner, published) for inner in step.inputs)
-        return replace(step, inputs=(left, right))
     below = for_range(step.input, published)
     match step:
         case Assign(asked=asked) if asked is not None:
@@ -68,11 +65,8 @@ def push_down_ranges(step: Step) -> Step:
     """The same step, whose sources need not give rows that lie in no window asked for."""
     if isinstance(step, Read):
         return step
-    if isinstance(step, UnionAll):
+    if isinstance(step, UnionAll | Joined):
         return replace(step, inputs=tuple(push_down_ranges(inner) for inner in step.inputs))
-    if isinstance(step, Joined):
-        left, right = map(push_down_ranges, step.inputs)
-        return replace(step, inputs=(left, right))
     below = push_down_ranges(step.input)
     if isinstance(step, Where) and isinstance(below, Read) and _chooses_folders(step.condition, below):
         return replace(below, condition=step.condition)
