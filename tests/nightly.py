@@ -28,6 +28,9 @@ def sample(cases: Sequence[T], few: int) -> list[T]:
 def mostly_nightly(cases: Sequence[Any], few: int = 1) -> list[Any]:
     """Parameters of a test: the first few cases run every time, the others are marked ``nightly``.
 
+    Not for a test that compares with a snapshot of each case: those of the cases that do not run count as unused, and
+    an unused snapshot fails a run.
+
     Args:
         cases: one value, or a tuple of values, for each case.
         few: how many of them every run takes; none where another test is their shorter sibling.

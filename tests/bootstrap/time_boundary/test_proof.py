@@ -168,7 +168,7 @@ def test_a_clean_boundary_is_shown_to_be_one(title: str, spark: SparkSession, so
     assert not said(spark, source, SHOWN[title](clean()))
 
 
-@pytest.mark.parametrize("title", mostly_nightly([*NOT_SHOWN], 4))
+@pytest.mark.parametrize("title", [*NOT_SHOWN])
 def test_one_reason_is_told_where_nothing_is_shown(
     title: str, spark: SparkSession, source: BoundaryArchive, snapshot: SnapshotAssertion
 ) -> None:
