@@ -117,13 +117,14 @@ def load_base(line: str, only: str = "") -> list[Pair]:
         for name in filter(re.compile(only).search, ids):
             if name not in written and name not in restores:
                 raise FixtureError(f"{BASE.name}: {name} is no pair, nor a restore that was measured elsewhere")
-            found.append(written.get(name) or _measured_again(restores[name], kind))
+            found.append(written.get(name) or measured_again(restores[name], kind))
     if not found:
         raise FixtureError(f"{BASE.name}: holds no pair that matches {only!r}")
     return found
 
 
-def _measured_again(restore: measured.Restore, area: str) -> Pair:
+def measured_again(restore: measured.Restore, area: str) -> Pair:
+    """A restore that was measured elsewhere, over the rows of ``measure/data``."""
     old, new = (
         Side(_here(script), tuple(sorted(settings.items())))
         for script, settings in ((restore.old, restore.settings_old), (restore.new, restore.settings_new))

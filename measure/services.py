@@ -23,12 +23,16 @@ from tests.services.postgres import Postgres, postgres
 JARS = ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres", "postgresql")
 COLUMNS = ("a", "b", "c", "d", "ts")
 """What the values of a row in ``measure/data`` are called in a record."""
-_NUMBERS = frozenset({"b", "d"})
+SIDES = {"lefts": ("id", "k", "lv", "lc", "ts"), "rights": ("id", "k", "rv", "rc", "ts")}
+"""The same of the rows of both sides of joins, which need not have a time."""
+_NUMBERS = frozenset({"b", "d", "lv", "rv"})
 _BROKER = re.compile(r"\b(127\.0\.0\.1|localhost):9092\b")
 _TOPICS = re.compile(r"(?P<option>'topic' = ')(?P<names>[^']*)'")
 _NAMED = re.compile(r"('topic-pattern' = '|'properties\.group\.id' = '|'sink\.transactional-id-prefix' = ')")
 _DATABASE = re.compile(r"(jdbc:postgresql://)(127\.0\.0\.1|localhost):5432/postgres(\?)?")
 _FILLED_PARTITIONS = 2
+_BEGIN = "2024-01-01 00:00:00.000"
+"""When records were made whose rows have no time."""
 PASSWORD = "${conn.postgres.password}"
 
 
@@ -61,11 +65,11 @@ class Services:
         lines = feed.lines(phase)
         each_has_all = phase.endswith(".filler")
         for partition in range(partitions):
-            rows = [_row(line) for line in (lines if each_has_all else lines[partition::partitions])]
+            rows = [_row(line, feed.rows) for line in (lines if each_has_all else lines[partition::partitions])]
             if not rows:
                 continue
-            records = [(json.dumps({"a": row["a"]}), json.dumps(row)) for row in rows]
-            self._broker.send(self._jvm, topic, records, partition, epoch_millis(str(rows[0]["ts"])))
+            records = [(json.dumps(dict([next(iter(row.items()))])), json.dumps(row)) for row in rows]
+            self._broker.send(self._jvm, topic, records, partition, epoch_millis(str(rows[0].get("ts", _BEGIN))))
         return len(lines) * (partitions if each_has_all else 1)
 
     def bound(self, script: str, folder: Path) -> str:
@@ -109,9 +113,10 @@ class Services:
         return topic
 
 
-def _row(line: str) -> dict[str, str | int]:
-    values = zip(COLUMNS, line.split(","), strict=True)
-    return {key: int(value) if key in _NUMBERS else value for key, value in values}
+def _row(line: str, rows: str) -> dict[str, str | int]:
+    values = line.split(",")
+    columns = SIDES.get(rows.removeprefix("untimed_"), COLUMNS)[: len(values)]
+    return {key: int(value) if key in _NUMBERS else value for key, value in zip(columns, values, strict=True)}
 
 
 def _prefix(folder: Path) -> str:

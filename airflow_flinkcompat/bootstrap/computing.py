@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 R = TypeVar("R")
+_NOTHING_STORED = "its rows come when a window ends, by which they are sent on"
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,9 @@ class HistoryComputer:
         told = f"{spec.name}: no key is computed once more in plain Python:"
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations, watermark)
+            if not query.states:
+                self.say(f"{told} {_NOTHING_STORED}")
+                return
             if not query.plain:
                 self.say(f"{told} that is done of GROUP BY, windows and joins alone, without a time to live")
                 return
@@ -236,6 +240,8 @@ class HistoryComputer:
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations)
         prepared = all(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
+        if not query.states:
+            return [f"{spec.name} is empty: {_NOTHING_STORED}"]
         behind = ", behind what was prepared" if prepared else ""
         if query.time_to_live:
             behind += "; when values were last written is by when their rows came there"
@@ -279,7 +285,7 @@ class HistoryComputer:
             )
             with execution.planning():
                 entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
-        return self.session.sparkContext.union(entries)
+        return self.session.sparkContext.union(entries or [self.session.sparkContext.parallelize([], 1)])
 
 
 def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:

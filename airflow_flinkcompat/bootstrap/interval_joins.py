@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
+from airflow_flinkcompat.bootstrap.joins import JoinSide
 from airflow_flinkcompat.bootstrap.state_rows import (
     Moment,
     NotComputable,
@@ -22,7 +23,6 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     exact,
     exact_value,
 )
-from airflow_flinkcompat.bootstrap.stored_rows import JoinSide
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.plan.operators import JoinOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn

@@ -10,12 +10,13 @@ from typing import Any
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
-from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
+from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
 from airflow_flinkcompat.bootstrap.entries import check_writable
 from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
+from airflow_flinkcompat.bootstrap.joins import join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
+from airflow_flinkcompat.bootstrap.ranks import rank_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
-from airflow_flinkcompat.bootstrap.stored_rows import join_query, rank_query
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
@@ -30,6 +31,7 @@ from airflow_flinkcompat.plan.operators import (
     Operator,
     OtherKind,
     OtherOperator,
+    OverOperator,
     RankOperator,
     Source,
     StatelessSegment,
@@ -37,6 +39,7 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn
 from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.types import TimeAttribute
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
@@ -44,15 +47,20 @@ from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateSpec
+from airflow_flinkcompat.state.windows import SlicedWindow
 
 _RowsOf = Callable[[StatelessSegment], TableRows]
 _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQuery]] = {
     AggregateOperator: lambda rows, operator, layout: aggregation_query(rows(operator.segment), operator, layout),
+    OverOperator: lambda rows, operator, layout: aggregation_query(
+        rows(operator.segment), as_group_by(operator), layout
+    ),
     RankOperator: lambda rows, operator, layout: rank_query(rows(operator.segment), operator, layout),
     JoinOperator: lambda rows, operator, layout: (
         interval_join_query if operator.form is JoinForm.INTERVAL else join_query
     )([*map(rows, operator.segments)], operator, layout),
 }
+_RANKS_OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
 _OFFSETS_SINCE = "2.3"
 _TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
 _SEVERAL = "several operators of the script store the same, and which of them it is is not told"
@@ -73,11 +81,13 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
     Raises:
         NotComputable: History does not say what stands in the state, or that was not measured.
     """
-    pipeline, operator, layout = _of_script(side, spec)
-    time_to_live = 0
-    if any(state.time_to_live for state in layout.states):
-        time_to_live = _time_to_live(pipeline, operator)
     try:
+        if (between_windows := _between_windows(side, spec, locations)) is not None:
+            return between_windows
+        pipeline, operator, layout = _of_script(side, spec)
+        time_to_live = 0
+        if any(state.time_to_live for state in layout.states):
+            time_to_live = _time_to_live(pipeline, operator)
         rows = partial(TableRows, pipeline, locations=locations, watermark=watermark, time_to_live=time_to_live)
         query = _QUERIES[type(operator)](rows, operator, layout)
         for state in layout.states:
@@ -91,10 +101,49 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
     return replace(query, time_to_live=time_to_live, plain=() if time_to_live else query.plain)
 
 
+def _between_windows(side: Side, spec: StateSpec, locations: Locations) -> StateQuery | None:
+    """What computes the state of a ranking that gets the rows of a window when this has ended, and sends its own then.
+
+    The watermark that ends a window goes through the aggregation below and the ranking before any savepoint is taken.
+
+    Returns:
+        A query without rows; None of any other operator.
+    """
+    outputs, problems = side.outputs
+    if spec.name not in _RANKS_OF_WINDOWS or not isinstance(spec.layout, StateLayout) or problems:
+        return None
+    found = [
+        (rank, side.program.pipelines[place])
+        for place, output in outputs.items()
+        for rank in operators(output)
+        if isinstance(rank, RankOperator) and rank.window is not None
+    ]
+    query = None
+    for rank, pipeline in found:
+        if (below := _windows_below(rank)) is None:
+            return None
+        segment, windows = below
+        zone = TableRows(pipeline, segment, locations).zone
+        query = StateQuery((), spec.layout.key, (), windows, zone=zone)
+        require_punctual(side, query)
+    return query
+
+
+def _windows_below(rank: RankOperator) -> tuple[StatelessSegment, SlicedWindow] | None:
+    """What the aggregation straight below puts into the windows of a ranking, and these, if their ends are told."""
+    below, assigned = rank.segment.origin, rank.window
+    if assigned is None or assigned.time_attribute is not TimeAttribute.ROWTIME or rank.segment.windows:
+        return None
+    if not isinstance(below, AggregateOperator) or (below.kind, below.window) != (AggregateKind.WINDOW, assigned):
+        return None
+    windows = SlicedWindow.of(assigned.window)
+    return (below.segment, windows) if windows is not None and below.segment.windows else None
+
+
 def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
     """How long a value of an operator lives that is not written any more, in milliseconds."""
     if not isinstance(operator, AggregateOperator | JoinOperator):
-        raise NotComputable("rows of ranks that have a time to live are not computed from history yet")
+        raise NotComputable("a time to live is followed of GROUP BY and joins alone")
     if not all(isinstance(segment.origin, Source) for segment in operator.segments):
         raise NotComputable("a time to live of what is made of several tables is not followed yet")
     if any(name == _STATE_TTL for node in walk_nodes(pipeline.sink) for name, _ in getattr(node, "hints", ())):
@@ -197,11 +246,14 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
 
 def _layout(operator: Operator, time_to_live: bool) -> StateLayout | LayoutUnknown:
     """How an operator stores what it keeps, or why that is not told."""
-    if not isinstance(operator, AggregateOperator) or not _of_several(operator):
-        return operator_layout(operator, Symbols(), time_to_live)
+    over_table = isinstance(operator.segments[0].origin, Source) and not operator.segments[0].functions
     try:
+        if isinstance(operator, OverOperator) and over_table:
+            return derive_aggregation(as_group_by(operator), time_to_live)
+        if not isinstance(operator, AggregateOperator) or not _of_several(operator):
+            return operator_layout(operator, Symbols(), time_to_live)
         return derive_aggregation(operator, time_to_live)
-    except LayoutNotDerived as error:
+    except (LayoutNotDerived, NotComputable) as error:
         return LayoutUnknown(str(error))
 
 

@@ -214,14 +214,22 @@ class TableRows:
         """The condition of a join, over the columns of both sides."""
 
         def leaf(each: Expression) -> Expression:
-            return self._passed(each.operator, each.output) if isinstance(each, OperatorColumn) else each
+            return self.passed(each.operator, each.output) if isinstance(each, OperatorColumn) else each
 
         equal = (FunctionCall("=", pair, BOOLEAN) for pair in join.keys)
         parts = tuple(transform(each, leaf) for each in (*equal, *sorted(join.conditions, key=describe)))
         return parts[0] if len(parts) == 1 else FunctionCall("AND", parts, BOOLEAN)
 
-    def _passed(self, side: int, column: Expression) -> Expression:
-        """A column of a side of a join, over the columns of both."""
+    def passed(self, side: int, column: Expression) -> Expression:
+        """A column of a side of the join that rows come from, over the columns of both.
+
+        Args:
+            side: Its number.
+            column: Of what comes to that side.
+
+        Returns:
+            The expression.
+        """
         join, inputs = self.segment.origin, self._inputs
         assert isinstance(join, JoinOperator)
         before = len(inputs[0].node.schema) if side else 0
@@ -285,7 +293,7 @@ class TableRows:
             place = [column.name for column in self.table.columns].index(leaf.column)
             return InputRef(place, self.table.columns[place].type, leaf.span)
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
-            return self._passed(leaf.output.input, leaf.output.column)
+            return self.passed(leaf.output.input, leaf.output.column)
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, ColumnOutput):
             assert isinstance(origin, OtherOperator)
             column = [row[leaf.output.index] for row in origin.input_columns]

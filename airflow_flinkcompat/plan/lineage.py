@@ -332,6 +332,7 @@ class _Resolver:
             row=row,
             all_columns=row,
             argument_types=calls.argument_types,
+            partition_types=tuple(key.type for key in first.partition_by),
             span=node.span,
         )
         added = tuple(

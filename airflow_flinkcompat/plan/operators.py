@@ -475,6 +475,7 @@ class OverOperator(Operator):
     row: tuple[Expression, ...]
     all_columns: tuple[Expression, ...]
     argument_types: tuple[tuple[DataType, ...], ...] = field(default=(), compare=False)
+    partition_types: tuple[DataType, ...] = field(default=(), compare=False)
 
     KIND: ClassVar[str] = "OVER aggregation"
 

@@ -1,4 +1,4 @@
--- Deduplication that keeps the first row to come; see cases.sql.
+-- Deduplication by processing time; see cases.sql.
 --- given
 CREATE TABLE orders (
   a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts, came AS PROCTIME()
@@ -21,3 +21,15 @@ SELECT a, b FROM (
 SELECT a, b FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY came) AS rn FROM orders WHERE d > 2
 ) WHERE rn = 1;
+--- case: a deduplication that keeps the last row to come stores another column
+-- computed: all
+--- old
+SELECT a, c FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY came DESC) AS rn FROM orders) WHERE rn = 1;
+--- new
+SELECT a, b, c FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY came DESC) AS rn FROM orders) WHERE rn = 1;
+--- case: a deduplication that keeps the last row to come goes by another key
+-- computed: all
+--- old
+SELECT a, c FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY came DESC) AS rn FROM orders) WHERE rn = 1;
+--- new
+SELECT a, c FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY c ORDER BY came DESC) AS rn FROM orders) WHERE rn = 1;

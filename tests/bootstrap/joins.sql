@@ -30,3 +30,15 @@ SELECT l.id, r.id AS other, rv FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.
 SELECT l.id, r.id AS other, lc FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.k;
 --- new
 SELECT l.id, r.id AS other, lc FROM lefts AS l FULL JOIN rights AS r ON l.k = r.k;
+--- case: a left join has a condition beside its key
+-- computed: all
+--- old
+SELECT l.id, r.id AS other FROM lefts AS l JOIN rights AS r ON l.k = r.k;
+--- new
+SELECT l.id, r.id AS other, rv FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.k AND r.rv > 10 * l.lv;
+--- case: the condition of a full join is another
+-- computed: all
+--- old
+SELECT l.id, r.id AS other FROM lefts AS l FULL JOIN rights AS r ON l.k = r.k AND r.rv > 10 * l.lv;
+--- new
+SELECT l.id, r.id AS other FROM lefts AS l FULL JOIN rights AS r ON l.k = r.k AND r.rv < 10 * l.lv;

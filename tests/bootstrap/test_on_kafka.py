@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.savepoint.source_positions import PartitionRead, kafka_positions
+from airflow_flinkcompat.savepoint.source_positions import kafka_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
 from measure.pair_runner import CLUSTER, PairRunner
-from measure.services import Services, jars, services
+from measure.services import SIDES, Services, jars, services
 from tests.bootstrap.test_on_flink import UNMERGED, Case, begins, goes_on, load_cases, prepared_is_whole
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
@@ -50,8 +50,9 @@ def from_topic(case: Case) -> Case:
     return replace(case, old=old, new=new)
 
 
-CASES = [from_topic(case) for case in load_cases() if "file://DATA/orders'" in case.new.script]
-"""The changes over ``orders``, whose rows alone the services send as records."""
+SENT = {"orders", "clicks", "late", *(f"{timed}{side}" for timed in ("", "untimed_") for side in SIDES)}
+"""The rows that the services send as records."""
+CASES = [from_topic(case) for case in load_cases() if set(FOLDER.findall(case.new.script)) <= SENT]
 READ_LATER = [case for case in CASES if "SESSION(" not in case.old.script + case.new.script]
 CHANGED = (
     "metrics are added to a tumbling window",
@@ -69,7 +70,7 @@ def test_the_job_goes_on_as_though_it_had_always_run(
     case: Case, bench: PairRunner, served: Services, spark: SparkSession
 ) -> None:
     assert "kafka" in case.new.script
-    goes_on(case, bench, served.bound)
+    assert goes_on(case, bench, served.bound)
 
 
 OFFSETS, BOUNDARY, EARLIER_BOUNDARY = "kafka_partition,kafka_offset", "2024-01-01T00:01:35", "2024-01-01T00:01:25"
@@ -98,10 +99,12 @@ def test_what_the_topic_no_longer_holds_comes_from_an_archive(
 
     def place(savepoint: str, script: str) -> str:
         topic, found = archived(spark, tmp_path, script, joined)
-        served.delete_below(topic, {each.partition: each.offset - 3 for each in offsets_of(savepoint)})
+        served.delete_below(
+            topic, {partition: offset - 3 for partition, offset in offsets_of(savepoint)[topic].items()}
+        )
         return found
 
-    goes_on(case, bench, served.bound, place)
+    assert goes_on(case, bench, served.bound, place)
 
 
 @pytest.mark.parametrize(
@@ -114,25 +117,25 @@ def test_what_was_prepared_while_the_job_ran_goes_on(
 
     def forgotten(savepoint: str, script: str, said: Sequence[str]) -> None:
         if not any(UNMERGED in line for line in said):
-            (topic,) = set(re.findall(r"'topic' = '([^']*)'", script))
-            served.delete_below(topic, {each.partition: each.offset for each in offsets_of(savepoint)})
+            for topic, offsets in offsets_of(savepoint).items():
+                served.delete_below(topic, offsets)
 
     said = prepared_is_whole(case, bench, served.bound, tmp_path / "prepared", forgotten)
     assert any(UNMERGED in line or line.endswith("behind what was prepared") for line in said)
 
 
-def offsets_of(savepoint: str) -> Sequence[PartitionRead]:
-    held = [operator for operator in read_metadata(savepoint).operators if operator.coordinator is not None]
-    (read,) = (kafka_positions(operator, savepoint) for operator in held)
-    return read
-
-
-def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until]:
-    """How far a real job has read each partition, which tells the rows after apart."""
+def offsets_of(savepoint: str) -> Mapping[str, Mapping[int, int]]:
+    """How far a real job has read each partition of each topic."""
     found: dict[str, dict[int, int]] = {}
     for operator in read_metadata(savepoint).operators:
         for each in kafka_positions(operator, savepoint) if operator.coordinator is not None else ():
             found.setdefault(each.topic, {})[each.partition] = max(each.offset, 0)
+    return found
+
+
+def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until]:
+    """The same as limits of tables, which tell the rows after apart."""
+    found = offsets_of(savepoint)
     return {table.path[2]: Until(offsets=tuple(found[str(table.option("topic"))].items())) for table in tables}
 
 

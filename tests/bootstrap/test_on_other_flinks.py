@@ -43,13 +43,13 @@ def bench(line: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairR
 @pytest.mark.parametrize("line", ["2.3"], indirect=True)
 def test_two_subtasks(case: Case, line: str, bench: PairRunner, spark: SparkSession) -> None:
     old, new = (replace(side, settings=(*side.settings, *TWO_SUBTASKS)) for side in (case.old, case.new))
-    goes_on(replace(case, old=old, new=new), bench, in_folder)
+    assert goes_on(replace(case, old=old, new=new), bench, in_folder)
 
 
 @pytest.mark.parametrize("case", EVERY_THIRD, ids=lambda case: case.title)
 @pytest.mark.parametrize("line", ["1.20"], indirect=True)
 def test_on_the_older_line(case: Case, line: str, bench: PairRunner, spark: SparkSession) -> None:
-    goes_on(case, bench, in_folder)
+    assert goes_on(case, bench, in_folder)
 
 
 def in_folder(script: str, folder: Path) -> str:

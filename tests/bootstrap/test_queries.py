@@ -9,14 +9,14 @@ from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.backfill.steps import Group, inputs_of
 from airflow_flinkcompat.bootstrap import KnownHistory
-from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
+from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctual, state_query
 from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, operators
+from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator, operators
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
@@ -139,7 +139,7 @@ TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9
         (JOINED + "FROM orders o LEFT JOIN orders p ON o.a = p.a", "how many rows each row of an outer join matched"),
         (
             GROUPED + "a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) n FROM orders) WHERE n < 3",
-            "rows of ranks that have a time to live",
+            "a time to live is followed of GROUP BY and joins alone",
         ),
         (GROUPED + "/*+ STATE_TTL('orders' = '1d') */ a, SUM(b) FROM orders GROUP BY a", "given by STATE_TTL"),
     ],
@@ -278,3 +278,72 @@ def test_older_windows(query: str, settings: dict[str, str], reason: str | None)
     else:
         with pytest.raises(NotComputable, match=reason):
             aggregation_query(rows, operator, layout)
+
+
+SUMS = (
+    "(SELECT a, window_start, window_end, SUM(b) AS b FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL {})) "
+    "GROUP BY a, window_start, window_end)"
+)
+HIGHEST = "SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_end, window_start ORDER BY b) n FROM {}) "
+HIGHEST += "WHERE n < 3"
+OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))")
+
+
+@pytest.mark.parametrize(
+    ("query", "zone", "reason"),
+    [
+        (HIGHEST.format(SUMS.format("'1' MINUTE")), "", None),
+        (HIGHEST.format(SUMS.format("'1' DAY")), "Europe/Berlin", None),
+        (HIGHEST.format(SUMS.format("'1' DAY")), "Asia/Shanghai", "Flink fires them late"),
+        (OF_ROWS, "", "has no operator that stores it"),
+        (
+            HIGHEST.format(SUMS.format("'1' MINUTE")) + " UNION ALL " + OF_ROWS,
+            "",
+            "only operators straight over tables",
+        ),
+        (
+            HIGHEST.format(SUMS.format("'1' MINUTE")).replace("window_end, window_start", "a"),
+            "",
+            "only operators straight over tables",
+        ),
+    ],
+)
+def test_a_ranking_of_what_windows_hand_on_holds_nothing_between_them(
+    query: str, zone: str, reason: str | None
+) -> None:
+    """A ranking of rows holds them until their window ends, and which ranking is meant is not told."""
+    script = GROUPED.replace("SELECT ", query).replace("'kafka'", TOPIC)
+    settings = {"table.local-time-zone": zone} if zone else {}
+    side = Side(script.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)") if zone else script, settings, engine="flink")
+    assert not side.outputs[1]
+    spec = StateSpec(StateKind.OPERATOR, "window-rank", layout=StateLayout((), ()))
+    if reason is None:
+        told = state_query(side, spec, AssumedHistory())
+        assert (told.states, told.tables) == ((), ())
+        assert told.windows is not None
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
+@pytest.mark.parametrize(
+    ("window", "reason"),
+    [
+        ("PARTITION BY a ORDER BY came", None),
+        ("PARTITION BY a ORDER BY came ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "of OVER only RANGE"),
+        ("PARTITION BY a ORDER BY came ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "of OVER only RANGE"),
+        ("PARTITION BY a ORDER BY ts", "which rows an OVER by event time had sent"),
+    ],
+)
+def test_what_an_over_adds_up(window: str, reason: str | None) -> None:
+    script = GROUPED.replace("b BIGINT, ts", "b BIGINT, came AS PROCTIME(), ts").replace("'kafka'", TOPIC)
+    side = Side(f"{script}a, SUM(b) OVER ({window}) FROM orders", engine="flink")
+    (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
+    assert isinstance(operator, OverOperator)
+    if reason is None:
+        layout = derive_aggregation(as_group_by(operator), time_to_live=False)
+        spec = StateSpec(StateKind.OPERATOR, "over-aggregate", layout=layout)
+        assert [table.path[2] for table in state_query(side, spec, AssumedHistory()).tables] == ["orders"]
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            as_group_by(operator)

@@ -1,6 +1,6 @@
-"""What computes the state of operators that store rows of their tables: joins, Top-N and deduplication.
+"""What computes the state of Top-N and deduplication: the rows of the ranks that are kept.
 
-Where equal rows may stand in one order or another, that is the order of their arrival, if the table tells it.
+Where rows share their place in the order, that is the order of their arrival, if the table tells it.
 """
 
 from __future__ import annotations
@@ -10,128 +10,26 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
-from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
+from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
 from airflow_flinkcompat.bootstrap.lateness import rows_met
-from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
     Doubt,
     Moment,
     NotComputable,
-    PlainRows,
     StateQuery,
     StateRows,
     TableRows,
     exact,
     exact_value,
-    of_life,
 )
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
 from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, RankKind, RankOperator
-from airflow_flinkcompat.plan.origins import OperatorColumn, window_field
+from airflow_flinkcompat.plan.operators import RankKind, RankOperator
+from airflow_flinkcompat.plan.origins import SourceColumn, window_field
 from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, TimeAttribute
 from airflow_flinkcompat.state.layout import NamedState, StateLayout
 from airflow_flinkcompat.state.windows import SlicedWindow
-
-
-def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of a regular join: how often each row came, of an outer side with how many matches.
-
-    Args:
-        sides: What comes to it.
-        operator: Of the script's own plan.
-        layout: What it stores.
-
-    Returns:
-        For the rows of each side what computes them.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: History does not say what stands in the state, or that was not measured.
-    """
-    if operator.form is not JoinForm.REGULAR:
-        raise NotComputable(f"{operator.form}s are not computed from history yet")
-    if not all(state.counts_rows for state in layout.states):
-        raise NotComputable("rows that a join keeps by their key are not computed from history yet")
-    if any(_counts_matches(state) and state.time_to_live for state in layout.states):
-        raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
-    if operator.conditions and any(_counts_matches(state) for state in layout.states):
-        raise NotComputable("with how many rows each row of an outer join matched is computed without conditions alone")
-    rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
-    states = (
-        StateRows(state, rows[side].with_matches(rows[1 - side]) if _counts_matches(state) else rows[side].counted())
-        for side, state in enumerate(layout.states)
-    )
-    tables = tuple(dict.fromkeys(side.table for side in sides))
-    plain = tuple(each.plain for each in rows if not _counts_matches(layout.states[each.side]))
-    return StateQuery(tables, layout.key, tuple(states), plain=plain)
-
-
-def _counts_matches(state: NamedState) -> bool:
-    return state.value.form == "Tuple<Int, Int>"
-
-
-@dataclass(frozen=True)
-class JoinSide:
-    """The rows of one side of a join.
-
-    Attributes:
-        rows: What comes to it.
-        operator: Of the script's own plan.
-        side: Its number.
-        layout: What the join stores.
-    """
-
-    rows: TableRows
-    operator: JoinOperator
-    side: int
-    layout: StateLayout
-
-    @property
-    def keys(self) -> list[Expression]:
-        """The key, over the columns of the table."""
-        outputs = (pair[self.side] for pair in self.operator.keys)
-        return [self.rows.over_table(key.output) for key in outputs if isinstance(key, OperatorColumn)]
-
-    @property
-    def row(self) -> list[Expression]:
-        """What is stored of a row, over the columns of the table."""
-        return [self.rows.over_table(column) for column in self.operator.rows[self.side]]
-
-    @property
-    def types(self) -> list[str]:
-        return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
-
-    def counted(self) -> Step:
-        """Each row with how often it came."""
-        counts = self._counts([*self.keys, *self.row])
-        return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
-
-    @property
-    def plain(self) -> PlainRows:
-        """The same, for Python."""
-        columns, key = [*self.keys, *self.row], len(self.layout.key)
-        steps = exact(self.rows.selected(self.rows.node, columns, in_order=False), self.types)
-        by = tuple(range(key, len(columns)))
-        state = PlainState(self.layout.states[self.side], (PlainCall("COUNT"),), by)
-        return PlainRows(steps, PlainAggregation(key, (state,)))
-
-    def _counts(self, keys: Sequence[Expression]) -> Step:
-        return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
-
-    def with_matches(self, other: JoinSide) -> Step:
-        """Each row with how often it came, and the number of rows of the other side that have its key."""
-        width, key = len(self.types), len(self.layout.key)
-        columns = [f"c{i}" for i in range(width)]
-        keys, nothing = columns[:key], ["NULL"] * (width - key + 1)
-        own = Select(self._counts([*self.keys, *self.row]), (*enumerate([*columns, f"c{width}", "CAST(0 AS BIGINT)"]),))
-        others = Select(other._counts(other.keys), (*enumerate([*keys, *nothing, f"c{key}"]),))
-        both = UnionAll((own, others), tuple(range(width + 2)))
-        no_key = " OR ".join(f"{column} IS NULL" for column in keys)
-        matches = f"IF({no_key}, 0, sum(c{width + 1}) OVER (PARTITION BY {', '.join(keys)}))"
-        matched = Select(both, (*enumerate([*columns, f"c{width}", matches]),))
-        return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
@@ -163,8 +61,6 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         return _first_by_time(rows, operator, layout)
     if more or state.value.form not in ("row", "List<row>"):
         raise NotComputable("what it keeps beside its rows is not computed from history yet")
-    if operator.kind is RankKind.DEDUPLICATION and operator.order_clock is not TimeAttribute.ROWTIME:
-        raise NotComputable("it goes by processing time, and when a row came history does not say")
     ranking = _Ranking(rows, operator, layout, state)
     if ranking.defined is not None:
         ranking = replace(ranking, rows=rows.still_to_fire(ranking.defined))
@@ -241,6 +137,17 @@ class _Ranking:
         ends = [] if self.operator.window is None else [self.rows.bound(WindowField.END)]
         return [*(self.rows.over_table(row[place]) for place in places), *ends]
 
+    @property
+    def row(self) -> list[Expression]:
+        """What is stored of a row. Flink says what time it is when that is asked for, and stores none (measured)."""
+        told = {column.name for column in self.rows.table.columns if column.time_attribute is TimeAttribute.PROCTIME}
+        return [
+            Literal(None, type)
+            if isinstance(column, SourceColumn) and column.column in told
+            else self.rows.over_table(column)
+            for column, type in zip(self.operator.row, self.operator.row_types, strict=True)
+        ]
+
     def keys_met(self) -> Step:
         """Each key of which a row came, whatever else it held: of a deduplication that keeps the first row to come."""
         keys = self.keys
@@ -251,8 +158,7 @@ class _Ranking:
     def first_row(self) -> StateRows:
         """The first row with its time, or that there was one."""
         ((order, _, _),) = self.operator.order
-        row = [self.rows.over_table(column) for column in self.operator.row]
-        columns, width = [*self.keys, self.rows.over_table(order), *row], len(self.keys)
+        columns, width = [*self.keys, self.rows.over_table(order), *self.row], len(self.keys)
         read = self.rows.selected(self.node, columns)
         of_row = range(width + 1, len(columns))
         found = self._first_ranks(read, range(width), range(width, width + 1), of_row)
@@ -265,9 +171,10 @@ class _Ranking:
 
     def stored(self) -> Step:
         """The rows that are kept: of a list those of one sort key in the order in which they came."""
-        row = [self.rows.over_table(column) for column in self.operator.row]
-        order = [self.rows.over_table(key) for key, _, _ in self.operator.order]
-        columns = [*self.keys, *order, *row]
+        # By processing time rows are in the order in which they came.
+        by_arrival = self.operator.order_clock is TimeAttribute.PROCTIME
+        order = [] if by_arrival else [self.rows.over_table(key) for key, _, _ in self.operator.order]
+        columns = [*self.keys, *order, *self.row]
         by_key, by_order = range(len(self.keys)), range(len(self.keys), len(self.keys) + len(order))
         of_row = range(by_order.stop, len(columns))
         found = self._first_ranks(self.rows.selected(self.node, columns), by_key, by_order, of_row)

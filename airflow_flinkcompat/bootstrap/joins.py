@@ -1,0 +1,154 @@
+"""What computes the state of regular joins: how often each row of both sides came, and with how many it matched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_flinkcompat.backfill.spark_sql.expressions import grouped
+from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
+from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
+from airflow_flinkcompat.bootstrap.state_rows import (
+    NotComputable,
+    PlainRows,
+    StateQuery,
+    StateRows,
+    TableRows,
+    exact,
+    of_life,
+)
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, StatelessSegment
+from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
+from airflow_flinkcompat.plan.types import BIGINT
+from airflow_flinkcompat.state.layout import NamedState, StateLayout
+
+
+def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
+    """What computes the state of a regular join: how often each row came, of an outer side with how many matches.
+
+    Args:
+        sides: What comes to it.
+        operator: Of the script's own plan.
+        layout: What it stores.
+
+    Returns:
+        For the rows of each side what computes them.
+
+    Raises:
+        BackfillError: An expression is not computed exactly.
+        NotComputable: History does not say what stands in the state, or that was not measured.
+    """
+    if operator.form is not JoinForm.REGULAR:
+        raise NotComputable(f"{operator.form}s are not computed from history yet")
+    if not all(state.counts_rows for state in layout.states):
+        raise NotComputable("rows that a join keeps by their key are not computed from history yet")
+    if any(_counts_matches(state) and state.time_to_live for state in layout.states):
+        raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
+    if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
+        raise NotComputable("a condition on one side of an outer join may be planned below it")
+    rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
+    states = (
+        StateRows(state, rows[side].with_matches(rows[1 - side]) if _counts_matches(state) else rows[side].counted())
+        for side, state in enumerate(layout.states)
+    )
+    tables = tuple(dict.fromkeys(side.table for side in sides))
+    plain = tuple(each.plain for each in rows if not _counts_matches(layout.states[each.side]))
+    return StateQuery(tables, layout.key, tuple(states), plain=plain)
+
+
+def _sides(condition: Expression) -> set[int]:
+    """The inputs of a join whose columns a condition is over."""
+    return {leaf.operator for leaf in leaves(condition) if isinstance(leaf, OperatorColumn)}
+
+
+def _counts_matches(state: NamedState) -> bool:
+    return state.value.form == "Tuple<Int, Int>"
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """The rows of one side of a join.
+
+    Attributes:
+        rows: What comes to it.
+        operator: Of the script's own plan.
+        side: Its number.
+        layout: What the join stores.
+    """
+
+    rows: TableRows
+    operator: JoinOperator
+    side: int
+    layout: StateLayout
+
+    @property
+    def keys(self) -> list[Expression]:
+        """The key, over the columns of the table."""
+        return [*map(self.rows.over_table, self._outputs)]
+
+    @property
+    def _outputs(self) -> list[Any]:
+        """The key, over what comes to the side."""
+        keys = (pair[self.side] for pair in self.operator.keys)
+        return [key.output for key in keys if isinstance(key, OperatorColumn)]
+
+    @property
+    def row(self) -> list[Expression]:
+        """What is stored of a row, over the columns of the table."""
+        return [self.rows.over_table(column) for column in self.operator.rows[self.side]]
+
+    @property
+    def types(self) -> list[str]:
+        return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
+
+    def counted(self) -> Step:
+        """Each row with how often it came."""
+        counts = self._counts([*self.keys, *self.row])
+        return exact(counts, [*self.types, "BIGINT", *of_life(self.layout.states[self.side])])
+
+    @property
+    def plain(self) -> PlainRows:
+        """The same, for Python."""
+        columns, key = [*self.keys, *self.row], len(self.layout.key)
+        steps = exact(self.rows.selected(self.rows.node, columns, in_order=False), self.types)
+        by = tuple(range(key, len(columns)))
+        state = PlainState(self.layout.states[self.side], (PlainCall("COUNT"),), by)
+        return PlainRows(steps, PlainAggregation(key, (state,)))
+
+    def _counts(self, keys: Sequence[Expression]) -> Step:
+        return self.rows.grouped(self.rows.node, keys, [AggregateCall("COUNT", (), BIGINT)])
+
+    def with_matches(self, other: JoinSide) -> Step:
+        """Each row with how often it came, and the number of rows of the other side that it is joined with."""
+        if self.operator.conditions:
+            return self._with_pairs()
+        width, key = len(self.types), len(self.layout.key)
+        columns = [f"c{i}" for i in range(width)]
+        keys, nothing = columns[:key], ["NULL"] * (width - key + 1)
+        own = Select(self._counts([*self.keys, *self.row]), (*enumerate([*columns, f"c{width}", _NONE]),))
+        others = Select(other._counts(other.keys), (*enumerate([*keys, *nothing, f"c{key}"]),))
+        both = UnionAll((own, others), tuple(range(width + 2)))
+        no_key = " OR ".join(f"{column} IS NULL" for column in keys)
+        matches = f"IF({no_key}, 0, sum(c{width + 1}) OVER (PARTITION BY {', '.join(keys)}))"
+        matched = Select(both, (*enumerate([*columns, f"c{width}", matches]),))
+        return exact(Where(matched, f"c{width} IS NOT NULL"), [*self.types, "BIGINT", "BIGINT"])
+
+    def _with_pairs(self) -> Step:
+        """The same where conditions say beside the key which rows are joined: the pairs are counted."""
+        joined = replace(self.rows, segment=StatelessSegment(self.operator))
+        columns = [joined.passed(self.side, column) for column in (*self._outputs, *self.operator.rows[self.side])]
+        pairs = joined.grouped(joined.node, columns, [AggregateCall("COUNT", (), BIGINT)])
+        width = len(columns)
+        of_row = [*enumerate(f"c{i}" for i in range(width))]
+        own = Select(self._counts([*self.keys, *self.row]), (*of_row, (width, f"c{width}"), (width + 1, _NONE)))
+        both = UnionAll((own, Select(pairs, (*of_row, (width, _NONE), (width + 1, f"c{width}")))), (*range(width + 2),))
+        by = tuple(grouped(InputRef(i, column.type)) for i, column in enumerate(columns))
+        counted = Group(both, by, ((width, f"sum(c{width})"), (width + 1, f"sum(c{width + 1})")))
+        # Of a row that came several times each one has its pairs.
+        matched = Select(counted, (*of_row, (width, f"c{width}"), (width + 1, f"c{width + 1} DIV c{width}")))
+        return exact(matched, [*self.types, "BIGINT", "BIGINT"])
+
+
+_NONE = "CAST(0 AS BIGINT)"

@@ -1,0 +1,75 @@
+"""Changes whose restores were measured: each goes on as though the new job had always run, or is not computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_flinkcompat.bootstrap import KnownHistory
+from airflow_flinkcompat.compat import Side as JobSide
+from airflow_flinkcompat.deploy.errors import TargetError
+from airflow_flinkcompat.state.migration import Migration, StateAction
+from measure.pair_runner import PairRunner
+from measure.pairs import Pair, load_pairs, measured_again
+from tests import measured
+from tests.bootstrap.test_on_flink import TABLE, Case, bench, goes_on, told
+from tests.migration.cases import migration_of
+
+__all__ = ["bench"]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]
+LEAST = 100
+"""How many of them history makes whole."""
+_PLACE = re.compile(r"file://\w*/")
+_WHOLE = {StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN, StateAction.COMPUTED}
+
+
+def load_measured() -> Iterator[Pair]:
+    """Pairs of SQL over files of ``measure/data``, each change once."""
+    restores = (*measured.narrow(), *measured.load(measured.WIDE))
+    found = (*load_pairs("2.3"), *(measured_again(restore, "") for restore in restores))
+    for pair in {(pair.old, pair.new): pair for pair in found}.values():
+        if all(
+            side.language == "sql" and set(_PLACE.findall(side.script)) == {"file://DATA/"}
+            for side in (pair.old, pair.new)
+        ):
+            yield pair
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[str]:
+    """The ids of those that went on."""
+    return []
+
+
+def is_whole(change: Migration) -> bool:
+    """Whether history adds something, and nothing begins empty."""
+    lines = [line for line in change.operators if line.new is not None]
+    kept = all(line.keep in _WHOLE and not (line.begun or line.accepted) for line in lines)
+    return kept and not change.refused and any(line.from_history for line in lines)
+
+
+@pytest.mark.parametrize("pair", load_measured(), ids=lambda pair: pair.id)
+def test_the_job_goes_on_as_though_it_had_always_run(
+    pair: Pair, bench: PairRunner, spark: SparkSession, whole: list[str]
+) -> None:
+    try:
+        old, new = bench.complete(pair.old), bench.complete(pair.new)
+        found = migration_of(bench.compiled(old), bench.compiled(new))
+    except TargetError:
+        return  # Flink plans it not, or not as a compiled plan
+    history = KnownHistory({name: "" for name in TABLE.findall(new.script) if name != "Printed"})
+    change, _ = history.extend(found, JobSide(new.script, dict(new.settings), engine="flink"))
+    if is_whole(change):
+        goes_on(
+            Case(pair.id, old, new, told(change)),
+            bench,
+            lambda script, folder: script.replace("file://DATA", folder.as_uri()),
+        )
+        whole.append(pair.id)
+
+
+def test_most_of_what_changes_state_is_computed(whole: list[str]) -> None:
+    assert len(whole) >= LEAST
