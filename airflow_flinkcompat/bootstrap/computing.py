@@ -26,6 +26,7 @@ from airflow_flinkcompat.bootstrap.prepared import (
 )
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.sampling import WrittenKeys, check_sample
+from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
 from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat.side import Side
@@ -68,6 +69,7 @@ class HistoryComputer:
         prepared: What was aggregated of the rows before.
         sample: How many keys of each operator Python computes once more.
         reached: By the ids of operators that do not store it how far time has come for them, in milliseconds.
+        begun: By the ids of sources of which the savepoint holds nothing how far their tables are read.
     """
 
     session: SparkSession
@@ -79,6 +81,7 @@ class HistoryComputer:
     prepared: PreparedHistory = NOTHING
     sample: int = 0
     reached: Mapping[str, int] = field(default_factory=dict)
+    begun: Mapping[str, SourceEnd] = field(default_factory=dict)
 
     def regrouped(
         self,
@@ -109,6 +112,24 @@ class HistoryComputer:
         with self.reading(spec.name):
             entries = self.entries(self.query(spec, watermark), replace(wanted, watermark=watermark))
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
+
+    def behind(self, source: OperatorState, template: str) -> OperatorState:
+        """A source of which the old savepoint holds nothing, behind the rows that state is computed of.
+
+        Args:
+            source: What the template holds of it.
+            template: Path or URI of the template.
+
+        Returns:
+            The source at its positions.
+
+        Raises:
+            NotMigratable: Nobody said how far its table is read.
+            SavepointUnreadable: It keeps positions in a form that is not known.
+        """
+        if source.id not in self.begun:
+            raise NotMigratable(f"how far the table of {source.name or source.id} is read is not known")
+        return self.begun[source.id].behind(source, template)
 
     def differ(self, operator: str, found: Differences) -> None:
         """What history says otherwise than the savepoint.

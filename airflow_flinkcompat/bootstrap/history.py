@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,12 @@ from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
+from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_out, new_sources, not_told
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
-from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable
+from airflow_flinkcompat.bootstrap.source_ends import end_of, resumable
+from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
+from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.slices import watermarks
@@ -41,6 +44,21 @@ if TYPE_CHECKING:
 
 
 _NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Whose rows are read.
+
+    Attributes:
+        side: The script.
+        sources: The ids of sources of the savepoint, by the names that plans have for their tables.
+        begun: The ids of sources of which the savepoint holds nothing, by the names of their tables.
+    """
+
+    side: Side
+    sources: Mapping[str, str]
+    begun: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -86,6 +104,10 @@ class KnownHistory:
         specs = [line.new for line in found.operators if line.new is not None]
         sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
 
+        begins_anew = new_sources(found)
+        queries: dict[str, StateQuery] = {}
+        refused: dict[str, str] = {}
+
         def computable(spec: StateSpec) -> bool:
             try:
                 require_sole(spec, specs)
@@ -102,9 +124,21 @@ class KnownHistory:
             if several := [name for name in names if sources[name] > 1]:
                 reasons[spec.name] = f"table {several[0]} is read by several sources, each with positions of its own"
                 return False
+            why = not_told(query, begins_anew) or next((refused[name] for name in names if name in refused), "")
+            if why:
+                reasons[spec.name] = why
+                return False
+            queries[spec.id] = query
             return True
 
-        return with_history(found, computable), reasons
+        while True:
+            queries.clear()
+            made = with_history(found, computable)
+            read = {table for query in queries.values() for table in query.tables if table.path[2] in begins_anew}
+            told = {table.path[2]: left_out(new, table, self.places, [*queries.values()]) for table in read}
+            if not any(told.values()):
+                return behind_their_rows(made, told), reasons
+            refused |= {name: why for name, why in told.items() if why}
 
     def applied(self, found: Migration, new: Side) -> Migration:
         """What another job could keep, as :meth:`extend` says it.
@@ -275,43 +309,64 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         specs = [line.old for line in migration.operators if line.old and line.old.kind is StateKind.OPERATOR]
-        with self._computers((old, _positions(migration)), savepoint=savepoint) as (computer,):
+        with self._computers(_Job(old, _positions(migration)), savepoint=savepoint) as (computer,):
             return list(_audited(computer, specs, savepoint))
 
-    def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[tuple[Side, Mapping[str, str]]]:
-        """The new job and the old one, each with the ids of the old one's sources by the names of its tables."""
-        going_on = {
-            line.new.name: line.old.id
-            for line in migration.operators
-            if line.keeps and line.new and line.old and line.new.kind is StateKind.POSITIONS
+    def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[_Job]:
+        sources = [line for line in migration.operators if line.new and line.new.kind is StateKind.POSITIONS]
+        going_on = {line.new.name: line.old.id for line in sources if line.keeps and line.new and line.old}
+        begun = {
+            last_name(line.new.name): line.new.id
+            for line in sources
+            if line.keep is StateAction.COMPUTED and line.new is not None
         }
-        return (new, going_on), (old, _positions(migration))
+        return _Job(new, going_on, begun), _Job(old, _positions(migration))
 
     @contextmanager
     def _computers(
         self,
-        *jobs: tuple[Side, Mapping[str, str]],
+        *jobs: _Job,
         savepoint: str,
         say: Callable[[str], None] = lambda line: None,
     ) -> Iterator[tuple[HistoryComputer, ...]]:
-        """Of each script one, given the ids of its sources by the names of their tables."""
+        """Of each script one."""
         # What is told without Spark is told without its packages.
         from airflow_flinkcompat.bootstrap.computing import HistoryComputer, read_positions
         from airflow_flinkcompat.bootstrap.prepared import NOTHING, PreparedHistory
         from airflow_flinkcompat.spark_migration import SparkWorkers
 
-        found = [(side, read_positions(savepoint, sources, self.places)) for side, sources in jobs]
-        with history_session(self.master, found) as session:
+        found = [
+            replace(read_positions(savepoint, job.sources, self.places), begun=frozenset(job.begun)) for job in jobs
+        ]
+        read = [(job.side, locations) for job, locations in zip(jobs, found, strict=True)]
+        with history_session(self.master, read) as session:
             workers, prepared, accepts = SparkWorkers(session), NOTHING, Accept.HISTORY in self.accepted
             if self.prepared is not None:
                 try:
                     prepared = PreparedHistory.read(session, self.prepared)
                 except BackfillError as error:
                     raise InputError(str(error)) from None
-            yield tuple(
-                HistoryComputer(session, workers, side, locations, say, accepts, prepared, self.sample)
-                for side, locations in found
-            )
+            computers = []
+            for job, locations in zip(jobs, found, strict=True):
+                ends = {}
+                for table in job.side.program.tables:
+                    if (name := table.path[2]) in job.begun:
+                        ends[name] = end_of(session, resumable(table, locations), ALL)
+                        say(f"{name} is read to here: {ends[name]}")
+                computers.append(
+                    HistoryComputer(
+                        session,
+                        workers,
+                        job.side,
+                        replace(locations, ends=ends),
+                        say,
+                        accepts,
+                        prepared,
+                        self.sample,
+                        begun={job.begun[name]: end for name, end in ends.items()},
+                    )
+                )
+            yield tuple(computers)
 
     @property
     def places(self) -> Mapping[str, str]:

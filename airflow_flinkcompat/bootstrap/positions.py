@@ -11,6 +11,7 @@ from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
+from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import file_positions, kafka_positions
@@ -23,10 +24,14 @@ class RowsRead(HistoryLocations):
     Attributes:
         savepoint: Path or URI of the job's savepoint.
         readers: By the name of a table what the savepoint holds of its source.
+        begun: The tables of which it holds nothing, as the job did not read them.
+        ends: How far each of these is read, once that is known.
     """
 
     savepoint: str = ""
     readers: Mapping[str, OperatorState] = field(default_factory=dict)
+    begun: frozenset[str] = frozenset()
+    ends: Mapping[str, SourceEnd] = field(default_factory=dict)
 
     def source(self, table: Table) -> BackfillSource:
         """Where a table is read from, and how far.
@@ -40,8 +45,10 @@ class RowsRead(HistoryLocations):
         Raises:
             BackfillError: Where it lies is not known, or how far the job had read it.
         """
-        found = super().source(table)
-        operator = self.readers.get(table.path[2])
+        found, name = super().source(table), table.path[2]
+        if name in self.begun:
+            return self.ends[name].source if name in self.ends else found
+        operator = self.readers.get(name)
         if operator is None:
             raise Untranslatable(f"the savepoint tells no positions of table {table.name}", table.span)
         connector = table.option("connector")
@@ -51,7 +58,6 @@ class RowsRead(HistoryLocations):
             return _of_topic(found, operator, self.savepoint)
         if isinstance(found, FileSource) and connector == "filesystem":
             return replace(found, read=file_positions(operator, self.savepoint))
-        name = table.path[2]
         columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
         time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
         remedy = columns + time if connector == "kafka" else ""

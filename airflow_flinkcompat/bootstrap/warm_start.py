@@ -18,6 +18,7 @@ from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
 from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
+from airflow_flinkcompat.bootstrap.new_sources import GOES_ON_BEHIND
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end_of, resumable
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 _WARM = "WARM START: all of the state is computed from history"
 _NOT_WARM = "NO WARM START: one state is not computed from history, so that no savepoint is written"
-_BEHIND = "it goes on behind what is read"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class WarmStart:
             if line.new is None or line.new.kind is not StateKind.POSITIONS
             else replace(line, keep=StateAction.BEGINS)
             if last_name(line.new.name) in self.reasons
-            else replace(line, keep=StateAction.COMPUTED, reason=_BEHIND)
+            else replace(line, keep=StateAction.COMPUTED, reason=GOES_ON_BEHIND)
             for line in self.state.operators
         )
         kept = MigrationExtent.NONE if self.reasons else MigrationExtent.WHOLE

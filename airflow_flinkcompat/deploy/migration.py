@@ -113,29 +113,23 @@ class HistoryWorkers(StateComputer, Protocol):
         """Who rewrite."""
 
 
-class SavepointMigration:
-    """Rewrites savepoints of a job: plans and template are made where it runs, or by a planner beside it.
+class SavepointWriting:
+    """Writes savepoints for a new script: plans and template are made where the job runs, or by a planner beside it.
 
     Args:
         old: The deployed script.
         new: The proposed one.
         cluster: Where the job runs.
         live: The job that runs.
-        at_least: What was decided on: a migration of a lower class (whole, partial, none) is refused. No more than the
-            class is compared: one that is partial too is written, though other metrics begin or are gone.
         plan_dir: Path or URI of a folder that the target, or the planner, writes plans to and this process sees too;
             None: both are on one machine.
         rehearsed: Whether the new job is restored beside everything before it is started.
-        accepted: What is done on request alone.
-        workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
-        history: Knows the rows that the job had read; None: what cannot be kept begins empty.
-        savepoint_directory: Where a savepoint of the live job goes by which history is prepared; None: the cluster's.
-        hold: Opens what is needed until the new job runs; None: history is not prepared, and all of it is read when the
-            job has stopped.
         planner: Opens a SQL Gateway and its JobManager, of the same version, for a target that cannot plan scripts and
             try jobs out; it is asked at most once. None: there is none.
         log: Is told what happens, a line each.
     """
+
+    _written = "rewritten, read back and equal"
 
     def __init__(
         self,
@@ -144,75 +138,47 @@ class SavepointMigration:
         cluster: Cluster,
         live: JobRef | None,
         *,
-        at_least: MigrationExtent,
         plan_dir: str | None,
         rehearsed: bool,
         log: Callable[[str], None],
-        accepted: Collection[Accept] = (),
-        workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
-        history: History | None = None,
-        savepoint_directory: str | None = None,
-        hold: Callable[[AbstractContextManager[History]], History] | None = None,
         planner: Callable[[], Cluster] | None = None,
     ) -> None:
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
-        self._at_least, self._plan_dir, self._rehearsed, self._log = at_least, plan_dir, rehearsed, log
-        self._accepted, self._workers, self._planner, self._history = accepted, workers, planner, history
-        self._savepoint_directory, self._hold = savepoint_directory, hold
+        self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
     def prepare(self) -> None:
         """See that enough is kept, and make ready what the job needs not have stopped for.
 
-        That is the template, where slots are free for it beside the live job, and what history says by now.
+        That is the template, where slots are free for it beside the live job.
 
         Raises:
             DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
             DeployError: Plans or template could not be made.
         """
-        for line in MigrationReport.of(self._migration).lines():
+        for line in self._report.lines():
             self._log(line)
         if missing := self._missing_beside_live():
             self._log(f"the template is taken when the job has stopped: {missing}")
         else:
             self._template()
-        self._prepare_history()
-
-    def _prepare_history(self) -> None:
-        """Where it cannot be prepared all of it is read later: that ends nothing."""
-        if self._history is None or self._hold is None or self._live is None or not self._computes:
-            return
-        target = self._cluster.target
-        if not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
-            self._log(f"all of history is read once the job has stopped: {target} takes no savepoint beside it")
-            return
-        try:
-            savepoint = self._live_savepoint(target, self._live)
-            try:
-                place = target.location(savepoint)
-                folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
-                block = self._history.preparing(*self._sides, place, self._migration, folder, self._log)
-                self._history = self._hold(block)
-            finally:
-                with suppress(DeployError):
-                    target.dispose(savepoint)
-        except (DeployError, InputError, NotMigratable, SavepointUnreadable) as error:
-            self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
-
-    def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
-        """Raises DeployError."""
-        timeout = Timeouts().savepoint
-        self._log(f"taking a savepoint of job {live}, which goes on, to read history up to there")
-        asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
-        try:
-            done = poll(lambda: self._cluster.target.poll(asked), lambda seen: seen.snapshot is None, timeout=timeout)
-        except Overdue:
-            raise TargetError(f"the savepoint of job {live} did not complete within {timeout:.0f} s") from None
-        assert done.snapshot is not None
-        return done.snapshot
 
     @property
-    def _computes(self) -> bool:
-        return any(line.from_history for line in self._migration.operators)
+    def _migration(self) -> Migration:
+        """What becomes of each state. Raises DeployRefused and DeployError."""
+        raise NotImplementedError
+
+    @property
+    def _report(self) -> MigrationReport:
+        return MigrationReport.of(self._migration)
+
+    def _computing(
+        self, savepoint: str, template: str
+    ) -> AbstractContextManager[tuple[str, Workers | None, StateComputer | None]]:
+        """The savepoint that is rewritten, who does that, and who computes from history."""
+        raise NotImplementedError
+
+    def _sent_until(self, savepoint: str) -> datetime | None:
+        return None
 
     def _missing_beside_live(self) -> str:
         """Why the template cannot be taken yet, in words: a planner of its own has the slots that it has."""
@@ -239,12 +205,10 @@ class SavepointMigration:
         """
         try:
             template = str(self._template())
-            sent = None
-            if self._history is not None and self._computes:
-                sent = self._history.sent_until(self._sides[1], savepoint, self._migration)
-            with self._computing(savepoint) as (workers, computer):
+            sent = self._sent_until(savepoint)
+            with self._computing(savepoint, template) as (source, workers, computer):
                 written = migrate_savepoint(
-                    savepoint, template, folder, self._migration, int(time.time() * 1000), workers, computer
+                    source, template, folder, self._migration, int(time.time() * 1000), workers, computer
                 )
         except InputError as error:
             raise DeployError(str(error)) from None
@@ -257,19 +221,9 @@ class SavepointMigration:
         named = [(f"{each.made.new.name} {each.made.new.id}", each) for each in written if each.made.new]
         entries = {name: dict(each.entries) for name, each in named if each.entries}
         sums = {name: dict(each.sums) for name, each in named if each.sums}
-        self._log(f"{sum(sum(each.values()) for each in entries.values())} entries rewritten, read back and equal")
+        self._log(f"{sum(sum(each.values()) for each in entries.values())} entries {self._written}")
         more = {} if sent is None else {"sent_until": sent.isoformat(timespec="milliseconds")}
-        return {**MigrationReport.of(self._migration).to_dict(), "entries": entries, "sums": sums, **more}
-
-    @contextmanager
-    def _computing(self, savepoint: str) -> Iterator[tuple[Workers | None, StateComputer | None]]:
-        """Who rewrites, and who computes from history."""
-        if self._history is None or not self._computes:
-            with self._workers(savepoint) as workers:
-                yield workers, None
-            return
-        with self._history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
-            yield computer.workers, computer
+        return {**self._report.to_dict(), "entries": entries, "sums": sums, **more}
 
     def rehearse(self, savepoint: Snapshot) -> str:
         """Restore the new job with stand-ins for its sinks, and end it again.
@@ -332,6 +286,121 @@ class SavepointMigration:
         old, new = (replace(side, settings={**options, **side.settings}) for side in (self._old, self._new))
         return old, new
 
+    def _template(self) -> Path:
+        """Raises DeployError."""
+        cluster = self._trials
+        # One that was started for this alone is the same as the next one, but for its ports and folders.
+        where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
+        return kept_template(self._sides[1], where, options, lambda: cluster, self._log)
+
+
+class SavepointMigration(SavepointWriting):
+    """Rewrites savepoints of a job: plans and template are made where it runs, or by a planner beside it.
+
+    Args:
+        old: The deployed script.
+        new: The proposed one.
+        cluster: Where the job runs.
+        live: The job that runs.
+        at_least: What was decided on: a migration of a lower class (whole, partial, none) is refused. No more than the
+            class is compared: one that is partial too is written, though other metrics begin or are gone.
+        plan_dir: Path or URI of a folder that the target, or the planner, writes plans to and this process sees too;
+            None: both are on one machine.
+        rehearsed: Whether the new job is restored beside everything before it is started.
+        accepted: What is done on request alone.
+        workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
+        history: Knows the rows that the job had read; None: what cannot be kept begins empty.
+        savepoint_directory: Where a savepoint of the live job goes by which history is prepared; None: the cluster's.
+        hold: Opens what is needed until the new job runs; None: history is not prepared, and all of it is read when the
+            job has stopped.
+        planner: Opens a SQL Gateway and its JobManager, of the same version, for a target that cannot plan scripts and
+            try jobs out; it is asked at most once. None: there is none.
+        log: Is told what happens, a line each.
+    """
+
+    def __init__(
+        self,
+        old: Side,
+        new: Side,
+        cluster: Cluster,
+        live: JobRef | None,
+        *,
+        at_least: MigrationExtent,
+        plan_dir: str | None,
+        rehearsed: bool,
+        log: Callable[[str], None],
+        accepted: Collection[Accept] = (),
+        workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
+        history: History | None = None,
+        savepoint_directory: str | None = None,
+        hold: Callable[[AbstractContextManager[History]], History] | None = None,
+        planner: Callable[[], Cluster] | None = None,
+    ) -> None:
+        super().__init__(old, new, cluster, live, plan_dir=plan_dir, rehearsed=rehearsed, log=log, planner=planner)
+        self._at_least, self._accepted, self._workers, self._history = at_least, accepted, workers, history
+        self._savepoint_directory, self._hold = savepoint_directory, hold
+
+    def prepare(self) -> None:
+        """The same, and make ready what history says by now.
+
+        Raises:
+            DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
+            DeployError: Plans or template could not be made.
+        """
+        super().prepare()
+        self._prepare_history()
+
+    def _prepare_history(self) -> None:
+        """Where it cannot be prepared all of it is read later: that ends nothing."""
+        if self._history is None or self._hold is None or self._live is None or not self._computes:
+            return
+        target = self._cluster.target
+        if not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
+            self._log(f"all of history is read once the job has stopped: {target} takes no savepoint beside it")
+            return
+        try:
+            savepoint = self._live_savepoint(target, self._live)
+            try:
+                place = target.location(savepoint)
+                folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
+                block = self._history.preparing(*self._sides, place, self._migration, folder, self._log)
+                self._history = self._hold(block)
+            finally:
+                with suppress(DeployError):
+                    target.dispose(savepoint)
+        except (DeployError, InputError, NotMigratable, SavepointUnreadable) as error:
+            self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
+
+    def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
+        """Raises DeployError."""
+        timeout = Timeouts().savepoint
+        self._log(f"taking a savepoint of job {live}, which goes on, to read history up to there")
+        asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
+        try:
+            done = poll(lambda: self._cluster.target.poll(asked), lambda seen: seen.snapshot is None, timeout=timeout)
+        except Overdue:
+            raise TargetError(f"the savepoint of job {live} did not complete within {timeout:.0f} s") from None
+        assert done.snapshot is not None
+        return done.snapshot
+
+    @property
+    def _computes(self) -> bool:
+        return any(line.from_history for line in self._migration.operators)
+
+    def _sent_until(self, savepoint: str) -> datetime | None:
+        if self._history is None or not self._computes:
+            return None
+        return self._history.sent_until(self._sides[1], savepoint, self._migration)
+
+    @contextmanager
+    def _computing(self, savepoint: str, template: str) -> Iterator[tuple[str, Workers | None, StateComputer | None]]:
+        if self._history is None or not self._computes:
+            with self._workers(savepoint) as workers:
+                yield savepoint, workers, None
+            return
+        with self._history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
+            yield savepoint, computer.workers, computer
+
     @cached_property
     def _migration(self) -> Migration:
         """Raises DeployRefused and DeployError."""
@@ -360,10 +429,3 @@ class SavepointMigration:
                 "change with explain_plan, then decide anew"
             )
         return made
-
-    def _template(self) -> Path:
-        """Raises DeployError."""
-        cluster = self._trials
-        # One that was started for this alone is the same as the next one, but for its ports and folders.
-        where, options = (None, {}) if cluster.temporary else (cluster.location, options_of(cluster))
-        return kept_template(self._sides[1], where, options, lambda: cluster, self._log)

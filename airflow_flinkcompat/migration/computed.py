@@ -22,7 +22,7 @@ from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row
 from airflow_flinkcompat.savepoint.field_values import field_reader
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.savepoint.metadata import KeyGroups
+from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.state.layout import NamedState, StateField, StateNamespace
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.state.migration import Accept, OperatorMigration, StateAction
@@ -75,6 +75,21 @@ class StateComputer(Protocol):
 
         Raises:
             NotMigratable: The state cannot be computed.
+        """
+
+    def behind(self, source: OperatorState, template: str) -> OperatorState:
+        """A source of which the old savepoint holds nothing, behind the rows that state is computed of.
+
+        Args:
+            source: What the template holds of it.
+            template: Path or URI of the template.
+
+        Returns:
+            The source at its positions.
+
+        Raises:
+            NotMigratable: How far its table is read is not known.
+            SavepointUnreadable: It keeps positions in a form that is not known.
         """
 
     def differ(self, operator: str, found: Differences) -> None:

@@ -160,6 +160,11 @@ class _Writing:
             if made is None:
                 operators.append(_empty(operator))
                 continue
+            if made.old is None and made.new is not None and made.new.kind is StateKind.POSITIONS:
+                if self._history is None:
+                    raise NotMigratable(f"history is needed for {_name(made)}")
+                operators.append(self._history.behind(operator, self._template))
+                continue
             state, counts = self._operator(operator, self._old[made.old.id] if made.old else _empty(operator), made)
             operators.append(state)
             written.append(WrittenState(made, counts))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
     from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
     from airflow_flinkcompat.operators.gated import gated_redeploy, redeploy_dag, redeploy_dags
-    from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
+    from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator, FlinkWarmRestartOperator
     from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
     from airflow_flinkcompat.operators.watching import script_asset
     from airflow_flinkcompat.tasks.arguments import Template
@@ -26,6 +26,7 @@ __all__ = [
     "FlinkSqlCompatibilityOperator",
     "FlinkSqlDeployOperator",
     "FlinkStateMigrationOperator",
+    "FlinkWarmRestartOperator",
     "Deployment",
     "DeploymentsError",
     "Template",
@@ -47,7 +48,7 @@ _HOMES = {
     ".deploy": ("FlinkSqlDeployOperator",),
     ".deployments": ("Deployment", "DeploymentsError", "read_deployments"),
     ".gated": ("gated_redeploy", "redeploy_dag", "redeploy_dags"),
-    ".migration": ("FlinkStateMigrationOperator",),
+    ".migration": ("FlinkStateMigrationOperator", "FlinkWarmRestartOperator"),
     ".watching": ("script_asset",),
     ".rehearsal": ("FlinkRestoreRehearsalOperator",),
 }

@@ -371,11 +371,12 @@ class FlinkSqlDeployOperator(ScriptOperator):
         )
         try:
             with self.hook.get_conn() as target, ExitStack() as opened:
+                migration = self._migration(target, ledger, side, summary, opened)
                 return deploy(
                     target,
                     ledger,
                     side,
-                    start_mode=self.start_mode,
+                    start_mode=self.start_mode if migration is None else StartMode.MIGRATED,
                     checked_old_sha256=summary.old_sha256,
                     outcome=summary.outcome,
                     report_path=summary.report,
@@ -385,8 +386,8 @@ class FlinkSqlDeployOperator(ScriptOperator):
                     origin=Origin.from_dict(summary.origin),
                     owner=run_name(context),
                     hand_over=hand_over,
-                    offsets=self.source_offsets,
-                    migration=self._migration(target, ledger, side, summary, opened),
+                    offsets=self.source_offsets if migration is None else None,
+                    migration=migration,
                     options=options,
                     resumed=Wait.from_dict(wait) if wait else None,
                     # Airflow sets it anew where a task of a run that has ended is cleared, and not for a retry.

@@ -152,6 +152,8 @@ class Deployment(BaseModel):
     ``deploy`` says holds for that task, too.
     With ``backfill_sent`` a backfill follows a migration that computed state from history: of the windows that were
     sent before, into the places and with the arguments of ``backfill``.
+    With ``warm_restart`` a restart without state begins with state that is computed from history, where that says all
+    of it: for changes of which no migration keeps all. Tables are those that ``check`` names as ``history``.
     With ``rehearse`` (True or a table) a restore is rehearsed before the job resumes, and one that is refused, or has
     another finding of its ``fail_on``, does not.
     With ``plan_only`` no task starts or stops anything: what is to be written is planned, into the file ``plan_to``
@@ -187,6 +189,7 @@ class Deployment(BaseModel):
     rehearse: Annotated[Annotated[dict[str, Any], _of("rehearse")] | None, BeforeValidator(_switched)] = None
     backfill: Annotated[dict[str, Any], _of("backfill")] | Literal[False] | None = None
     backfill_sent: bool = False
+    warm_restart: bool = False
 
     if TYPE_CHECKING:
         # What may be given, which is more than what is kept: it says so to type checkers alone.
@@ -218,6 +221,7 @@ class Deployment(BaseModel):
             rehearse: RehearseTable | bool | None = ...,
             backfill: BackfillTable | Literal[False] | None = ...,
             backfill_sent: bool = ...,
+            warm_restart: bool = ...,
         ) -> None: ...
 
     @model_validator(mode="after")
@@ -227,6 +231,16 @@ class Deployment(BaseModel):
             raise ValueError(f"plan_only takes no {beside[0]}: nothing is deployed by its tasks; leave one of them out")
         if self.backfill_sent and not (self.has_backfill and self.migrate is not None):
             raise ValueError("backfill_sent is a backfill after a migration: add migrate and backfill, or leave it out")
+        if self.warm_restart and (not self.has_backfill or self.hands_over):
+            raise ValueError(
+                "warm_restart leaves what came before to a backfill without a boundary: add backfill, or leave it out"
+            )
+        told = {**self.check, **(self.migrate or {})}.get("history")
+        if self.warm_restart and (self.migrate is None or not told):
+            raise ValueError(
+                "warm_restart is for what no migration keeps, and computes state from history: add migrate, and name "
+                "the tables as history in check"
+            )
         if self.plan_to and not self.plan_only:
             raise ValueError("plan_to is given, and nothing is planned: add plan_only, or leave it out")
         return self

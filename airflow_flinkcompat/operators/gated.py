@@ -16,7 +16,7 @@ from airflow_flinkcompat.operators.backfill import FlinkBackfillOperator
 from airflow_flinkcompat.operators.compatibility import FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.deployments import Deployment, DeploymentsError, read_deployments
-from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
+from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator, FlinkWarmRestartOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.operators.watching import check_schedule, script_asset
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
@@ -24,6 +24,8 @@ from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
 _FIRST = "nothing deployed yet"
 _SENT = "windows sent before"
+_OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history")
+"""What of the table ``migrate`` holds for a warm restart too."""
 # A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
@@ -202,7 +204,7 @@ class _Tasks:
 
     def gate(self) -> Any:
         first = self._deploy("deploy_first", "stateless")
-        restart = self._deploy("restart", "stateless", **_JOINED)
+        restart = self._warm_restart() if self.one.warm_restart else self._deploy("restart", "stateless", **_JOINED)
         if self.one.has_backfill:
             restart >> self._backfill("backfill")
         check = self._check(first=first, restart=restart)
@@ -278,6 +280,12 @@ class _Tasks:
             )
             migrate >> Label(_SENT) >> sent
         return migrate
+
+    def _warm_restart(self) -> Any:
+        """The task that begins with state from history, where that says all of it."""
+        migrate = {key: value for key, value in (self.one.migrate or {}).items() if key in _OF_HISTORY}
+        given = {**self._notified("rollback_notifiers"), **self.one.deploy, **migrate}
+        return FlinkWarmRestartOperator(task_id="restart", **self.scripted(given, **_JOINED))
 
     def _outcomes(self, branch: str) -> str:
         return " or ".join(outcome for outcome in Outcome if self.policy.branch_for(outcome) == branch)

@@ -50,6 +50,9 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     template_fields: Sequence[str] = (*FlinkSqlDeployOperator.template_fields, "plan_dir", "spark_master", "history")
     ui_color = "#e0f2f1"
     start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.MIGRATED,)
+    decided: ClassVar[frozenset[str]] = frozenset(
+        ("start_mode", "hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to")
+    )
 
     def __init__(
         self,
@@ -61,12 +64,12 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         history: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        for name in ("start_mode", "hand_over", "source_offsets", "allow_ended", "plan_only", "plan_to"):
-            if name in kwargs:
-                raise ValueError(f"{name} cannot be chosen: a migrated job goes on from where the former one stopped")
+        for name in kwargs:
+            if name in self.decided:
+                raise ValueError(f"{name} cannot be chosen: the state that is written says where the job goes on")
         if spark_master and spark is False:
             raise ValueError("spark_master is given and spark is False: leave one of them out")
-        super().__init__(start_mode=StartMode.MIGRATED.value, **kwargs)
+        super().__init__(start_mode=self.start_modes[0].value, **kwargs)
         self.plan_dir = plan_dir
         self.rehearse = rehearse
         self.spark = spark
@@ -112,3 +115,46 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         done = (each for each in reversed(self.open_ledger().entries()) if isinstance(each, MigratedEntry))
         written = next((each for each in done if each.migrated_to == entry.start.savepoint), None)
         return {"sent_until": None if written is None else written.migration.get("sent_until")}
+
+
+class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
+    """Stops the running job, computes from history all that the checked script would hold, and starts it from that.
+
+    In the place of a restart without state, with a backfill behind it: the job goes on behind all rows that were there
+    when the former one had stopped, and the log says which windows, or which rows, count as sent, so that they are for
+    the backfill. Where one state is not computed, or nothing was deployed, the job starts without state, as
+    FlinkSqlDeployOperator has it, and the log says why. When anything fails the former script goes on from its own
+    savepoint.
+
+    Args:
+        history: As FlinkStateMigrationOperator has it; each table that the script reads has to be named. (templated)
+        check_task_id: As FlinkStateMigrationOperator has it, and so are all others but ``start_mode``, ``hand_over``,
+            ``plan_only``, ``plan_to`` and ``spark``, which a warm restart does not take. ``source_offsets`` holds
+            where the job starts without state.
+    """
+
+    start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.STATELESS,)
+    decided: ClassVar[frozenset[str]] = frozenset(("start_mode", "hand_over", "plan_only", "plan_to", "spark"))
+
+    def _migration(
+        self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
+    ) -> StateMigration | None:
+        from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
+        from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.deploy.warm_restart import WarmRestart
+
+        head, tables = ledger.head(), self.history or summary.history
+        if head is None:
+            return None
+        history = KnownHistory(tables, self.spark_master or None)
+        restart = WarmRestart(
+            side,
+            Cluster(target, self.hook.location()),
+            head.job_id,
+            lambda own, made, plan: WarmStart.of(own, made, plan, history, {}),
+            plan_dir=self.plan_dir or None,
+            rehearsed=self.rehearse,
+            planner=lambda: opened.enter_context(self.hook.planner()),
+            log=self._note,
+        )
+        return restart if restart.is_possible() else None

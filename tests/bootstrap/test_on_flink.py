@@ -43,6 +43,7 @@ NAMES = (
     "out_of_order",
 )
 FILES = [Path(__file__).with_name(f"{name}.sql") for name in NAMES]
+NEW_TABLES = Path(__file__).with_name("new_tables.sql")
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
 """Beside what is kept, and in place of it: a case takes about six seconds."""
@@ -60,8 +61,8 @@ class Case:
     computed: str
 
 
-def load_cases() -> Iterator[Case]:
-    for file in FILES:
+def load_cases(files: Sequence[Path] = FILES) -> Iterator[Case]:
+    for file in files:
         _, given, cases = sections.read(file.read_text("utf-8"), file.name)
         for head, old, new in cases:
             found = sections.headers(head, {"computed", "settings"}, file.name, {"settings"})
@@ -100,11 +101,12 @@ def goes_on(
     bench: PairRunner,
     bound: Callable[[str, Path], str],
     place: Callable[[str, str], str] = lambda savepoint, script: "",
+    kept_back: Sequence[str] = (),
 ) -> Mapping[tuple[str, ...], int]:
     """All rows of the job that starts from the written savepoint are those of the new SQL over all input.
 
-    ``place`` says where the rows lie that a script of a savepoint's job reads; "": where it says so. What is sent is
-    given back, each row with how often.
+    ``place`` says where the rows lie that a script of a savepoint's job reads; "": where it says so. Rows after come
+    to the folders ``kept_back`` once the savepoint is written. What is sent is given back, each row with how often.
     """
     old, new = bench.complete(case.old), bench.complete(case.new)
     savepoint = bench.savepoint(old)
@@ -118,8 +120,13 @@ def goes_on(
     assert told(change) == case.computed
     target = f"{savepoint.folder}/migrated"
     said: list[str] = []
+    later = [savepoint.folder / name / "after.csv" for name in kept_back]
+    for file in later:
+        file.rename(savepoint.folder / f"{file.parent.name}-later")
     with history.computing(before, side, savepoint.path, change, said.append) as computer:
         migrate_savepoint(savepoint.path, bench.template(new), target, change, NOW, computer.workers, computer)
+    for file in later:
+        (savepoint.folder / f"{file.parent.name}-later").rename(file)
     assert SAMPLED in said[-1]
     restored = bench.restored(new, replace(savepoint, path=f"file:{target}"))
     _, expected = bench.from_scratch(new)
@@ -132,6 +139,16 @@ def goes_on(
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunner, spark: SparkSession) -> None:
     assert goes_on(case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", load_cases([NEW_TABLES]), ids=lambda case: case.title)
+def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
+    case: Case, bench: PairRunner, spark: SparkSession
+) -> None:
+    """Its source goes on behind the rows that were there when the savepoint was written."""
+    bound = lambda script, folder: script.replace("file://DATA", folder.as_uri())  # noqa: E731
+    assert goes_on(case, bench, bound, kept_back=["untimed_rights"])
 
 
 UNMERGED = "are computed of all rows once the job has stopped"

@@ -19,7 +19,14 @@ from airflow_flinkcompat.deploy import Ledger, restore_test
 from airflow_flinkcompat.deploy.restore_test import Rehearsal
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import RehearsalFinding
-from airflow_flinkcompat.operators import Deployment, DeploymentsError, gated, gated_redeploy, redeploy_dag
+from airflow_flinkcompat.operators import (
+    Deployment,
+    DeploymentsError,
+    FlinkWarmRestartOperator,
+    gated,
+    gated_redeploy,
+    redeploy_dag,
+)
 from airflow_flinkcompat.operators.gated import redeploy_dags
 from tests.operators.conftest import Site
 from tests.operators.fakes import Run, script
@@ -110,6 +117,23 @@ def test_what_was_sent_before_a_migration_is_computed_on_request() -> None:
     assert (task.sent_before, task.to, task.sinks) == ("migrate", None, {"totals": "/history"})
     with pytest.raises(ValueError, match="add migrate and backfill"):
         made(backfill={}, backfill_sent=True)
+
+
+def test_a_restart_begins_warm_on_request() -> None:
+    """The task stands where the other one would, with what the migration says of history."""
+    check = {"history": {"orders": ""}}
+    dag = made(
+        warm_restart=True, backfill={}, check=check, migrate={"spark_master": "local[2]"}, deploy={"keep_savepoints": 2}
+    )
+    assert edges(dag) == edges(made(backfill={}, check=check, migrate=True))
+    task = dag.get_task("restart")
+    assert isinstance(task, FlinkWarmRestartOperator)
+    assert (task.start_mode, task.spark_master, task.keep_savepoints) == ("stateless", "local[2]", 2)
+    with pytest.raises(ValueError, match="to a backfill without a boundary"):
+        made(warm_restart=True, migrate=True, check=check)
+    for lacks in ({"migrate": True}, {"check": check}):
+        with pytest.raises(ValueError, match="add migrate, and name the tables"):
+            made(warm_restart=True, backfill={}, **lacks)
 
 
 def test_what_a_rehearsal_refuses_does_not_resume(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:

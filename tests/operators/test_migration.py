@@ -14,7 +14,7 @@ from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
 
 from airflow_flinkcompat.bootstrap import KnownHistory
-from airflow_flinkcompat.deploy import migration
+from airflow_flinkcompat.deploy import migration, warm_restart
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import (
     Deployment,
@@ -52,9 +52,22 @@ class Migration:
         return "rehearsed"
 
 
+class Restart(Migration):
+    """The same of a restart; ``possible`` is what is told of it."""
+
+    possible = True
+
+    def __init__(self, new: Any, cluster: Any, live: Any, begin: Any, **more: Any) -> None:
+        super().__init__(None, new, cluster, live, **more)
+
+    def is_possible(self) -> bool:
+        return Restart.possible
+
+
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migration, "SavepointMigration", Migration)
+    monkeypatch.setattr(warm_restart, "WarmRestart", Restart)
     monkeypatch.setattr(FlinkHook, "location", lambda _hook: None)
 
 
@@ -122,6 +135,24 @@ def test_who_rewrites_is_asked_of_the_savepoint(running: Site, spark: bool | Non
 
 
 LONGER = METRICS + QUERY.format(size=60).replace("SUM(price)", "SUM(price), MAX(price)")
+
+
+@pytest.mark.parametrize("possible", [True, False])
+def test_a_restart_begins_with_what_history_says(
+    running: Site, monkeypatch: pytest.MonkeyPatch, possible: bool
+) -> None:
+    """Where it does not say all the job begins empty, where the deployment says."""
+    monkeypatch.setattr(Restart, "possible", possible)
+    running.propose(LONGER)
+    check = {"history": {"orders": ""}, "policy": {"migratable": "restart"}}
+    given = {"warm_restart": True, "backfill": {}, "check": check}
+    dag, run = gate(running, **given, deploy={"settle_seconds": 0, "source_offsets": "earliest"}), Run()
+    assert "restart" not in run.execute(dag.get_task("check"))
+    result = run.execute(dag.get_task("restart"))
+    assert result["start_mode"] == ("migrated" if possible else "stateless")
+    start = running.cluster.starts[-1][1]
+    assert start.savepoint == (result["savepoint"] if possible else None)
+    assert Migration.given["live"] == "job-1"
 
 
 def test_what_history_says_is_kept_too(running: Site) -> None:
@@ -274,7 +305,7 @@ def test_what_nobody_was_told_is_not_migrated(running: Site) -> None:
 
 @pytest.mark.parametrize("name", ["start_mode", "hand_over", "source_offsets", "allow_ended"])
 def test_what_a_migration_does_not_take(name: str) -> None:
-    with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be chosen: a migrated job goes on from where"):
+    with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be chosen: the state that is written says where"):
         FlinkStateMigrationOperator(task_id="m", deployment="orders", script="o.sql", **{name: "savepoint"})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.bootstrap import KnownHistory
+from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBack, SqlGatewayTarget, deploy
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, StoppedEntry
@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
+from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.deploy.jobs import SETTINGS, Files, wait_for
@@ -142,6 +143,45 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.migration["sent_until"] == "2026-01-01T00:01:10.001"
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
+
+
+@pytest.mark.nightly
+def test_a_restart_begins_with_all_state_that_history_says(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    """The open window, which is longer now, has the rows that the former job had read."""
+    head = first(target, ledger, files)
+    longer = script(files, **OLD)
+    longer = replace(longer, script=longer.script.replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"))
+    where = TargetLocation(
+        "sql-gateway", {"gateway": local_flink.gateway_url, "jobmanager": local_flink.jobmanager_url}
+    )
+    said: list[str] = []
+    restart = WarmRestart(
+        longer,
+        Cluster(target, where),
+        head.job_id,
+        lambda own, side, plan: WarmStart.of(own, side, plan, KnownHistory({"orders": ""}), {}),
+        plan_dir=None,
+        rehearsed=True,
+        log=said.append,
+    )
+    assert restart.is_possible()
+    deploy(
+        target,
+        ledger,
+        longer,
+        start_mode="migrated",
+        checked_old_sha256=head.sha256,
+        outcome="incompatible",
+        migration=restart,
+        options=OPTIONS,
+        log=said.append,
+    )
+    assert "windows over table orders that end by 2026-01-01T00:01:10.000 count as sent" in "\n".join(said)
+    (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
+    assert done.evidence == ("rehearsed: a job of the new script restored from it",)
+    assert after_minute_1(files) == [MINUTE_0, 'ann,15,"2026-01-01 00:00:00",7']
 
 
 @pytest.mark.nightly

@@ -1,0 +1,124 @@
+"""Starting a new script with state that is computed from history, in place of one that would begin empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.plan_comparison import migrations
+from airflow_flinkcompat.deploy.errors import DeployRefused
+from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWriting
+from airflow_flinkcompat.deploy.plans import explain_plans
+from airflow_flinkcompat.deploy.restore_test.place import Cluster
+from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.lazy import cached_property
+from airflow_flinkcompat.migration import StateComputer
+from airflow_flinkcompat.migration.workers import Workers
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.state.compiled.nodes import CompiledPlan
+from airflow_flinkcompat.state.migration import Migration
+
+
+class WarmStarted(Protocol):
+    """What a job begins with of which history says all state."""
+
+    @property
+    def state(self) -> Migration:
+        """What becomes of each state."""
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """By the name of a source or operator why it would begin with less than all."""
+
+    @property
+    def report(self) -> MigrationReport:
+        """The same for a reader."""
+
+    def computing(
+        self, template: str, say: Callable[[str], None]
+    ) -> AbstractContextManager[tuple[str, HistoryWorkers]]:
+        """Who computes it, and the savepoint in whose place it comes.
+
+        Args:
+            template: Path or URI of a savepoint that the job took before it had read anything.
+            say: Gets a line for what is read.
+
+        Returns:
+            A block with both.
+        """
+
+
+class WarmRestart(SavepointWriting):
+    """Computes all state of a new script from history, so that a restart does not begin empty.
+
+    The job goes on behind all rows that are there once the former one has stopped; what rows up to there bring is for
+    a backfill. Of the former job's savepoint nothing is read.
+
+    Args:
+        new: The proposed script.
+        cluster: Where the job runs.
+        live: The job that runs.
+        begin: What a job begins with, given what becomes of its state where it is migrated to itself, its script, and
+            Flink's plan of that.
+        plan_dir: As :class:`SavepointMigration` has it.
+        rehearsed: Whether the new job is restored beside everything before it is started.
+        planner: As :class:`SavepointMigration` has it.
+        log: Is told what happens, a line each.
+    """
+
+    _written = "computed"
+
+    def __init__(
+        self,
+        new: Side,
+        cluster: Cluster,
+        live: JobRef | None,
+        begin: Callable[[Migration, Side, CompiledPlan], WarmStarted],
+        *,
+        plan_dir: str | None,
+        rehearsed: bool,
+        log: Callable[[str], None],
+        planner: Callable[[], Cluster] | None = None,
+    ) -> None:
+        super().__init__(new, new, cluster, live, plan_dir=plan_dir, rehearsed=rehearsed, log=log, planner=planner)
+        self._begin = begin
+
+    def is_possible(self) -> bool:
+        """Whether history says all of the state; the log is told why not.
+
+        Raises:
+            DeployError: The script could not be planned.
+        """
+        for name, reason in self._start.reasons.items():
+            self._log(f"no warm start, because of {name}: {reason}")
+        return not self._start.reasons
+
+    @cached_property
+    def _start(self) -> WarmStarted:
+        """Raises DeployRefused and DeployError."""
+        self._log(f"{self._trials.target} compiles the script, for what of its state history says")
+        _, side = self._sides
+        plans = explain_plans(side, side, self._trials.target, folder=self._plan_dir)
+        if [len(each) for each in plans] != [1, 1]:
+            raise DeployRefused("state is computed for the savepoint of one job, and the script makes several")
+        try:
+            (own,), ((plan,), _) = migrations(side, side, plans), plans
+            return self._begin(own, side, plan)
+        except InputError as error:
+            raise DeployRefused(str(error)) from None
+
+    @property
+    def _migration(self) -> Migration:
+        return self._start.state
+
+    @property
+    def _report(self) -> MigrationReport:
+        return self._start.report
+
+    @contextmanager
+    def _computing(self, savepoint: str, template: str) -> Iterator[tuple[str, Workers | None, StateComputer | None]]:
+        with self._start.computing(template, self._log) as (origin, computer):
+            yield origin, computer.workers, computer
