@@ -30,7 +30,7 @@ BIG_SECONDS, MEBIBYTES = 180, 2_048
 """Processor time and memory that no command on a big script comes near."""
 RESULT = "FLINKCOMPAT_FUZZ_RESULT"
 """The file that the slow run writes its result to, if named."""
-SAMPLE = 260
+SAMPLE = 160
 
 
 @dataclass

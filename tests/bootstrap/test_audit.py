@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -193,10 +194,10 @@ def edits(lines: list[str], seed: int) -> Iterator[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("seed", range(25 if NIGHTLY else 1))
 def test_a_history_that_is_not_whole_differs(seed: int, history: Callable[[str], Path], spark: SparkSession) -> None:
-    """A hundred at night: of GROUP BY, to which each row counts."""
+    """A hundred at night, two a day: of GROUP BY, to which each row counts."""
     folder = history("orders")
     (file,) = (each for each in folder.iterdir() if each.name != NOT_READ)
-    for wrong, lines in edits(file.read_text("utf-8").splitlines(), seed):
+    for wrong, lines in islice(edits(file.read_text("utf-8").splitlines(), seed), None if NIGHTLY else 2):
         file.write_text("\n".join(lines) + "\n", "utf-8")
         found = audited("2.3/group-rocksdb", folder)
         assert isinstance(found, Differences)
@@ -205,6 +206,7 @@ def test_a_history_that_is_not_whole_differs(seed: int, history: Callable[[str],
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_what_differs_is_written_on_request_alone(
     history: Callable[[str], Path], spark: SparkSession, tmp_path: Path
 ) -> None:

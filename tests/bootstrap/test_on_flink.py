@@ -47,7 +47,6 @@ NEW_TABLES = Path(__file__).with_name("new_tables.sql")
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
 """Beside what is kept, and in place of it: a case takes about six seconds."""
-BEGUN_DAILY = "a hopping window cumulates now"
 SAMPLED = "computed once more in plain Python"
 
 
@@ -266,10 +265,7 @@ for script in ("begun.sql", "begun_moments.sql"):
 
 @pytest.mark.parametrize(
     "new",
-    [
-        pytest.param(new, marks=() if title == BEGUN_DAILY else pytest.mark.nightly, id=title)
-        for new, title in BEGUN.items()
-    ],
+    [pytest.param(new, marks=pytest.mark.nightly, id=title) for new, title in BEGUN.items()],
 )
 def test_a_job_that_has_never_run_begins_as_though_it_had(new: Side, bench: PairRunner, spark: SparkSession) -> None:
     assert begins(

@@ -13,13 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat import InputError, Outcome, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from tests.mutations import Mutation, mutations, printed, statements, words_of
-from tests.nightly import mostly_nightly
+from tests.nightly import NIGHTLY, mostly_nightly
 
 FOLDER = Path(__file__).parent.parent / "fixtures" / "mutations"
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.sql"))}
@@ -140,6 +140,7 @@ def test_every_exception_is_met() -> None:
 
 
 @pytest.mark.slow
+@settings(max_examples=300 if NIGHTLY else 10)
 @given(data=st.data(), engine=st.sampled_from(["vvr", "flink"]))
 def test_a_difference_is_a_finding(data: st.DataObject, engine: str) -> None:
     """What differs is told: some rule but ``unchanged`` fires, and the outcome is that of the worst that counts."""

@@ -13,7 +13,7 @@ from tests.planning import Planned, local_planner, read
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "vvr" / "where"
 CASES = [case for case in load_cases(FIXTURES) if case.file.startswith("04-")]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

@@ -150,6 +150,7 @@ def test_answers_on_both_addresses(local_flink: LocalFlink) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_child_that_dies_is_told_with_its_last_words(tmp_path: Path) -> None:
     flink = LocalFlink(tmp_path, config={"taskmanager.memory.managed.size": "lots"})
     with pytest.raises(LocalFlinkError, match=r"(?s)the taskmanager of the local Flink ended with exit code.*lots"):

@@ -21,6 +21,7 @@ from airflow_flinkcompat.savepoint.row_mapping import row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from tests.migration.cases import CASES, FOLDER, NOW, change
 from tests.migration.generated import entries_of, generate
+from tests.nightly import NIGHTLY, mostly_nightly
 
 TOP = "a-column-comes-to-the-highest-two-of-a-key"
 ADDED, SWAPPED = "a-metric-is-added-to-a-tumbling-window", "the-keys-of-a-group-aggregation-change-places"
@@ -109,7 +110,7 @@ def _fields(form: FieldForm) -> st.SearchStrategy[Field]:
 
 @pytest.mark.slow
 @given(rows(), st.integers(0, 3))
-@settings(max_examples=300)
+@settings(max_examples=300 if NIGHTLY else 60)
 def test_the_fast_way_makes_the_rows_of_the_slow_one(
     drawn: tuple[list[FieldForm], list[Field], list[int | Field]], head: int
 ) -> None:
@@ -154,7 +155,7 @@ def test_a_file_that_is_cut_off_is_named(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", mostly_nightly(CASES, 2))
 def test_a_flipped_bit_of_a_key_or_length_is_seen(name: str, tmp_path: Path) -> None:
     """A value holds no sum of itself, so a flipped bit there is another value; whatever else it is, is an error."""
     source = FOLDER / name / "old"

@@ -263,7 +263,7 @@ class Interrupted(SqlGatewayTarget):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("at", mostly_nightly(["submit", "verify"]))
+@pytest.mark.parametrize("at", mostly_nightly(["submit", "verify"], 0))
 def test_interrupted_run_is_taken_up(
     at: str, run: Deploy, files: Files, ledger: Ledger, local_flink: LocalFlink, target: SqlGatewayTarget
 ) -> None:

@@ -78,7 +78,7 @@ def renamed(script: str, old: str, new: str) -> str:
     return script.replace(f"TABLE {old} ", f"TABLE {new} ").replace(f"TABLE {old},", f"TABLE {new},")
 
 
-@pytest.mark.parametrize("name", mostly_nightly(list(CHANGES), 3))
+@pytest.mark.parametrize("name", mostly_nightly(list(CHANGES)))
 def test_compatible_changes_are_restored_right(name: str, local_flink: LocalFlink, tmp_path: Path) -> None:
     files = Files(tmp_path)
     old_text = files.script(select=SELECT, columns=COLUMNS)

@@ -78,7 +78,7 @@ def test_what_was_measured_is_said(pair: Restore) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
-    mostly_nightly([("1.20", "2.2"), ("2.3", "2.4"), ("1.19", "2.3"), ("2.0", "2.3"), ("2.3", "1.20")], 2),
+    mostly_nightly([("1.20", "2.2"), ("2.3", "2.4"), ("1.19", "2.3"), ("2.0", "2.3"), ("2.3", "1.20")]),
 )
 def test_what_was_not_run_between_two_lines_is_not_known_there(old: str, new: str) -> None:
     """Whatever was run between others: each script as it was restored right somewhere."""

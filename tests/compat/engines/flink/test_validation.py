@@ -89,6 +89,7 @@ def test_casts(source: DataType, target: DataType, expected: bool | None) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_flink_says_the_same() -> None:
     from airflow_flinkcompat.local_flink.jars import fetch
