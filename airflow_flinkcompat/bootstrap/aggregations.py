@@ -78,17 +78,18 @@ def as_group_by(over: OverOperator) -> AggregateOperator:
         raise NotComputable("which rows an OVER by event time had sent follows from its watermark, which is not stored")
     if over.frame != Frame() or [ascending for _, ascending, _ in over.order] != [True]:
         raise NotComputable("of OVER only RANGE from the beginning to the current row is computed from history yet")
+    calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in over.planned_calls]
     return AggregateOperator(
         segment=over.segment,
         keys=over.partition_by,
         window_keys=frozenset(),
         key_order=tuple(range(len(over.partition_by))),
-        aggregates=over.aggregates,
+        aggregates=tuple(call for call, _ in calls),
         grouping_sets=None,
         window=None,
         windowed=False,
         key_types=over.partition_types,
-        argument_types=over.argument_types,
+        argument_types=tuple(types for _, types in calls),
     )
 
 

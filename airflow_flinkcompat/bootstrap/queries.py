@@ -123,8 +123,9 @@ def _between_windows(side: Side, spec: StateSpec, locations: Locations) -> State
         if (below := _windows_below(rank)) is None:
             return None
         segment, windows = below
-        zone = TableRows(pipeline, segment, locations).zone
-        query = StateQuery((), spec.layout.key, (), windows, zone=zone)
+        rows = TableRows(pipeline, segment, locations)
+        tables = rows.tables if query is None else (*query.tables, *rows.tables)
+        query = StateQuery(tuple(dict.fromkeys(tables)), spec.layout.key, (), windows, zone=rows.zone)
         require_punctual(side, query)
     return query
 
@@ -317,4 +318,5 @@ def _counted_up(name: str, planned: str) -> bool:
 
 def _words(layout: StateLayout) -> list[str]:
     """What the fields are of. Of a condition compiled plans know the column alone that it was computed into."""
-    return [field.words.partition(" FILTER ")[0] for state in layout.states for field in state.row]
+    words = (field.words.partition(" FILTER ")[0] for state in layout.states for field in state.row)
+    return [each.replace("SUM0(", "SUM(") for each in words]

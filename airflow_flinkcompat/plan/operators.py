@@ -7,7 +7,7 @@ holds lands in exactly one field of one operator, segment or output, so comparin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,7 +27,7 @@ from airflow_flinkcompat.plan.origins import (
     uses_window_field,
     window_field,
 )
-from airflow_flinkcompat.plan.types import UNKNOWN, DataType, TimeAttribute
+from airflow_flinkcompat.plan.types import INTEGERS, UNKNOWN, DataType, TimeAttribute
 from airflow_flinkcompat.quick_init import quick_init
 
 BOUNDS = frozenset({WindowField.START, WindowField.END})
@@ -490,6 +490,19 @@ class OverOperator(Operator):
     @property
     def appends(self) -> bool:
         return appends(self.segment)
+
+    @property
+    def planned_calls(self) -> Sequence[tuple[AggregateCall, tuple[DataType, ...]]]:
+        """The calls it is planned with, each with what it is over: SUM and AVG are computed of a count and a sum.
+
+        Read off EXPLAIN.
+        """
+        found: dict[AggregateCall, tuple[DataType, ...]] = {}
+        for call, types in zip(self.aggregates, self.argument_types, strict=True):
+            split = call.function in ("SUM", "AVG") and len(types) == 1 and types[0].name in (*INTEGERS, "DOUBLE")
+            for function in ("COUNT", "$SUM0") if split else (call.function,):
+                found[replace(call, function=function)] = types
+        return list(found.items())
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -141,7 +141,7 @@ def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunn
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("case", load_cases([NEW_TABLES]), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", [*load_cases([NEW_TABLES])], ids=lambda case: case.title)
 def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
     case: Case, bench: PairRunner, spark: SparkSession
 ) -> None:

@@ -6,7 +6,7 @@ Metrics that no window holds have pages of their own: plain group aggregations a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from airflow_flinkcompat.compat.changes.aggregates import Fates, listed
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
@@ -25,7 +25,6 @@ from airflow_flinkcompat.compat.rule import (
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateKind, OverOperator
-from airflow_flinkcompat.plan.types import INTEGERS
 
 PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over Aggregate page"}
 """The vendor's pages on metrics without a window, by the kind of operator."""
@@ -63,7 +62,7 @@ def without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: Operat
     page = PAGES[pair.new.kind]
     on_vvr = documented(vvr, page) if known.on_page else inferred(vvr, "as the window pages say")
     sides = [side for side in (pair.old, pair.new) if isinstance(side, OverOperator)]
-    if len({planned(side) for side in sides}) == 1:
+    if len({tuple(call for call, _ in side.planned_calls) for side in sides}) == 1:
         return {"vvr": on_vvr, "flink": measured(Outcome.COMPATIBLE, "oa-mod-sum-avg")}
     if known.restores:
         return {"vvr": on_vvr, "flink": measured(flink.outcome, *known.restores)}
@@ -145,14 +144,4 @@ def computed(operator: OverOperator) -> bool:
     Without any computed column the planner keeps all columns under an unbounded RANGE, and cuts them under ROWS
     (EXPLAIN; ``oa-del-first``).
     """
-    return any(call.function == "$SUM0" for call in planned(operator))
-
-
-def planned(operator: OverOperator) -> tuple[AggregateCall, ...]:
-    """The calls an OVER aggregation is planned with: SUM and AVG are computed from a count and a sum (EXPLAIN)."""
-    found: dict[AggregateCall, None] = {}
-    for call, types in zip(operator.aggregates, operator.argument_types, strict=True):
-        split = call.function in ("SUM", "AVG") and len(types) == 1 and types[0].name in (*INTEGERS, "DOUBLE")
-        for function in ("COUNT", "$SUM0") if split else (call.function,):
-            found[replace(call, function=function)] = None
-    return tuple(found)
+    return any(call.function == "$SUM0" for call, _ in operator.planned_calls)
