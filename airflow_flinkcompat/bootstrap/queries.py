@@ -86,7 +86,10 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
             return between_windows
         pipeline, operator, layout = _of_script(side, spec)
         time_to_live = 0
-        if any(state.time_to_live for state in layout.states):
+        # Of an OVER the compiled plan does not tell it.
+        if any(state.time_to_live for state in layout.states) or (
+            isinstance(operator, OverOperator) and value(_TTL, dict(pipeline.settings).get(_TTL, "0")) != "0"
+        ):
             time_to_live = _time_to_live(pipeline, operator)
         rows = partial(TableRows, pipeline, locations=locations, watermark=watermark, time_to_live=time_to_live)
         query = _QUERIES[type(operator)](rows, operator, layout)

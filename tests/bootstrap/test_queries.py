@@ -141,6 +141,11 @@ TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9
             GROUPED + "a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) n FROM orders) WHERE n < 3",
             "a time to live is followed of GROUP BY and joins alone",
         ),
+        (
+            GROUPED.replace("b BIGINT, ts", "b BIGINT, came AS PROCTIME(), ts")
+            + "a, MAX(b) OVER (PARTITION BY a ORDER BY came) FROM orders",
+            "a time to live is followed of GROUP BY and joins alone",
+        ),
         (GROUPED + "/*+ STATE_TTL('orders' = '1d') */ a, SUM(b) FROM orders GROUP BY a", "given by STATE_TTL"),
     ],
 )
@@ -150,7 +155,10 @@ def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:
     assert not problems
     (output,) = outputs.values()
     (operator,) = operators(output)
-    layout = operator_layout(operator, Symbols(), time_to_live=True)
+    if isinstance(operator, OverOperator):
+        layout: object = derive_aggregation(as_group_by(operator), time_to_live=False)
+    else:
+        layout = operator_layout(operator, Symbols(), time_to_live=True)
     assert isinstance(layout, StateLayout)
     spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=layout)
     if reason is None:
