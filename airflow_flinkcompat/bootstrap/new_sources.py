@@ -80,6 +80,8 @@ def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequ
     Returns:
         The reason, "" where each of its rows comes to these states alone.
     """
+    if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
+        return f"the script declares {alike} tables {table.path[2]}, and which of them is read anew is not told apart"
     try:
         resumable(table, HistoryLocations(tables=dict(places)))
     except BackfillError as error:

@@ -59,6 +59,8 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
     if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
         return _first_by_time(rows, operator, layout)
+    if operator.kind is not RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.PROCTIME:
+        raise NotComputable("ranks by processing time are not computed from history yet")
     if more or state.value.form not in ("row", "List<row>"):
         raise NotComputable("what it keeps beside its rows is not computed from history yet")
     ranking = _Ranking(rows, operator, layout, state)
@@ -138,6 +140,11 @@ class _Ranking:
         return [*(self.rows.over_table(row[place]) for place in places), *ends]
 
     @property
+    def by_arrival(self) -> bool:
+        """Whether rows are in the order in which they came, which is that of processing time."""
+        return self.operator.order_clock is TimeAttribute.PROCTIME
+
+    @property
     def row(self) -> list[Expression]:
         """What is stored of a row. Flink says what time it is when that is asked for, and stores none (measured)."""
         told = {column.name for column in self.rows.table.columns if column.time_attribute is TimeAttribute.PROCTIME}
@@ -171,9 +178,7 @@ class _Ranking:
 
     def stored(self) -> Step:
         """The rows that are kept: of a list those of one sort key in the order in which they came."""
-        # By processing time rows are in the order in which they came.
-        by_arrival = self.operator.order_clock is TimeAttribute.PROCTIME
-        order = [] if by_arrival else [self.rows.over_table(key) for key, _, _ in self.operator.order]
+        order = [] if self.by_arrival else [self.rows.over_table(key) for key, _, _ in self.operator.order]
         columns = [*self.keys, *order, *self.row]
         by_key, by_order = range(len(self.keys)), range(len(self.keys), len(self.keys) + len(order))
         of_row = range(by_order.stop, len(columns))
@@ -200,13 +205,13 @@ class _Ranking:
         by = [
             f"c{i} {'ASC' if ascending else 'DESC'} NULLS "
             f"{'FIRST' if (ascending if nulls_first is None else nulls_first) else 'LAST'}"
-            for i, (_, ascending, nulls_first) in zip(by_order, operator.order, strict=True)
+            for i, (_, ascending, nulls_first) in zip(by_order, () if self.by_arrival else operator.order, strict=True)
         ]
         row = f"struct({', '.join(f'c{i}' for i in of_row)})"
         keys = [f"c{i}" for i in by_key]
         partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
         alike = f"PARTITION BY {', '.join([*keys, *(f'c{i}' for i in by_order)])}"
-        number = f"row_number() OVER ({partition}ORDER BY {', '.join(by)}, arrival {'DESC' if newest else 'ASC'})"
+        number = f"row_number() OVER ({partition}ORDER BY {', '.join([*by, 'arrival'])} {'DESC' if newest else 'ASC'})"
         differ = f"min({row}) OVER ({alike}) <> max({row}) OVER ({alike})"
         streams = f"min(arrival.stream) OVER ({alike}) <> max(arrival.stream) OVER ({alike})"
         width = of_row.stop

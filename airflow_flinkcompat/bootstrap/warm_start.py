@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
-from airflow_flinkcompat.bootstrap.archives import HistoryLocations
+from airflow_flinkcompat.bootstrap.archives import AssumedHistory, HistoryLocations
 from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
 from airflow_flinkcompat.bootstrap.new_sources import GOES_ON_BEHIND
 from airflow_flinkcompat.bootstrap.positions import last_name
@@ -25,7 +25,7 @@ from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
-from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
+from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.slices import watermarks, with_watermark
@@ -96,6 +96,8 @@ class WarmStart:
             raise InputError(
                 f"--until {unknown[0]}: the script reads no table of that name; it reads {', '.join(sorted(read))}"
             )
+        if self.side.version not in MIGRATED_LINES:
+            yield "the job", f"no state was written for Flink {self.side.version} yet, where it may mean something else"
         for node in self.plan.nodes:
             if not node.inputs and not any(_is_of(node.config, spec) for spec in self._sources):
                 yield node.description, "its rows come once more when the job begins, as it keeps no positions"
@@ -109,6 +111,10 @@ class WarmStart:
             if kept is not None and kept.kind is StateKind.OPERATOR and line.keep is not StateAction.COMPUTED:
                 reason = kept.layout.reason if isinstance(kept.layout, LayoutUnknown) else "what it keeps is not known"
                 yield kept.name, told.get(kept.name, reason)
+            elif kept is not None and kept.kind is StateKind.OPERATOR:
+                query = state_query(self.side, kept, AssumedHistory(self.history.places))
+                if untimed := [table.name for table in query.tables if table.watermark is None and _is_timed(query)]:
+                    yield kept.name, f"how far time has come in table {untimed[0]} its rows do not tell"
 
     @property
     def report(self) -> MigrationReport:
@@ -209,23 +215,20 @@ class WarmStart:
             query = state_query(self.side, spec, computer.locations)
             if not list(watermarks(operator, template)) and query.stores_watermark:
                 return _empty(operator)
-            table = self._timed(query, spec)
-            if table.name not in of_tables:
-                of_tables[table.name] = self._watermark(computer, table, ends)
-            if (told := _told(table, of_tables[table.name], not query.stores_watermark)) not in said:
+            if not query.tables:
+                raise NotMigratable(f"{spec.name}: how far time has come no table tells")
+            for table in query.tables:
+                if table.name not in of_tables:
+                    of_tables[table.name] = self._watermark(computer, table, ends)
+            # Of several inputs Flink goes by the one that lies furthest behind.
+            slowest = min(query.tables, key=lambda table: of_tables[table.name])
+            if (told := _told(slowest, of_tables[slowest.name], not query.stores_watermark)) not in said:
                 said.append(told)
                 say(told)
-            reached[spec.id] = of_tables[table.name]
+            reached[spec.id] = of_tables[slowest.name]
             return _without_keys(with_watermark(operator, template, reached[spec.id]))
 
         return replace(head, operators=tuple(map(filled, head.operators))), reached
-
-    def _timed(self, query: StateQuery, spec: StateSpec) -> Table:
-        """The table by whose watermarks an operator goes."""
-        tables = query.tables
-        if len(tables) != 1 or tables[0].watermark is None:
-            raise NotMigratable(f"{spec.name}: how far time has come for rows of several tables is not told by them")
-        return tables[0]
 
     def _watermark(self, computer: HistoryComputer, table: Table, ends: SourceEnds) -> int:
         pipeline = next(
@@ -242,6 +245,11 @@ def _line(spec: StateSpec) -> OperatorMigration:
     if spec.kind is StateKind.POSITIONS:
         return OperatorMigration(StateAction.CARRIED, spec, spec, "")
     return OperatorMigration(StateAction.BEGINS, spec, spec, "")
+
+
+def _is_timed(query: StateQuery) -> bool:
+    """Whether what is computed depends on how far time has come."""
+    return query.windows is not None or query.spans or not query.stores_watermark
 
 
 def _is_of(config: Mapping[str, Any], spec: StateSpec) -> bool:

@@ -26,7 +26,6 @@ from airflow_flinkcompat.cli.scripts import path_of, read_named, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, planning
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
@@ -139,14 +138,9 @@ def _ends(texts: Iterable[str]) -> Mapping[str, Until]:
 
 def _possible(start: WarmStart) -> bool:
     """Whether a savepoint is written; says why not."""
-    reasons = dict(start.reasons)
-    if start.side.version not in MIGRATED_LINES:
-        reasons["the job"] = (
-            f"no state was written for Flink {start.side.version} yet, where it may mean something else"
-        )
-    for name, reason in reasons.items():
+    for name, reason in start.reasons.items():
         click.echo(f"flinkcompat: no warm start, because of {name}: {mask_secrets(reason)}", err=True)
-    return not reasons
+    return not start.reasons
 
 
 def _show(start: WarmStart, style: str) -> None:

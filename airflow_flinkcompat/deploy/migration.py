@@ -129,7 +129,8 @@ class SavepointWriting:
         log: Is told what happens, a line each.
     """
 
-    _written = "rewritten, read back and equal"
+    writes = "migrated"
+    _done = "rewritten, read back and equal"
 
     def __init__(
         self,
@@ -221,7 +222,7 @@ class SavepointWriting:
         named = [(f"{each.made.new.name} {each.made.new.id}", each) for each in written if each.made.new]
         entries = {name: dict(each.entries) for name, each in named if each.entries}
         sums = {name: dict(each.sums) for name, each in named if each.sums}
-        self._log(f"{sum(sum(each.values()) for each in entries.values())} entries {self._written}")
+        self._log(f"{sum(sum(each.values()) for each in entries.values())} entries {self._done}")
         more = {} if sent is None else {"sent_until": sent.isoformat(timespec="milliseconds")}
         return {**self._report.to_dict(), "entries": entries, "sums": sums, **more}
 

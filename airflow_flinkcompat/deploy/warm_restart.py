@@ -13,7 +13,7 @@ from airflow_flinkcompat.deploy.errors import DeployRefused
 from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWriting
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.place import Cluster
-from airflow_flinkcompat.deploy.target import JobRef
+from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobRef, SavepointStore
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import StateComputer
 from airflow_flinkcompat.migration.workers import Workers
@@ -69,7 +69,8 @@ class WarmRestart(SavepointWriting):
         log: Is told what happens, a line each.
     """
 
-    _written = "computed"
+    writes = "computed"
+    _done = "computed"
 
     def __init__(
         self,
@@ -92,9 +93,17 @@ class WarmRestart(SavepointWriting):
         Raises:
             DeployError: The script could not be planned.
         """
-        for name, reason in self._start.reasons.items():
+        if not isinstance(self._cluster.target, SavepointStore):
+            self._log(f"no warm start: where a savepoint lies {CANNOT_TELL} ({self._cluster.target})")
+            return False
+        try:
+            reasons = self._start.reasons
+        except DeployRefused as error:
+            self._log(f"no warm start: {error}")
+            return False
+        for name, reason in reasons.items():
             self._log(f"no warm start, because of {name}: {reason}")
-        return not self._start.reasons
+        return not reasons
 
     @cached_property
     def _start(self) -> WarmStarted:

@@ -129,8 +129,8 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
     Args:
         history: As FlinkStateMigrationOperator has it; each table that the script reads has to be named. (templated)
         check_task_id: As FlinkStateMigrationOperator has it, and so are all others but ``start_mode``, ``hand_over``,
-            ``plan_only``, ``plan_to`` and ``spark``, which a warm restart does not take. ``source_offsets`` holds
-            where the job starts without state.
+            ``plan_only``, ``plan_to`` and ``spark``, which a warm restart does not take. ``source_offsets`` is used
+            only where the job starts without state, and with ``allow_ended`` a job that has ended is one such case.
     """
 
     start_modes: ClassVar[tuple[StartMode, ...]] = (StartMode.STATELESS,)
@@ -140,11 +140,17 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
         from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
+        from airflow_flinkcompat.deploy.ledger.steps import Progress, begun_mode
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 
-        head, tables = ledger.head(), self.history or summary.history
-        if head is None:
+        progress = Progress.of(ledger.entries())
+        head, tables, begun = progress.head, self.history or summary.history, begun_mode(progress, side.digest())
+        if head is None or begun == StartMode.STATELESS:
+            return None
+        status = target.status(head.start.job_ref) if self.allow_ended and begun is None else None
+        if status is not None and status.terminal:
+            self._note(f"no warm start: job {head.job_id} has ended ({status.state}), and leaves no savepoint now")
             return None
         history = KnownHistory(tables, self.spark_master or None)
         restart = WarmRestart(
@@ -157,4 +163,5 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )
-        return restart if restart.is_possible() else None
+        # What a run has begun it goes on with, also where it cannot be told any more how it was decided.
+        return restart if begun is not None or restart.is_possible() else None

@@ -335,6 +335,32 @@ def test_a_ranking_of_what_windows_hand_on_holds_nothing_between_them(
             state_query(side, spec, AssumedHistory())
 
 
+RANKED = GROUPED.replace("b BIGINT, ts", "b BIGINT, came AS PROCTIME(), ts").replace("'kafka'", TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("order", "last", "reason"),
+    [
+        ("came DESC", 1, None),
+        ("came", 1, None),
+        ("came", 3, "ranks by processing time are not computed"),
+        ("b", 3, None),
+    ],
+)
+def test_rows_in_the_order_in_which_they_came(order: str, last: int, reason: str | None) -> None:
+    rows = f"(SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY {order}) AS n FROM orders)"
+    side = Side(f"{RANKED}a, b FROM {rows} WHERE n <= {last}", engine="flink")
+    (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
+    layout = operator_layout(operator, Symbols())
+    assert isinstance(layout, StateLayout)
+    spec = StateSpec(StateKind.OPERATOR, "a ranking", layout=layout)
+    if reason is None:
+        assert state_query(side, spec, AssumedHistory()).states
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
 @pytest.mark.parametrize(
     ("window", "reason"),
     [
@@ -345,8 +371,7 @@ def test_a_ranking_of_what_windows_hand_on_holds_nothing_between_them(
     ],
 )
 def test_what_an_over_adds_up(window: str, reason: str | None) -> None:
-    script = GROUPED.replace("b BIGINT, ts", "b BIGINT, came AS PROCTIME(), ts").replace("'kafka'", TOPIC)
-    side = Side(f"{script}a, SUM(b) OVER ({window}) FROM orders", engine="flink")
+    side = Side(f"{RANKED}a, SUM(b) OVER ({window}) FROM orders", engine="flink")
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
     assert isinstance(operator, OverOperator)
     if reason is None:

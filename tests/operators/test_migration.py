@@ -39,6 +39,7 @@ class Migration:
     """In place of the one that plans and writes; ``given`` is what it was made with."""
 
     given: Mapping[str, Any]
+    writes = "migrated"
 
     def __init__(self, old: Any, new: Any, cluster: Any, live: Any, **more: Any) -> None:
         Migration.given = {"old": old, "new": new, "live": live, **more}
@@ -56,6 +57,7 @@ class Restart(Migration):
     """The same of a restart; ``possible`` is what is told of it."""
 
     possible = True
+    writes = "computed"
 
     def __init__(self, new: Any, cluster: Any, live: Any, begin: Any, **more: Any) -> None:
         super().__init__(None, new, cluster, live, **more)
@@ -153,6 +155,27 @@ def test_a_restart_begins_with_what_history_says(
     start = running.cluster.starts[-1][1]
     assert start.savepoint == (result["savepoint"] if possible else None)
     assert Migration.given["live"] == "job-1"
+
+
+def test_a_restart_that_has_begun_warm_goes_on_so(running: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a retry could not tell any more that it is possible: the former job has stopped by then."""
+    running.propose(LONGER)
+    check = {"history": {"orders": ""}, "policy": {"migratable": "restart"}}
+    dag = gate(running, warm_restart=True, backfill={}, check=check, deploy={"settle_seconds": 0})
+    run = Run()
+    run.execute(dag.get_task("check"))
+    monkeypatch.setattr(Restart, "write", died)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute(dag.get_task("restart"))
+    monkeypatch.setattr(Restart, "write", Migration.write)
+    monkeypatch.setattr(Restart, "possible", False)
+    result = run.execute(dag.get_task("restart"))
+    assert result["start_mode"] == "migrated"
+    assert Path(result["savepoint"]).name.startswith("computed-")
+
+
+def died(*_: Any) -> Mapping[str, Any]:
+    raise KeyboardInterrupt
 
 
 def test_what_history_says_is_kept_too(running: Site) -> None:

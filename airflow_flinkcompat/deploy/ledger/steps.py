@@ -74,3 +74,19 @@ class Progress:
     def latest(self, *kinds: type[S]) -> S | None:
         """The last step of one of these kinds."""
         return next((entry for entry in reversed(self.steps) if isinstance(entry, kinds)), None)
+
+
+def begun_mode(progress: Progress, sha256: str) -> str | None:
+    """The start mode of a run that has begun to deploy a version and has not come to its end: a retry goes on in it.
+
+    Args:
+        progress: Of the ledger.
+        sha256: The digest of the version.
+
+    Returns:
+        None where there is none, or it has done nothing yet.
+    """
+    claim = progress.latest(DeployingEntry)
+    if progress.unfinished is None or progress.reached is None or claim is None or claim.sha256 != sha256:
+        return None
+    return claim.start_mode

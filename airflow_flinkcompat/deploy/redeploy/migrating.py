@@ -39,7 +39,11 @@ def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapsho
     """
     if not isinstance(run.target, SavepointStore):
         raise MigrationFailed(f"the savepoint was not migrated: where it lies {CANNOT_TELL} ({run.target})")
-    earlier = [entry for entry in _earlier(run) if same_snapshot(entry.savepoint, savepoint)]
+    earlier = [
+        entry
+        for entry in _earlier(run)
+        if same_snapshot(entry.savepoint, savepoint) and _name(entry.migrated_to).startswith(f"{migration.writes}-")
+    ]
     done = next((entry for entry in reversed(earlier) if isinstance(entry, MigratedEntry)), None)
     if done is not None:
         run.log(f"entry {done.number} migrated {savepoint} to {done.migrated_to}")
@@ -47,7 +51,7 @@ def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapsho
     for entry in earlier:
         _delete(entry.migrated_to)
     source = run.target.location(savepoint)
-    folder = f"{source.rstrip('/').rpartition('/')[0]}/migrated-{new_id()}"
+    folder = f"{source.rstrip('/').rpartition('/')[0]}/{migration.writes}-{new_id()}"
     run.append(MigratingEntry(**run.attempt, savepoint=savepoint, migrated_to=folder))
     run.log(f"migrating {savepoint} for {run.side.source}")
     written = run.target.savepoint_at(folder)
@@ -69,6 +73,10 @@ def _earlier(run: Run) -> Iterator[MigrationEntry]:
     for entry in Progress.of(run.ledger.entries()).steps:
         if isinstance(entry, MigrationEntry) and entry.sha256 == run.side.digest():
             yield entry
+
+
+def _name(folder: str) -> str:
+    return folder.rstrip("/").rpartition("/")[2]
 
 
 def _delete(folder: str) -> None:

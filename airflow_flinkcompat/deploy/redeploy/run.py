@@ -127,6 +127,10 @@ class Waiting(Exception):
 class StateMigration(Protocol):
     """Rewrites the savepoint of the former job for the new one."""
 
+    @property
+    def writes(self) -> str:
+        """What it writes, in a word by which its folders begin: what was written in another way is not taken up."""
+
     def prepare(self) -> None:
         """See that enough of the state can be kept, and make ready what does without the savepoint.
 

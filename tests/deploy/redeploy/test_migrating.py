@@ -35,6 +35,8 @@ class Rewriting:
         if name in self.before:
             self.before.pop(name)()
 
+    writes = "migrated"
+
     def prepare(self) -> None:
         self._step("prepare")
 

@@ -23,6 +23,8 @@ class Rewriting:
     def __init__(self, stand_in: KubernetesStandIn, fails: str = "") -> None:
         self.stand_in, self.fails = stand_in, fails
 
+    writes = "migrated"
+
     def prepare(self) -> None: ...
 
     def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
