@@ -296,27 +296,18 @@ class SavepointWriting:
 
 
 class SavepointMigration(SavepointWriting):
-    """Rewrites savepoints of a job: plans and template are made where it runs, or by a planner beside it.
+    """Rewrites savepoints of a job.
 
     Args:
-        old: The deployed script.
-        new: The proposed one.
-        cluster: Where the job runs.
-        live: The job that runs.
+        old: As :class:`SavepointWriting` has it, and so are all others that are not named here.
         at_least: What was decided on: a migration of a lower class (whole, partial, none) is refused. No more than the
             class is compared: one that is partial too is written, though other metrics begin or are gone.
-        plan_dir: Path or URI of a folder that the target, or the planner, writes plans to and this process sees too;
-            None: both are on one machine.
-        rehearsed: Whether the new job is restored beside everything before it is started.
         accepted: What is done on request alone.
         workers: Who rewrites a savepoint at this path or URI, for as long as the block lasts; None: this process.
         history: Knows the rows that the job had read; None: what cannot be kept begins empty.
         savepoint_directory: Where a savepoint of the live job goes by which history is prepared; None: the cluster's.
         hold: Opens what is needed until the new job runs; None: history is not prepared, and all of it is read when the
             job has stopped.
-        planner: Opens a SQL Gateway and its JobManager, of the same version, for a target that cannot plan scripts and
-            try jobs out; it is asked at most once. None: there is none.
-        log: Is told what happens, a line each.
     """
 
     def __init__(

@@ -58,15 +58,9 @@ class WarmRestart(SavepointWriting):
     a backfill. Of the former job's savepoint nothing is read.
 
     Args:
-        new: The proposed script.
-        cluster: Where the job runs.
-        live: The job that runs.
+        new: As :class:`SavepointWriting` has it, and so are all others that are not named here.
         begin: What a job begins with, given what becomes of its state where it is migrated to itself, its script, and
             Flink's plan of that.
-        plan_dir: As :class:`SavepointMigration` has it.
-        rehearsed: Whether the new job is restored beside everything before it is started.
-        planner: As :class:`SavepointMigration` has it.
-        log: Is told what happens, a line each.
     """
 
     writes = "computed"
