@@ -236,7 +236,8 @@ class HistoryComputer:
         if query.clocks:
             watermark = min(least_watermark(self.session, rows) for rows in query.clocks)
             query = state_query(self.side, spec, self.locations, watermark)
-        if watermark is None and (query.windows is not None or query.spans or not query.stores_watermark):
+        by_time = query.windows is not None or query.spans or not query.stores_watermark
+        if watermark is None and query.states and by_time:
             raise NotComputable("how far time has come the savepoint does not tell")
         if watermark is not None:
             LocalClock(query.zone).reached(watermark)

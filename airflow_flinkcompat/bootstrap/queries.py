@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -225,27 +225,34 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
         raise NotComputable(spec.layout.reason if spec.layout is not None else "it keeps nothing by key")
     if spec.layout.retracting:
         raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
-    outputs, problems = side.outputs
-    if problems:
+    if problems := side.outputs[1]:
         raise NotComputable(f"the script is not understood: {problems[0].message}")
-    found: dict[Operator, tuple[Pipeline, StateLayout]] = {}
-    reasons = []
-    for place, output in outputs.items():
-        for operator in operators(output):
-            if type(operator) not in _QUERIES:
-                continue
-            layout = _layout(operator, any(state.time_to_live for state in spec.layout.states))
-            if not isinstance(layout, StateLayout):
-                reasons.append(layout.reason)
-            elif layout.stored == spec.layout.stored and _is_of_the_same(operator, layout, spec.layout):
-                found[operator] = (side.program.pipelines[place], layout)
+    told = list(_laid_out(side, any(state.time_to_live for state in spec.layout.states)))
+    alike = [
+        (pipeline, operator, layout)
+        for pipeline, operator, layout in told
+        if isinstance(layout, StateLayout) and layout.stored == spec.layout.stored
+    ]
+    found = {each[1]: each for each in alike if _is_of_the_same(*each[1:], spec.layout)}
+    if not found and all(isinstance(layout, StateLayout) for _, _, layout in told):
+        found = {each[1]: each for each in alike if _is_of_one_column(*each[1:], spec.layout)}
     if len(found) > 1:
         raise NotComputable(_SEVERAL)
-    for operator, (pipeline, layout) in found.items():
-        return pipeline, operator, layout
-    raise NotComputable(
-        reasons[0] if len(set(reasons)) == 1 else "the script's own plan has no operator that stores it"
-    )
+    for sole in found.values():
+        return sole
+    reasons = {layout.reason for _, _, layout in told if isinstance(layout, LayoutUnknown)}
+    raise NotComputable(reasons.pop() if len(reasons) == 1 else "the script's own plan has no operator that stores it")
+
+
+def _laid_out(
+    side: Side, time_to_live: bool
+) -> Iterator[tuple[Pipeline, Operator, StateLayout | LayoutUnknown | None]]:
+    """The operators of the script's own plan, each with how it stores what it keeps; None where nobody asks."""
+    for place, output in side.outputs[0].items():
+        for operator in operators(output):
+            if operator.kind != OtherKind.UNION_ALL:
+                asked = type(operator) in _QUERIES
+                yield side.program.pipelines[place], operator, _layout(operator, time_to_live) if asked else None
 
 
 def _layout(operator: Operator, time_to_live: bool) -> StateLayout | LayoutUnknown:
@@ -308,6 +315,19 @@ def _is_of_the_same(operator: Operator, layout: StateLayout, compiled: StateLayo
     told, wanted = ([*_words(each), *(field.words for field in each.key if keys_told)] for each in (layout, compiled))
     alike = len(told) == len(wanted) and all(map(_counted_up, told, wanted))
     return alike and len({*told}) == len({*wanted}) == len({*zip(told, wanted, strict=True)})
+
+
+def _is_of_one_column(operator: Operator, layout: StateLayout, compiled: StateLayout) -> bool:
+    """Whether all calls over a union are over one of its columns, which a planner may call as the script does.
+
+    That tells less than names do: it holds where nothing else of the script could be meant.
+    """
+    told, wanted = ("\n".join(_words(each)) for each in (layout, compiled))
+    columns = {*re.findall(r"column \d+", told)}
+    if not isinstance(operator.segments[0].origin, OtherOperator) or len(columns) != 1 or len(layout.key) > 1:
+        return False
+    first, *more = map(re.escape, told.split(columns.pop()))
+    return re.fullmatch(first + r"(?P<name>\w+)" + r"(?P=name)".join(more), wanted) is not None
 
 
 def _counted_up(name: str, planned: str) -> bool:

@@ -256,6 +256,37 @@ def test_columns_of_a_join_as_a_planner_calls_them(query: str, planned: list[str
 
 
 @pytest.mark.parametrize(
+    ("query", "planned", "told"),
+    [
+        ("SUM(b), MAX(b) FROM visits", ["SUM(v)", "MAX(v)"], True),
+        ("SUM(b), MAX(b) FROM visits", ["SUM(v)", "MAX(w)"], False),
+        ("SUM(b), MAX(ts) FROM visits", ["SUM(v)", "MAX(t)"], False),
+        ("SUM(b) FROM visits GROUP BY a, ts", ["SUM(v)"], False),
+        (
+            "SUM(b) FROM visits; INSERT INTO printed SELECT a, b FROM orders WHERE b IN (SELECT b FROM visits)",
+            ["SUM(v)"],
+            False,
+        ),
+    ],
+)
+def test_one_column_of_a_union_may_be_called_otherwise(query: str, planned: list[str], told: bool) -> None:
+    """Not where another operator of the script, of which nothing is known, may be the one that is meant."""
+    side = Side((VISITS + query).replace("'kafka'", TOPIC), engine="flink")
+    found = (each for output in side.outputs[0].values() for each in operators(output))
+    operator = next(each for each in found if isinstance(each, AggregateOperator))
+    layout = derive_aggregation(operator, time_to_live=False)
+    (state,) = layout.states
+    fields = (replace(field, words=words) for field, words in zip(state.value.fields, planned, strict=True))
+    compiled = replace(layout, states=(replace(state, value=replace(state.value, fields=tuple(fields))),))
+    spec = StateSpec(StateKind.OPERATOR, "the operator", layout=compiled)
+    if told:
+        assert state_query(side, spec, AssumedHistory()).states
+    else:
+        with pytest.raises(NotComputable):
+            state_query(side, spec, AssumedHistory())
+
+
+@pytest.mark.parametrize(
     ("query", "settings", "reason"),
     [
         ("SELECT a, SUM(b) FROM orders GROUP BY a, TUMBLE(ts, INTERVAL '1' MINUTE)", {}, None),
