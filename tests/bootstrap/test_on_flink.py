@@ -74,8 +74,10 @@ CASES = [
     case if case.title == DAILY else pytest.param(case, marks=pytest.mark.nightly, id=case.title)
     for case in load_cases()
 ]
-READ_LATER = [case for case in CASES if "SESSION(" not in str(case)]
-"""Changes of which the state is told at a later savepoint too: rows after come late for sessions."""
+READ_LATER = [case for case in CASES if "SESSION(" not in str(case) and "came DESC" not in str(case)]
+"""Changes of which the state is told at a later savepoint too: rows after come late for sessions, and in a second file,
+where nothing tells any more which row of a key came last.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +152,7 @@ def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
     assert goes_on(case, bench, bound, kept_back=["untimed_rights"])
 
 
+EMPTY = "by which they are sent on"
 UNMERGED = "are computed of all rows once the job has stopped"
 
 
@@ -196,7 +199,7 @@ def test_what_was_prepared_while_the_job_ran_goes_on(
     said = prepared_is_whole(
         case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), tmp_path / "prepared"
     )
-    assert any(UNMERGED in line or line.endswith("behind what was prepared") for line in said)
+    assert any(UNMERGED in line or line.endswith(("behind what was prepared", EMPTY)) for line in said)
 
 
 ROWS = {"deduplicate-state", "data-state-with-append", "window_rank"}
