@@ -181,7 +181,7 @@ def test_a_restart_begins_with_all_state_that_history_says(
     assert "windows over table orders that end by 2026-01-01T00:01:10.001 count as sent" in "\n".join(said)
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.evidence == ("rehearsed: a job of the new script restored from it",)
-    assert after_minute_1(files) == [MINUTE_0, 'ann,15,"2026-01-01 00:00:00",7']
+    assert after_minute_1(files) == ['ann,15,"2026-01-01 00:00:00",7', MINUTE_0]
 
 
 @pytest.mark.nightly
