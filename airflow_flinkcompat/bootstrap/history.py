@@ -105,6 +105,8 @@ class KnownHistory:
         sources = Counter(last_name(spec.name) for spec in specs if spec.kind is StateKind.POSITIONS)
 
         begins_anew = new_sources(found)
+        # Of these the savepoint holds no watermark.
+        untold = {line.new.id for line in found.operators if line.old is None and line.new is not None}
         queries: dict[str, StateQuery] = {}
         refused: dict[str, str] = {}
 
@@ -114,6 +116,11 @@ class KnownHistory:
                 query = state_query(new, spec, AssumedHistory(self.places))
                 if not (query.stores_watermark or begins):
                     raise NotComputable(_NOT_STORED)
+                in_windows = query.windows is not None or query.spans
+                if in_windows and query.states and spec.id in untold and not begins:
+                    raise NotComputable(
+                        "how far time has come the savepoint does not tell of an operator that comes new"
+                    )
             except NotComputable as error:
                 reasons[spec.name] = str(error)
                 return False
