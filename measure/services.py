@@ -68,7 +68,7 @@ class Services:
             rows = [_row(line, feed.rows) for line in (lines if each_has_all else lines[partition::partitions])]
             if not rows:
                 continue
-            records = [(json.dumps(dict([next(iter(row.items()))])), json.dumps(row)) for row in rows]
+            records = [(json.dumps(dict([*row.items()][:1])), json.dumps(row)) for row in rows]
             self._broker.send(self._jvm, topic, records, partition, epoch_millis(str(rows[0].get("ts", _BEGIN))))
         return len(lines) * (partitions if each_has_all else 1)
 

@@ -69,7 +69,7 @@ class HistoryComputer:
         prepared: What was aggregated of the rows before.
         sample: How many keys of each operator Python computes once more.
         reached: By the ids of operators that do not store it how far time has come for them, in milliseconds.
-        begun: By the ids of sources of which the savepoint holds nothing how far their tables are read.
+        new_sources: By the ids of sources of which the savepoint holds nothing how far their tables are read.
     """
 
     session: SparkSession
@@ -81,7 +81,7 @@ class HistoryComputer:
     prepared: PreparedHistory = NOTHING
     sample: int = 0
     reached: Mapping[str, int] = field(default_factory=dict)
-    begun: Mapping[str, SourceEnd] = field(default_factory=dict)
+    new_sources: Mapping[str, SourceEnd] = field(default_factory=dict)
 
     def regrouped(
         self,
@@ -127,9 +127,9 @@ class HistoryComputer:
             NotMigratable: Nobody said how far its table is read.
             SavepointUnreadable: It keeps positions in a form that is not known.
         """
-        if source.id not in self.begun:
+        if source.id not in self.new_sources:
             raise NotMigratable(f"how far the table of {source.name or source.id} is read is not known")
-        return self.begun[source.id].behind(source, template)
+        return self.new_sources[source.id].behind(source, template)
 
     def differ(self, operator: str, found: Differences) -> None:
         """What history says otherwise than the savepoint.
@@ -236,8 +236,7 @@ class HistoryComputer:
         if query.clocks:
             watermark = min(least_watermark(self.session, rows) for rows in query.clocks)
             query = state_query(self.side, spec, self.locations, watermark)
-        by_time = query.windows is not None or query.spans or not query.stores_watermark
-        if watermark is None and query.states and by_time:
+        if watermark is None and query.states and (query.in_windows or not query.stores_watermark):
             raise NotComputable("how far time has come the savepoint does not tell")
         if watermark is not None:
             LocalClock(query.zone).reached(watermark)
@@ -261,9 +260,9 @@ class HistoryComputer:
         """
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations)
-        prepared = all(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
         if not query.states:
             return [f"{spec.name} is empty: {_NOTHING_STORED}"]
+        prepared = all(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
         behind = ", behind what was prepared" if prepared else ""
         if query.time_to_live:
             behind += "; when values were last written is by when their rows came there"

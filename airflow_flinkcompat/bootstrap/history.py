@@ -53,12 +53,12 @@ class _Job:
     Attributes:
         side: The script.
         sources: The ids of sources of the savepoint, by the names that plans have for their tables.
-        begun: The ids of sources of which the savepoint holds nothing, by the names of their tables.
+        new_sources: The ids of sources of which the savepoint holds nothing, by the names of their tables.
     """
 
     side: Side
     sources: Mapping[str, str]
-    begun: Mapping[str, str] = field(default_factory=dict)
+    new_sources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,7 @@ class KnownHistory:
                 query = state_query(new, spec, AssumedHistory(self.places))
                 if not (query.stores_watermark or begins):
                     raise NotComputable(_NOT_STORED)
-                in_windows = query.windows is not None or query.spans
-                if in_windows and query.states and spec.id in untold and not begins:
+                if query.in_windows and query.states and spec.id in untold and not begins:
                     raise NotComputable(
                         "how far time has come the savepoint does not tell of an operator that comes new"
                     )
@@ -254,7 +253,7 @@ class KnownHistory:
             if not line.from_history or line.new is None or line.old is None or line.old.id not in held:
                 continue
             query = state_query(new, line.new, AssumedHistory(self.places))
-            if query.windows is not None or query.spans:
+            if query.in_windows:
                 clock = LocalClock(query.zone)
                 for time in watermarks(held[line.old.id], savepoint):
                     reached.append(clock.reached(time) if time > LONG_AGO else time)
@@ -322,12 +321,12 @@ class KnownHistory:
     def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[_Job]:
         sources = [line for line in migration.operators if line.new and line.new.kind is StateKind.POSITIONS]
         going_on = {line.new.name: line.old.id for line in sources if line.keeps and line.new and line.old}
-        begun = {
+        new_ids = {
             last_name(line.new.name): line.new.id
             for line in sources
             if line.keep is StateAction.COMPUTED and line.new is not None
         }
-        return _Job(new, going_on, begun), _Job(old, _positions(migration))
+        return _Job(new, going_on, new_ids), _Job(old, _positions(migration))
 
     @contextmanager
     def _computers(
@@ -343,7 +342,8 @@ class KnownHistory:
         from airflow_flinkcompat.spark_migration import SparkWorkers
 
         found = [
-            replace(read_positions(savepoint, job.sources, self.places), begun=frozenset(job.begun)) for job in jobs
+            replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
+            for job in jobs
         ]
         read = [(job.side, locations) for job, locations in zip(jobs, found, strict=True)]
         with history_session(self.master, read) as session:
@@ -357,7 +357,7 @@ class KnownHistory:
             for job, locations in zip(jobs, found, strict=True):
                 ends = {}
                 for table in job.side.program.tables:
-                    if (name := table.path[2]) in job.begun:
+                    if (name := table.path[2]) in job.new_sources:
                         ends[name] = end_of(session, resumable(table, locations), ALL)
                         say(f"{name} is read to here: {ends[name]}")
                 computers.append(
@@ -370,7 +370,7 @@ class KnownHistory:
                         accepts,
                         prepared,
                         self.sample,
-                        begun={job.begun[name]: end for name, end in ends.items()},
+                        new_sources={job.new_sources[name]: end for name, end in ends.items()},
                     )
                 )
             yield tuple(computers)

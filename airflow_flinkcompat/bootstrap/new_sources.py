@@ -63,7 +63,7 @@ def not_told(query: StateQuery, names: Collection[str]) -> str:
         The reason, "" where there is none.
     """
     new = [table.name for table in query.tables if table.path[2] in names]
-    if new and (query.windows is not None or query.spans or query.doubts or query.clocks):
+    if new and (query.in_windows or query.doubts or query.clocks):
         return f"how far time has come in table {new[0]} the savepoint does not tell, as the old job does not read it"
     return ""
 

@@ -24,13 +24,13 @@ class RowsRead(HistoryLocations):
     Attributes:
         savepoint: Path or URI of the job's savepoint.
         readers: By the name of a table what the savepoint holds of its source.
-        begun: The tables of which it holds nothing, as the job did not read them.
+        new_tables: The tables of which it holds nothing, as the job did not read them.
         ends: How far each of these is read, once that is known.
     """
 
     savepoint: str = ""
     readers: Mapping[str, OperatorState] = field(default_factory=dict)
-    begun: frozenset[str] = frozenset()
+    new_tables: frozenset[str] = frozenset()
     ends: Mapping[str, SourceEnd] = field(default_factory=dict)
 
     def source(self, table: Table) -> BackfillSource:
@@ -46,7 +46,7 @@ class RowsRead(HistoryLocations):
             BackfillError: Where it lies is not known, or how far the job had read it.
         """
         found, name = super().source(table), table.path[2]
-        if name in self.begun:
+        if name in self.new_tables:
             return self.ends[name].source if name in self.ends else found
         operator = self.readers.get(name)
         if operator is None:

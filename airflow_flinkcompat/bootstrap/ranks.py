@@ -140,9 +140,9 @@ class _Ranking:
         return [*(self.rows.over_table(row[place]) for place in places), *ends]
 
     @property
-    def by_arrival(self) -> bool:
-        """Whether rows are in the order in which they came, which is that of processing time."""
-        return self.operator.order_clock is TimeAttribute.PROCTIME
+    def order(self) -> Sequence[tuple[Expression, bool, bool | None]]:
+        """What rows are ordered by before their arrival, which is the order of processing time."""
+        return () if self.operator.order_clock is TimeAttribute.PROCTIME else self.operator.order
 
     @property
     def row(self) -> list[Expression]:
@@ -178,7 +178,7 @@ class _Ranking:
 
     def stored(self) -> Step:
         """The rows that are kept: of a list those of one sort key in the order in which they came."""
-        order = [] if self.by_arrival else [self.rows.over_table(key) for key, _, _ in self.operator.order]
+        order = [self.rows.over_table(key) for key, _, _ in self.order]
         columns = [*self.keys, *order, *self.row]
         by_key, by_order = range(len(self.keys)), range(len(self.keys), len(self.keys) + len(order))
         of_row = range(by_order.stop, len(columns))
@@ -205,7 +205,7 @@ class _Ranking:
         by = [
             f"c{i} {'ASC' if ascending else 'DESC'} NULLS "
             f"{'FIRST' if (ascending if nulls_first is None else nulls_first) else 'LAST'}"
-            for i, (_, ascending, nulls_first) in zip(by_order, () if self.by_arrival else operator.order, strict=True)
+            for i, (_, ascending, nulls_first) in zip(by_order, self.order, strict=True)
         ]
         row = f"struct({', '.join(f'c{i}' for i in of_row)})"
         keys = [f"c{i}" for i in by_key]

@@ -144,6 +144,11 @@ class StateQuery:
     plain: tuple[PlainRows, ...] = ()
 
     @property
+    def in_windows(self) -> bool:
+        """Whether its states are told apart by windows, so that how far time has come decides what is stored."""
+        return self.windows is not None or self.spans
+
+    @property
     def reads(self) -> Sequence[Read]:
         """What is read, each table once."""
         return list({read.table: read for each in self.states for read in reads_of(each.steps)}.values())

@@ -22,7 +22,6 @@ from airflow_flinkcompat.bootstrap.new_sources import GOES_ON_BEHIND
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end_of, resumable
-from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
@@ -113,7 +112,8 @@ class WarmStart:
                 yield kept.name, told.get(kept.name, reason)
             elif kept is not None and kept.kind is StateKind.OPERATOR:
                 query = state_query(self.side, kept, AssumedHistory(self.history.places))
-                if untimed := [table.name for table in query.tables if table.watermark is None and _is_timed(query)]:
+                untimed = [table.name for table in query.tables if table.watermark is None]
+                if untimed and (query.in_windows or not query.stores_watermark):
                     yield kept.name, f"how far time has come in table {untimed[0]} its rows do not tell"
 
     @property
@@ -215,8 +215,6 @@ class WarmStart:
             query = state_query(self.side, spec, computer.locations)
             if not list(watermarks(operator, template)) and query.stores_watermark:
                 return _empty(operator)
-            if not query.tables:
-                raise NotMigratable(f"{spec.name}: how far time has come no table tells")
             for table in query.tables:
                 if table.name not in of_tables:
                     of_tables[table.name] = self._watermark(computer, table, ends)
@@ -245,11 +243,6 @@ def _line(spec: StateSpec) -> OperatorMigration:
     if spec.kind is StateKind.POSITIONS:
         return OperatorMigration(StateAction.CARRIED, spec, spec, "")
     return OperatorMigration(StateAction.BEGINS, spec, spec, "")
-
-
-def _is_timed(query: StateQuery) -> bool:
-    """Whether what is computed depends on how far time has come."""
-    return query.windows is not None or query.spans or not query.stores_watermark
 
 
 def _is_of(config: Mapping[str, Any], spec: StateSpec) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -113,7 +114,7 @@ class HistoryWorkers(StateComputer, Protocol):
         """Who rewrite."""
 
 
-class SavepointWriting:
+class SavepointWriting(ABC):
     """Writes savepoints for a new script: plans and template are made where the job runs, or by a planner beside it.
 
     Args:
@@ -164,19 +165,19 @@ class SavepointWriting:
             self._template()
 
     @property
+    @abstractmethod
     def _migration(self) -> Migration:
         """What becomes of each state. Raises DeployRefused and DeployError."""
-        raise NotImplementedError
 
     @property
     def _report(self) -> MigrationReport:
         return MigrationReport.of(self._migration)
 
+    @abstractmethod
     def _computing(
         self, savepoint: str, template: str
     ) -> AbstractContextManager[tuple[str, Workers | None, StateComputer | None]]:
         """The savepoint that is rewritten, who does that, and who computes from history."""
-        raise NotImplementedError
 
     def _sent_until(self, savepoint: str) -> datetime | None:
         return None

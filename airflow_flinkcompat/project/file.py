@@ -26,8 +26,7 @@ _REPOSITORY = ".git"
 DEPLOYMENT_KEYS = (
     "script", "settings", "functions", "catalog", "variables", "flink_conn_id", "target", "ledger", "plan_only",
     "plan_to", "approvers", "notifiers", "owner", "team", "tags", "default_args", "changed", "check", "approve",
-    "deploy", "migrate", "rehearse", "backfill", "backfill_sent",
-    "warm_restart",
+    "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
 """What a deployment may say: the fields of :class:`airflow_flinkcompat.operators.Deployment` beside its name."""
 _OF_CHECK = ("engine", "engine_version", "policy")

@@ -15,7 +15,7 @@ from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import PairRunner
 from measure.pairs import Pair, load_pairs, measured_again
 from tests import measured
-from tests.bootstrap.test_on_flink import TABLE, Case, bench, goes_on, told
+from tests.bootstrap.test_on_flink import TABLE, Case, bench, goes_on, in_folder, told
 from tests.migration.cases import migration_of
 
 __all__ = ["bench"]
@@ -68,7 +68,7 @@ def test_the_job_goes_on_as_though_it_had_always_run(
         goes_on(
             Case(pair.id, old, new, told(change)),
             bench,
-            lambda script, folder: script.replace("file://DATA", folder.as_uri()),
+            in_folder,
         )
         whole.append(pair.id)
 

@@ -91,6 +91,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PairRunner]:
         yield made
 
 
+def in_folder(script: str, folder: Path) -> str:
+    """The script over the files of a run."""
+    return script.replace("file://DATA", folder.as_uri())
+
+
 def told(change: Migration) -> str:
     """What is computed, as a case says it, of each operator."""
     lines = (each for each in change.operators if each.from_history)
@@ -139,7 +144,7 @@ def goes_on(
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunner, spark: SparkSession) -> None:
-    assert goes_on(case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()))
+    assert goes_on(case, bench, in_folder)
 
 
 @pytest.mark.nightly
@@ -148,8 +153,7 @@ def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
     case: Case, bench: PairRunner, spark: SparkSession
 ) -> None:
     """Its source goes on behind the rows that were there when the savepoint was written."""
-    bound = lambda script, folder: script.replace("file://DATA", folder.as_uri())  # noqa: E731
-    assert goes_on(case, bench, bound, kept_back=["untimed_rights"])
+    assert goes_on(case, bench, in_folder, kept_back=["untimed_rights"])
 
 
 EMPTY = "by which they are sent on"
@@ -196,9 +200,7 @@ def prepared_is_whole(
 def test_what_was_prepared_while_the_job_ran_goes_on(
     case: Case, bench: PairRunner, spark: SparkSession, tmp_path: Path
 ) -> None:
-    said = prepared_is_whole(
-        case, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), tmp_path / "prepared"
-    )
+    said = prepared_is_whole(case, bench, in_folder, tmp_path / "prepared")
     assert any(UNMERGED in line or line.endswith(("behind what was prepared", EMPTY)) for line in said)
 
 
@@ -271,6 +273,4 @@ for script in ("begun.sql", "begun_moments.sql"):
     [pytest.param(new, marks=pytest.mark.nightly, id=title) for new, title in BEGUN.items()],
 )
 def test_a_job_that_has_never_run_begins_as_though_it_had(new: Side, bench: PairRunner, spark: SparkSession) -> None:
-    assert begins(
-        new, bench, lambda script, folder: script.replace("file://DATA", folder.as_uri()), before_the_rows_after
-    )
+    assert begins(new, bench, in_folder, before_the_rows_after)
