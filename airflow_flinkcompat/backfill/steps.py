@@ -222,10 +222,14 @@ class UnionAll:
 
 @dataclass(frozen=True)
 class Joined:
-    """The pairs of rows of its two inputs for which a condition is true; no column is in both."""
+    """The pairs of rows of its two inputs for which a condition is true; no column is in both.
+
+    ``kind`` is INNER, or LEFT, RIGHT or FULL, by which rows without a match are there too.
+    """
 
     inputs: tuple[Step, ...]
     condition: str
+    kind: str = "INNER"
 
 
 Step = (

@@ -6,28 +6,30 @@ an average the sum and the count. Rows of windows are put into the slices in whi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
-from airflow_flinkcompat.backfill.steps import Select, Where
+from airflow_flinkcompat.backfill.steps import Select, Step, Where
 from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.bootstrap.sessions import late_in_sessions
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
-    NotComputable,
     PlainRows,
     StateQuery,
     StateRows,
-    TableRows,
     exact,
+    exact_value,
     of_life,
 )
+from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Frame, Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator
 from airflow_flinkcompat.plan.types import BIGINT, DOUBLE, DataType, TimeAttribute, decimal
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.state.layouts.accumulators import keeps_others
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -156,7 +158,7 @@ class _Aggregation:
 
     @property
     def plain_keys(self) -> tuple[Expression, ...]:
-        return tuple(map(self.rows.over_table, self.operator.keys))
+        return tuple(map(self.rows.of_type, self.operator.keys, self.operator.key_types))
 
     @property
     def bounds(self) -> tuple[WindowField, ...]:
@@ -182,6 +184,8 @@ class _Aggregation:
             keys = [f"c{i}" for i in range(len(self.plain_keys))]
             return StateRows(state, Select(found, tuple(enumerate([*keys, *bounds, *bounds, *bounds]))))
         (field,) = state.value.fields
+        if isinstance(field.meaning, CallPart) and field.meaning.part == "map":
+            return self._distinct_values(state, [field.meaning.over])
         if users := _distinct_users(field.meaning):
             if self.windows is not None and self.windows.kind is WindowKind.CUMULATE:
                 raise NotComputable("distinct values of slices that Flink has merged are not computed from history yet")
@@ -191,8 +195,32 @@ class _Aggregation:
     def _accumulators(self, state: NamedState) -> StateRows:
         """The row of accumulators; a map that one keeps beside itself has nothing to compute in it."""
         computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
-        steps = self.rows.grouped(self.node, self.keys, [self._call(field) for field in computed])
-        return StateRows(state, exact(steps, [*self.key_types, *(field.type for field in computed), *of_life(state)]))
+        calls = [self._calls(field) for field in computed]
+        steps: Step = self.rows.grouped(self.node, self.keys, [call for of_field in calls for call in of_field])
+        if any(keeps_others(field.type) for field in computed):
+            numbers = count(len(self.keys))
+            columns = [f"c{i}" for i in range(len(self.keys))]
+            for of_field in calls:
+                places = [f"c{next(numbers)}" for _ in of_field]
+                if len(of_field) > 1:
+                    values = map(exact_value, (str(call.type) for call in of_field), places)
+                    places = [f"struct({', '.join(values)})"]
+                columns += places
+            columns += [f"c{next(numbers)}" for _ in of_life(state)]
+            steps = Select(steps, tuple(enumerate(columns)))
+        types = ["ROW" if keeps_others(field.type) else field.type for field in computed]
+        return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))
+
+    def _calls(self, field: StateField) -> list[AggregateCall]:
+        """What computes a field of the accumulators: of MIN and MAX of what is taken back also how many values came."""
+        if not keeps_others(field.type):
+            return [self._call(field)]
+        assert isinstance(field.meaning, CallPart)
+        arguments, _, wanted = self._over(field.meaning.over)
+        return [
+            AggregateCall(field.meaning.function, arguments, arguments[0].type, filter=wanted),
+            AggregateCall("COUNT", arguments, BIGINT, distinct=True, filter=wanted),
+        ]
 
     def _call(self, field: StateField) -> AggregateCall:
         """What computes a field of the accumulators."""
@@ -219,10 +247,19 @@ class _Aggregation:
         assert isinstance(over, tuple)
         values, distinct, condition = over
         wanted = None if condition is None else self.rows.over_table(condition)
-        return tuple(map(self.rows.over_table, values)), distinct, wanted
+        return tuple(self.rows.of_type(value, self._types[value]) for value in values), distinct, wanted
+
+    @property
+    def _types(self) -> Mapping[Expression, DataType]:
+        """The types of the arguments of all calls."""
+        called = zip(self.operator.aggregates, self.operator.argument_types, strict=True)
+        return {arg: type for call, types in called for arg, type in zip(call.args, types, strict=True)}
 
     def _distinct_values(self, state: NamedState, users: Sequence[Hashable]) -> StateRows:
-        """Each value with a bit for each call over it that has counted it; NULL stands in a state of its own."""
+        """Each value with a bit for each call over it that has counted it; NULL stands in a state of its own.
+
+        Where rows are taken back it is with how often its one call has counted it.
+        """
         over = list(map(self._over, users))
         calls = [AggregateCall("COUNT", (), BIGINT, filter=wanted) for _, _, wanted in over]
         ((value,), _, _) = over[0]
@@ -230,6 +267,8 @@ class _Aggregation:
         grouped = self.rows.grouped(self.node, keys, calls)
         at = len(keys) - 1
         mask = " + ".join(f"IF(c{len(keys) + bit} > 0, {1 << bit}, 0)" for bit in range(len(users)))
+        if self.layout.retracting:
+            mask = f"c{len(keys)}"
         in_map = state.map_key is not None
         there = Where(grouped, f"c{at} IS {'NOT ' if in_map else ''}NULL AND ({mask}) > 0")
         columns = [*((i, f"c{i}") for i in range(at + in_map)), (at + in_map, f"CAST({mask} AS BIGINT)")]
@@ -237,8 +276,8 @@ class _Aggregation:
         return StateRows(state, exact(Select(there, tuple(columns)), [*types, "BIGINT"]))
 
     def plain(self, zone: str) -> tuple[PlainRows, ...]:
-        """What Python computes; nothing of sessions, which end by the rows of others."""
-        if self.sessions is not None:
+        """What Python computes; nothing of sessions, which end by the rows of others, nor of extremes of what goes."""
+        if self.sessions is not None or any(keeps_others(each.type) for each in self.layout.states[0].value.fields):
             return ()
         columns = _Columns(list(self.plain_keys))
         assigned = self.operator.window
@@ -258,7 +297,8 @@ class _Aggregation:
         calls = (columns.call(AggregateCall("COUNT", (), BIGINT, filter=wanted)) for _, _, wanted in over)
         ((value,), _, _) = over[0]
         column, in_map = columns.at(value), state.map_key is not None
-        return PlainState(state, tuple(calls), (column,) * in_map, (column, in_map), mask=True)
+        bits = not self.layout.retracting
+        return PlainState(state, tuple(calls), (column,) * in_map, (column, in_map), mask=bits, there=False)
 
 
 @dataclass

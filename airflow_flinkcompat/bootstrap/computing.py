@@ -27,7 +27,8 @@ from airflow_flinkcompat.bootstrap.prepared import (
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.sampling import WrittenKeys, check_sample
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
-from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
+from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, NotComputable
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,7 +17,7 @@ from airflow_flinkcompat.migration.rewriting import pack_entry
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS, timer_moment
 from airflow_flinkcompat.migration.values import StoredRow, write_rows
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_long
-from airflow_flinkcompat.savepoint.binary_row import write_row
+from airflow_flinkcompat.savepoint.binary_row import EMPTY_VIEW, Field, write_row
 from airflow_flinkcompat.savepoint.field_values import PlainValue, field_writer, value_writer
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
@@ -30,6 +32,8 @@ _THERE = b"\0"
 """What says of a map's value that it is not missing."""
 Columns = Sequence[Any]
 Content = Callable[[Columns], bytes]
+_EXTREME = re.compile(r"[\w.$]+WithRetractAccumulator<`(?:min|max)` (?P<value>.+?), `mapSize` BIGINT, `map` .+>")
+"""What MIN and MAX keep of which rows are taken back: the value, how many others there are, and a map beside."""
 _NO_CONTENT: Content = lambda columns: b""  # noqa: E731
 
 
@@ -153,7 +157,7 @@ def row_writer(fields: Sequence[StateField]) -> Content:
     """
     view = [field.begins is Begins.EMPTY_VIEW for field in fields]
     begins = [begin(field) if field.begins is not None else None for field in fields]
-    writers = [None if no_column else field_writer(field.type) for field, no_column in zip(fields, view, strict=True)]
+    writers = [None if no_column else _writer(field.type) for field, no_column in zip(fields, view, strict=True)]
 
     def written(columns: Columns) -> bytes:
         left = iter(columns)
@@ -166,6 +170,21 @@ def row_writer(fields: Sequence[StateField]) -> Content:
                 assert writer is not None
                 made.append(writer(value))
         return write_row(made)
+
+    return written
+
+
+def _writer(type: str) -> Callable[[Any], Field]:
+    """How values of a type are stored: also what MIN and MAX keep where rows are taken back, a value and a number."""
+    extreme = _EXTREME.fullmatch(type)
+    if extreme is None:
+        return field_writer(type)
+    of_value, of_size = field_writer(extreme["value"]), field_writer("BIGINT")
+
+    def written(column: Sequence[Any]) -> Field:
+        value, size = column
+        row = write_row([of_value(value), of_size(size), EMPTY_VIEW])
+        return Field(False, struct.pack("<Q", len(row)), row)
 
     return written
 
@@ -234,6 +253,11 @@ def _row(state: NamedState) -> Content:
     return lambda columns: _sized(of_row(columns))
 
 
+def _row_and_count(state: NamedState) -> Content:
+    of_row = _row(state)
+    return lambda columns: of_row(columns[:-1]) + write_int(int(cast(int, columns[-1])))
+
+
 def _value(state: NamedState) -> Content:
     (field,) = state.value.fields
     of_value = value_writer(field.type)
@@ -244,6 +268,17 @@ def _rows(state: NamedState) -> Content:
     """A list whose one column holds its rows in their order; of what is said beside them nothing is true yet."""
     of_row, beside = row_writer(state.value.fields), bytes(ROWS[state.value.form])
     return lambda columns: write_rows([StoredRow(of_row(row), beside) for row in columns[0]], state)
+
+
+def _sorted_map(state: NamedState) -> Content:
+    """A map whose one column holds its keys in their order, each with its number."""
+    of_row = row_writer(state.value.fields)
+
+    def written(columns: Columns) -> bytes:
+        entries = [_sized(of_row(key)) + _THERE + write_long(int(rows)) for key, rows in columns[0]]
+        return b"".join([write_int(len(entries)), *entries])
+
+    return written
 
 
 def _counts(state: NamedState) -> Content:
@@ -260,9 +295,11 @@ def _window(columns: Columns) -> bytes:
 
 _CONTENTS: Mapping[str, Callable[[NamedState], Content]] = {
     "row": _row,
+    "Tuple<row, Int>": _row_and_count,
     "value": _value,
     "List<row>": _rows,
     "List<Tuple<row, Boolean>>": _rows,
+    "SortedMap<row, Long>": _sorted_map,
     "Int": _counts,
     "Tuple<Int, Int>": _counts,
     "TimeWindow": lambda state: _window,

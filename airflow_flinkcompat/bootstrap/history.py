@@ -20,7 +20,8 @@ from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_ou
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.bootstrap.source_ends import end_of, resumable
-from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, NotComputable, StateQuery
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
+from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, NotComputable
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences

@@ -9,20 +9,13 @@ from typing import Any
 from airflow_flinkcompat.backfill.spark_sql.expressions import grouped
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
 from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
-from airflow_flinkcompat.bootstrap.state_rows import (
-    NotComputable,
-    PlainRows,
-    StateQuery,
-    StateRows,
-    TableRows,
-    exact,
-    of_life,
-)
+from airflow_flinkcompat.bootstrap.state_rows import PlainRows, StateQuery, StateRows, exact, of_life
+from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, StatelessSegment
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinForm, JoinOperator, RankOperator, StatelessSegment
 from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
 from airflow_flinkcompat.plan.types import BIGINT
-from airflow_flinkcompat.state.layout import NamedState, StateLayout
+from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout
 
 
 def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
@@ -42,19 +35,17 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
     """
     if operator.form is not JoinForm.REGULAR:
         raise NotComputable(f"{operator.form}s are not computed from history yet")
-    if not all(state.counts_rows for state in layout.states):
-        raise NotComputable("rows that a join keeps by their key are not computed from history yet")
+    for state, segment in zip(layout.states, operator.segments, strict=True):
+        if not state.counts_rows and not isinstance(segment.origin, AggregateOperator | RankOperator):
+            raise NotComputable("rows that a join keeps by the key of their table are not computed from history yet")
     if any(_counts_matches(state) and state.time_to_live for state in layout.states):
         raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
     if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
         raise NotComputable("a condition on one side of an outer join may be planned below it")
     rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
-    states = (
-        StateRows(state, rows[side].with_matches(rows[1 - side]) if _counts_matches(state) else rows[side].counted())
-        for side, state in enumerate(layout.states)
-    )
-    tables = tuple(dict.fromkeys(side.table for side in sides))
-    plain = tuple(each.plain for each in rows if not _counts_matches(layout.states[each.side]))
+    states = (StateRows(state, rows[side].stored(rows[1 - side])) for side, state in enumerate(layout.states))
+    tables = tuple(dict.fromkeys(table for side in sides for table in side.tables))
+    plain = tuple(each.plain for each in rows if layout.states[each.side].value.form == "Int")
     return StateQuery(tables, layout.key, tuple(states), plain=plain)
 
 
@@ -64,7 +55,7 @@ def _sides(condition: Expression) -> set[int]:
 
 
 def _counts_matches(state: NamedState) -> bool:
-    return state.value.form == "Tuple<Int, Int>"
+    return state.value.form in ("Tuple<Int, Int>", "Tuple<row, Int>")
 
 
 @dataclass(frozen=True)
@@ -97,11 +88,25 @@ class JoinSide:
     @property
     def row(self) -> list[Expression]:
         """What is stored of a row, over the columns of the table."""
-        return [self.rows.over_table(column) for column in self.operator.rows[self.side]]
+        columns = zip(self.operator.rows[self.side], self.operator.row_types[self.side], strict=True)
+        return [self.rows.of_type(column, type) for column, type in columns]
 
     @property
     def types(self) -> list[str]:
         return [field.type for field in (*self.layout.key, *self.layout.states[self.side].row)]
+
+    def stored(self, other: JoinSide) -> Step:
+        """What is stored of the side, which is joined with another one."""
+        state, width = self.layout.states[self.side], len(self.types)
+        found = self.with_matches(other) if _counts_matches(state) else self.counted()
+        if state.counts_rows:
+            return found
+        # A row is the only one of its key, which is that of the join, or is the key of a map.
+        row = [*range(len(self.layout.key), width)]
+        of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
+        behind = [width + 1] if _counts_matches(state) else []
+        columns = [*range(len(self.layout.key)), *of_map, *row, *behind]
+        return Select(found, tuple(enumerate(f"c{i}" for i in columns)))
 
     def counted(self) -> Step:
         """Each row with how often it came."""
@@ -137,7 +142,7 @@ class JoinSide:
 
     def _with_pairs(self) -> Step:
         """The same where conditions say beside the key which rows are joined: the pairs are counted."""
-        joined = replace(self.rows, segment=StatelessSegment(self.operator))
+        joined = replace(self.rows, segment=StatelessSegment(replace(self.operator, join="INNER")))
         columns = [joined.passed(self.side, column) for column in (*self._outputs, *self.operator.rows[self.side])]
         pairs = joined.grouped(joined.node, columns, [AggregateCall("COUNT", (), BIGINT)])
         width = len(columns)
@@ -149,6 +154,11 @@ class JoinSide:
         # Of a row that came several times each one has its pairs.
         matched = Select(counted, (*of_row, (width, f"c{width}"), (width + 1, f"c{width + 1} DIV c{width}")))
         return exact(matched, [*self.types, "BIGINT", "BIGINT"])
+
+
+def _place(state: NamedState, field: StateField) -> int:
+    """Where a field of a map's key stands in the rows."""
+    return [each.meaning for each in state.value.fields].index(field.meaning)
 
 
 _NONE = "CAST(0 AS BIGINT)"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,17 +10,18 @@ from typing import Any
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
+from airflow_flinkcompat.bootstrap.alignment import TableColumns, aligned_aggregation, aligned_join, aligned_rank
 from airflow_flinkcompat.bootstrap.entries import check_writable
 from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
 from airflow_flinkcompat.bootstrap.joins import join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.ranks import rank_query
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
+from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows, is_made
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.plan.expressions import Expression, transform, transform_aggregate
 from airflow_flinkcompat.plan.nodes import WindowKind, walk_nodes
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -29,22 +29,21 @@ from airflow_flinkcompat.plan.operators import (
     JoinForm,
     JoinOperator,
     Operator,
-    OtherKind,
     OtherOperator,
     OverOperator,
+    RankKind,
     RankOperator,
     Source,
     StatelessSegment,
+    appends,
     operators,
 )
-from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.plan.types import TimeAttribute
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived
-from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
@@ -221,125 +220,72 @@ def _stored(spec: StateSpec) -> tuple[StateLayout, list[str]] | None:
 
 def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLayout]:
     """The operator of the script's own plan that stores and means what the compiled plan tells of one."""
-    if not isinstance(spec.layout, StateLayout):
-        raise NotComputable(spec.layout.reason if spec.layout is not None else "it keeps nothing by key")
-    if spec.layout.retracting:
-        raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
+    compiled = spec.layout
+    if not isinstance(compiled, StateLayout):
+        raise NotComputable(compiled.reason if compiled is not None else "it keeps nothing by key")
     if problems := side.outputs[1]:
         raise NotComputable(f"the script is not understood: {problems[0].message}")
-    told = list(_laid_out(side, any(state.time_to_live for state in spec.layout.states)))
-    alike = [
-        (pipeline, operator, layout)
-        for pipeline, operator, layout in told
-        if isinstance(layout, StateLayout) and layout.stored == spec.layout.stored
-    ]
-    found = {each[1]: each for each in alike if _is_of_the_same(*each[1:], spec.layout)}
-    if not found and all(isinstance(layout, StateLayout) for _, _, layout in told):
-        found = {each[1]: each for each in alike if _is_of_one_column(*each[1:], spec.layout)}
+    columns = TableColumns(side.program.tables)
+    found: dict[Operator, tuple[Pipeline, Operator, StateLayout]] = {}
+    reasons: set[str] = set()
+    for place, output in side.outputs[0].items():
+        for operator in operators(output):
+            if type(operator) not in _QUERIES:
+                continue
+            try:
+                if (aligned := _aligned(operator, compiled, columns)) is not None:
+                    found[aligned[0]] = (side.program.pipelines[place], *aligned)
+            except (LayoutNotDerived, NotComputable) as error:
+                reasons.add(str(error))
     if len(found) > 1:
         raise NotComputable(_SEVERAL)
     for sole in found.values():
         return sole
-    reasons = {layout.reason for _, _, layout in told if isinstance(layout, LayoutUnknown)}
+    if compiled.retracting and not reasons:
+        raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
     raise NotComputable(reasons.pop() if len(reasons) == 1 else "the script's own plan has no operator that stores it")
 
 
-def _laid_out(
-    side: Side, time_to_live: bool
-) -> Iterator[tuple[Pipeline, Operator, StateLayout | LayoutUnknown | None]]:
-    """The operators of the script's own plan, each with how it stores what it keeps; None where nobody asks."""
-    for place, output in side.outputs[0].items():
-        for operator in operators(output):
-            if operator.kind != OtherKind.UNION_ALL:
-                asked = type(operator) in _QUERIES
-                yield side.program.pipelines[place], operator, _layout(operator, time_to_live) if asked else None
+def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -> tuple[Operator, StateLayout] | None:
+    """An operator of the script as the compiled plan stores one; None where it is another one."""
+    match operator:
+        case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
+            raise LayoutNotDerived("only an OVER straight over a table is told")
+        case OverOperator():
+            aligned = aligned_aggregation(as_group_by(operator), compiled, columns)
+            return aligned and (operator, aligned[1])
+        case AggregateOperator() if _is_read(operator):
+            return aligned_aggregation(operator, compiled, columns)
+        case RankOperator() if _ranks_what_is_read(operator):
+            ranking = aligned_rank(operator, compiled, columns)
+            return None if ranking is None else (ranking, compiled)
+        case JoinOperator(form=JoinForm.REGULAR) if all(map(is_made, operator.segments)):
+            joined = aligned_join(operator, compiled, columns)
+            return None if joined is None else (joined, compiled)
+    found = operator_layout(operator, Symbols(), any(state.time_to_live for state in compiled.states))
+    if isinstance(found, LayoutUnknown):
+        raise LayoutNotDerived(found.reason)
+    alike = found.stored == compiled.stored and _words(found) == _words(compiled)
+    return (operator, found) if alike else None
 
 
-def _layout(operator: Operator, time_to_live: bool) -> StateLayout | LayoutUnknown:
-    """How an operator stores what it keeps, or why that is not told."""
-    over_table = isinstance(operator.segments[0].origin, Source) and not operator.segments[0].functions
-    try:
-        if isinstance(operator, OverOperator) and over_table:
-            return derive_aggregation(as_group_by(operator), time_to_live)
-        if not isinstance(operator, AggregateOperator) or not _of_several(operator):
-            return operator_layout(operator, Symbols(), time_to_live)
-        return derive_aggregation(operator, time_to_live)
-    except (LayoutNotDerived, NotComputable) as error:
-        return LayoutUnknown(str(error))
+def _ranks_what_is_read(operator: RankOperator) -> bool:
+    """Whether the rows that it ranks are those of a table, or of a Top-N made of such, by what they hold."""
+    if isinstance(operator.segment.origin, Source):
+        return not operator.segment.functions
+    return operator.kind is RankKind.TOP_N and operator.order_clock is None and is_made(operator.segment)
 
 
-def _of_several(operator: AggregateOperator) -> bool:
-    """Whether it aggregates rows of several tables that are told, in windows those that follow one another."""
-    if isinstance(operator.segment.origin, Source) or not _is_added_to(operator.segment):
-        return False
-    if operator.kind is AggregateKind.GROUP:
-        return True
+def _is_read(operator: AggregateOperator) -> bool:
+    """Whether the rows that it aggregates are those of tables, or are made of them: in windows, of several."""
+    origin = operator.segment.origin
+    if operator.kind is AggregateKind.GROUP or isinstance(origin, Source):
+        return is_made(operator.segment)
     sliced = operator.window is not None and operator.window.window.kind is not WindowKind.SESSION
-    return operator.kind is AggregateKind.WINDOW and sliced and isinstance(operator.segment.origin, OtherOperator)
-
-
-def _is_added_to(segment: StatelessSegment) -> bool:
-    """Whether rows come from tables, of which some are joined, or follow one another, so that none is taken back."""
-    origin = segment.origin
-    if isinstance(origin, Source):
-        return not segment.functions
-    if isinstance(origin, JoinOperator):
-        told = origin.form is JoinForm.REGULAR and origin.join == "INNER" and bool(origin.keys)
-    else:
-        told = isinstance(origin, OtherOperator) and origin.kind == OtherKind.UNION_ALL
-    return told and not segment.functions and all(map(_is_added_to, origin.segments))  # type: ignore[union-attr]
-
-
-def _is_of_the_same(operator: Operator, layout: StateLayout, compiled: StateLayout) -> bool:
-    """Whether the fields of a layout are of the same columns as those that a compiled plan tells.
-
-    That counts up the columns of one name of which a join puts out several, and calls those of a union as the first of
-    its tables does.
-    """
-    (segment, *more) = operator.segments
-    if more or isinstance(segment.origin, Source):
-        return _words(layout) == _words(compiled)
-    if isinstance(segment.origin, OtherOperator) and isinstance(operator, AggregateOperator):
-        first = segment.origin.input_columns[0]
-
-        def named(leaf: Expression) -> Expression:
-            if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, ColumnOutput):
-                return first[leaf.output.index]
-            return leaf
-
-        keys = tuple(transform(key, named) for key in operator.keys)
-        calls = tuple(transform_aggregate(call, named) for call in operator.aggregates)
-        layout = derive_aggregation(replace(operator, keys=keys, aggregates=calls), layout.states[0].time_to_live)
-    # One key is the only one, whatever it is called; of several the order matters.
-    keys_told = len(layout.key) > 1
-    told, wanted = ([*_words(each), *(field.words for field in each.key if keys_told)] for each in (layout, compiled))
-    alike = len(told) == len(wanted) and all(map(_counted_up, told, wanted))
-    return alike and len({*told}) == len({*wanted}) == len({*zip(told, wanted, strict=True)})
-
-
-def _is_of_one_column(operator: Operator, layout: StateLayout, compiled: StateLayout) -> bool:
-    """Whether all calls over a union are over one of its columns, which a planner may call as the script does.
-
-    That tells less than names do: it holds where nothing else of the script could be meant.
-    """
-    told, wanted = ("\n".join(_words(each)) for each in (layout, compiled))
-    columns = {*re.findall(r"column \d+", told)}
-    if not isinstance(operator.segments[0].origin, OtherOperator) or len(columns) != 1 or len(layout.key) > 1:
-        return False
-    first, *more = map(re.escape, told.split(columns.pop()))
-    return re.fullmatch(first + r"(?P<name>\w+)" + r"(?P=name)".join(more), wanted) is not None
-
-
-def _counted_up(name: str, planned: str) -> bool:
-    """Whether a planner may call by the second name what the first one is."""
-    parts, others = re.split(r"(\W+)", name), re.split(r"(\W+)", planned)
-    return len(parts) == len(others) and all(
-        other == part or (other.startswith(part) and other[len(part) :].isdecimal())
-        for part, other in zip(parts, others, strict=True)
-    )
+    of_union = isinstance(origin, OtherOperator) and is_made(operator.segment) and appends(operator.segment)
+    return operator.kind is AggregateKind.WINDOW and sliced and of_union
 
 
 def _words(layout: StateLayout) -> list[str]:
     """What the fields are of. Of a condition compiled plans know the column alone that it was computed into."""
-    words = (field.words.partition(" FILTER ")[0] for state in layout.states for field in state.row)
-    return [each.replace("SUM0(", "SUM(") for each in words]
+    return [field.words for state in layout.states for field in state.row]

@@ -8,25 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
-from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
 from airflow_flinkcompat.bootstrap.lateness import rows_met
+from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
     Doubt,
     Moment,
-    NotComputable,
     StateQuery,
     StateRows,
-    TableRows,
     exact,
     exact_value,
 )
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
+from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
-from airflow_flinkcompat.plan.operators import RankKind, RankOperator
-from airflow_flinkcompat.plan.origins import SourceColumn, window_field
+from airflow_flinkcompat.plan.operators import RankKind, RankOperator, Source
+from airflow_flinkcompat.plan.origins import window_field
 from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, TimeAttribute
 from airflow_flinkcompat.state.layout import NamedState, StateLayout
 from airflow_flinkcompat.state.windows import SlicedWindow
@@ -52,11 +50,12 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         return StateQuery(
             (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
         )
+    if not isinstance(operator.segment.origin, Source):
+        return _of_made_rows(rows, operator, layout)
     if not rows.ordered:
         place = rows.locations.source(rows.table).place
         raise NotComputable(f"{place} does not tell which of two rows came first that share their place in a ranking")
-    if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
-        raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
+    _require_exact(operator)
     if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
         return _first_by_time(rows, operator, layout)
     if operator.kind is not RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.PROCTIME:
@@ -76,6 +75,28 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         zone=rows.zone if ranking.windows is not None else "UTC",
         incomparable="it keeps more rows than it ranks, by how they came together" if several else "",
     )
+
+
+def _require_exact(operator: RankOperator) -> None:
+    if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
+        raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
+
+
+def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
+    """A Top-N of what operators below hand on, as it is by now: when each row came about nothing tells."""
+    _require_exact(operator)
+    states = []
+    for state in layout.states:
+        ranking = _Ranking(rows, operator, layout, state)
+        match state.value.form:
+            case "SortedMap<row, Long>":
+                steps = ranking.sort_keys()
+            case "Tuple<row, Int>":
+                steps = ranking.by_row_key()
+            case _:
+                steps = ranking.stored(every=len(layout.states) > 1)
+        states.append(StateRows(state, steps))
+    return StateQuery(rows.tables, layout.key, tuple(states))
 
 
 def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
@@ -133,27 +154,15 @@ class _Ranking:
 
     @property
     def keys(self) -> list[Expression]:
-        """The key as it is stored: its columns in the order of the row."""
-        row = self.operator.row
-        places = sorted(row.index(key) for key in self.operator.partition if not window_field(key))
+        """The key in the order in which it is stored."""
+        keys = (key for key in self.operator.partition if not window_field(key))
         ends = [] if self.operator.window is None else [self.rows.bound(WindowField.END)]
-        return [*(self.rows.over_table(row[place]) for place in places), *ends]
-
-    @property
-    def order(self) -> Sequence[tuple[Expression, bool, bool | None]]:
-        """What rows are ordered by before their arrival, which is the order of processing time."""
-        return () if self.operator.order_clock is TimeAttribute.PROCTIME else self.operator.order
+        return [*map(self.rows.over_table, keys), *ends]
 
     @property
     def row(self) -> list[Expression]:
-        """What is stored of a row. Flink says what time it is when that is asked for, and stores none (measured)."""
-        told = {column.name for column in self.rows.table.columns if column.time_attribute is TimeAttribute.PROCTIME}
-        return [
-            Literal(None, type)
-            if isinstance(column, SourceColumn) and column.column in told
-            else self.rows.over_table(column)
-            for column, type in zip(self.operator.row, self.operator.row_types, strict=True)
-        ]
+        """What is stored of a row."""
+        return self.rows.stored(self.operator.row, self.operator.row_types)
 
     def keys_met(self) -> Step:
         """Each key of which a row came, whatever else it held: of a deduplication that keeps the first row to come."""
@@ -168,7 +177,7 @@ class _Ranking:
         columns, width = [*self.keys, self.rows.over_table(order), *self.row], len(self.keys)
         read = self.rows.selected(self.node, columns)
         of_row = range(width + 1, len(columns))
-        found = self._first_ranks(read, range(width), range(width, width + 1), of_row)
+        found = first_ranks(self.operator, read, range(width), range(width, width + 1), of_row)
         types = [*(field.type for field in self.layout.key), BOUND_TYPE]
         if self.state.value.form == "Boolean":
             there = Select(found, tuple(enumerate([*(f"c{i}" for i in range(width + 1)), "TRUE"])))
@@ -176,18 +185,38 @@ class _Ranking:
         types += [field.type for field in self.state.value.fields]
         return StateRows(self.state, exact(found, types), Moment.WAITING)
 
-    def stored(self) -> Step:
-        """The rows that are kept: of a list those of one sort key in the order in which they came."""
-        order = [self.rows.over_table(key) for key, _, _ in self.order]
-        columns = [*self.keys, *order, *self.row]
-        by_key, by_order = range(len(self.keys)), range(len(self.keys), len(self.keys) + len(order))
-        of_row = range(by_order.stop, len(columns))
-        found = self._first_ranks(self.rows.selected(self.node, columns), by_key, by_order, of_row)
-        key_types = [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
+    @property
+    def _width(self) -> tuple[range, range, range]:
+        """Where the columns of the key, of the order and of the row stand."""
+        key, order = len(self.keys), len(ordered_by(self.operator))
+        return range(key), range(key, key + order), range(key + order, key + order + len(self.operator.row))
+
+    def _ranked(self, every: bool) -> Step:
+        """The rows that are kept, each with its rank behind its columns."""
+        order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
+        columns, arriving = [*self.keys, *order, *self.row], isinstance(self.operator.segment.origin, Source)
+        read = self.rows.selected(self.node, columns, in_order=arriving)
+        return first_ranks(self.operator, read, *self._width, arriving, every)
+
+    @property
+    def _key_types(self) -> list[str]:
+        return [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
+
+    def stored(self, every: bool = False) -> Step:
+        """The rows that are kept: of a list those of one sort key in the order in which they came.
+
+        Args:
+            every: Whether those of all ranks are.
+
+        Returns:
+            The steps.
+        """
+        found, (by_key, by_order, of_row) = self._ranked(every), self._width
         types = [field.type for field in self.state.value.fields]
         if self.state.map_key is None:
-            return exact(Select(found, tuple(enumerate(f"c{i}" for i in (*by_key, *of_row)))), [*key_types, *types])
-        number = len(columns)
+            columns = enumerate(f"c{i}" for i in (*by_key, *of_row))
+            return exact(Select(found, tuple(columns)), [*self._key_types, *types])
+        number = of_row.stop
         values = ", ".join(exact_value(type, f"c{i}") for i, type in zip(of_row, types, strict=True))
         listed = f"sort_array(collect_list(struct(c{number} AS number, struct({values}) AS row)))"
         grouped = Group(
@@ -196,32 +225,29 @@ class _Ranking:
             ((by_order.stop, f"transform({listed}, each -> each.row)"),),
         )
         sort_types = [field.type for field in self.state.map_key.fields]
-        return exact(grouped, [*key_types, *sort_types, "ARRAY"])
+        return exact(grouped, [*self._key_types, *sort_types, "ARRAY"])
 
-    def _first_ranks(self, step: Step, by_key: range, by_order: range, of_row: range) -> Step:
-        """The rows of the ranks that are kept, and behind their columns the rank of each."""
-        operator = self.operator
-        newest = operator.kind in _BY_TIME and not operator.order[0][1]
-        by = [
-            f"c{i} {'ASC' if ascending else 'DESC'} NULLS "
-            f"{'FIRST' if (ascending if nulls_first is None else nulls_first) else 'LAST'}"
-            for i, (_, ascending, nulls_first) in zip(by_order, self.order, strict=True)
-        ]
-        row = f"struct({', '.join(f'c{i}' for i in of_row)})"
-        keys = [f"c{i}" for i in by_key]
-        partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
-        alike = f"PARTITION BY {', '.join([*keys, *(f'c{i}' for i in by_order)])}"
-        number = f"row_number() OVER ({partition}ORDER BY {', '.join([*by, 'arrival'])} {'DESC' if newest else 'ASC'})"
-        differ = f"min({row}) OVER ({alike}) <> max({row}) OVER ({alike})"
-        streams = f"min(arrival.stream) OVER ({alike}) <> max(arrival.stream) OVER ({alike})"
-        width = of_row.stop
-        columns = tuple(enumerate([*(f"c{i}" for i in range(width)), number, f"{differ} AND {streams}"]))
-        ranked = Select(step, columns)
-        refused = f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS BOOLEAN)"
-        kept = f"c{width} <= {operator.last}"
-        return Where(ranked, f"IF({kept} AND c{width + 1}, {refused}, {kept})")
+    def by_row_key(self) -> Step:
+        """The rows of the first ranks by their own keys, each the only one that is ordered as it is."""
+        assert self.state.map_key is not None
+        found, (by_key, _, of_row) = self._ranked(every=False), self._width
+        fields = self.state.value.fields
+        places = [[each.meaning for each in fields].index(field.meaning) for field in self.state.map_key.fields]
+        columns = [*by_key, *(of_row[place] for place in places), *of_row]
+        types = [*self._key_types, *(fields[place].type for place in places), *(field.type for field in fields), "INT"]
+        return exact(Select(found, tuple(enumerate([*(f"c{i}" for i in columns), "1"]))), types)
+
+    def sort_keys(self) -> Step:
+        """What rows are ordered by, in order, each with how many rows have it."""
+        found, (by_key, by_order, of_row) = self._ranked(every=True), self._width
+        types = [field.type for field in self.state.value.fields]
+        by, number = [f"c{i}" for i in (*by_key, *by_order)], by_order.stop
+        counted = Group(found, tuple(by), ((number, "count(1)"), (number + 1, f"min(c{of_row.stop})")))
+        values = ", ".join(exact_value(type, f"c{i}") for i, type in zip(by_order, types, strict=True))
+        pair = f"struct(c{number + 1} AS number, struct({values}) AS key, c{number} AS rows)"
+        listed = f"transform(sort_array(collect_list({pair})), each -> struct(each.key, each.rows))"
+        grouped = Group(counted, tuple(by[: len(by_key)]), ((len(by_key), listed),))
+        return exact(grouped, [*self._key_types, "ARRAY"])
 
 
 _NEVER = (1 << 63) - 1
-_BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
-_UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"

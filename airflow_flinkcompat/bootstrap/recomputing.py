@@ -163,7 +163,8 @@ class PlainState:
         calls: Of rows of accumulators one for each column, in order; else those that its number is made of.
         by: The columns that are a map's key.
         holds: A column, and whether it has to hold a value: other rows leave the state as it is.
-        mask: Whether the number has a bit for each call that counted a row, and is not there without one.
+        mask: Whether the number has a bit for each call that counted a row.
+        there: Whether the entry is there even where its number is 0.
     """
 
     state: NamedState
@@ -171,6 +172,7 @@ class PlainState:
     by: tuple[int, ...] = ()
     holds: tuple[int, bool] | None = None
     mask: bool = False
+    there: bool = True
 
     def results(self, partials: Sequence[Partial]) -> Sequence[tuple[Any, Any]] | None:
         """What stands in an entry.
@@ -182,10 +184,9 @@ class PlainState:
             The values, each with the size of what it was added up of; None: there is no entry.
         """
         found = [call.result(partial) for call, partial in zip(self.calls, partials, strict=True)]
-        if not self.mask:
-            return found
-        mask = sum(1 << bit for bit, (count, _) in enumerate(found) if count)
-        return [(mask, 0)] if mask else None
+        if self.mask:
+            found = [(sum(1 << bit for bit, (count, _) in enumerate(found) if count), 0)]
+        return found if self.there or found[0][0] else None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ from airflow_flinkcompat.bootstrap.recomputing import (
     PlainState,
     identity,
 )
-from airflow_flinkcompat.bootstrap.state_rows import LONG_AGO, PlainRows
+from airflow_flinkcompat.bootstrap.state_rows import PlainRows
+from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.migration.computed import ROUNDING, SampleDiffers, key_words
 from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey, prefix_length
 from airflow_flinkcompat.migration.workers import Workers

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from airflow_flinkcompat.backfill.steps import Select, Where
 from airflow_flinkcompat.bootstrap.lateness import rows_met
-from airflow_flinkcompat.bootstrap.state_rows import Doubt, TableRows
+from airflow_flinkcompat.bootstrap.state_rows import Doubt
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Window
 

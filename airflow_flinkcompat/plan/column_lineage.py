@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.composition import Composition
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Sink
 from airflow_flinkcompat.plan.operators import Operator, OtherKind, OtherOperator, Output, Source, StatelessSegment
 from airflow_flinkcompat.plan.origins import (
@@ -25,6 +26,8 @@ from airflow_flinkcompat.plan.origins import (
 
 ColumnOrigin = tuple[str, str]
 """The name of a table, and of a column of it."""
+_Part = ColumnOrigin | str | Literal
+"""A column, the name of a function, or a constant."""
 
 
 # Constructs whose columns are those of their inputs.
@@ -52,10 +55,32 @@ def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigi
     found: dict[str, tuple[ColumnOrigin, ...]] = {}
     for name, column in zip(names, output.columns, strict=True):
         try:
-            found[name] = tuple(dict.fromkeys(_of(column, output.segment)))
+            parts = dict.fromkeys(_of(column, output.segment))
         except _Untold:
             continue
+        found[name] = tuple(part for part in parts if isinstance(part, tuple))
     return found
+
+
+def composition(value: Expression, segment: StatelessSegment) -> Composition | None:
+    """What a value is computed of, through all operators below.
+
+    Args:
+        value: Over what leaves a segment.
+        segment: The segment.
+
+    Returns:
+        The columns as :data:`ColumnOrigin`; None where it is not told.
+    """
+    try:
+        parts = set(_of(value, segment))
+    except _Untold:
+        return None
+    return Composition(
+        frozenset(part for part in parts if isinstance(part, tuple)),
+        frozenset(part for part in parts if isinstance(part, str)),
+        frozenset(str(part.value) for part in parts if isinstance(part, Literal)),
+    )
 
 
 def _names(sink: Sink) -> tuple[str, ...]:
@@ -65,20 +90,28 @@ def _names(sink: Sink) -> tuple[str, ...]:
     return tuple(column.name for column in sink.table.written if column.name not in fixed)
 
 
-def _of(value: Expression, segment: StatelessSegment) -> Iterator[ColumnOrigin]:
+def _of(value: Expression, segment: StatelessSegment) -> Iterator[_Part]:
+    if isinstance(value, FunctionCall):
+        yield value.function
+        for argument in value.args:
+            yield from _of(argument, segment)
+        return
     for leaf in leaves(value):
         match leaf:
+            case Literal():
+                yield leaf
             case SourceColumn(column=column) if isinstance(segment.origin, Source):
                 yield segment.origin.table, column
             case OperatorColumn(output=output) if isinstance(segment.origin, Operator):
                 yield from _handed_on(segment.origin, output)
-            case WindowColumn(level=level) if level < len(segment.windows):
+            case WindowColumn(field=field, level=level) if level < len(segment.windows):
+                yield field.value
                 yield from _of(segment.windows[-1 - level].time, segment)
             case SourceColumn() | OperatorColumn() | WindowColumn() | InputRef():
                 raise _Untold
 
 
-def _handed_on(operator: Operator, output: object) -> Iterator[ColumnOrigin]:
+def _handed_on(operator: Operator, output: object) -> Iterator[_Part]:
     """The origins of an output of an operator."""
     match output:
         case KeyOutput(key=inner):
@@ -86,6 +119,7 @@ def _handed_on(operator: Operator, output: object) -> Iterator[ColumnOrigin]:
         case PassedOutput(input=side, column=inner):
             yield from _of(inner, operator.segments[side])
         case AggregateCall(args=args, filter=condition):
+            yield output.function
             for part in (*args, *([] if condition is None else [condition])):
                 yield from _of(part, operator.segments[0])
         case WindowColumn():

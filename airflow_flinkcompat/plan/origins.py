@@ -134,6 +134,32 @@ def _normalize_call(value: FunctionCall) -> FunctionCall:
     return call
 
 
+def retyped(value: Expression) -> Expression:
+    """The types that :func:`normalize` took from an expression, of what says its own: casts and constants.
+
+    Args:
+        value: Normalized; its columns may have types again.
+
+    Returns:
+        The expression, in which other calls are of the type that they had.
+    """
+    if isinstance(value, FunctionCall):
+        args = tuple(map(retyped, value.args))
+        if value.function in ("CAST", "TRY_CAST") and len(args) > 1 and isinstance(args[1], Literal):
+            return FunctionCall(value.function, args[:1], DataType.read(str(args[1].value)), value.span)
+        return replace(value, args=args)
+    if not isinstance(value, Literal) or value.value is None:
+        return value
+    parameters = value.type.parameters
+    if value.type.name == "CHAR":
+        parameters = (max(len(str(value.value)), 1),)
+    elif value.type.name == "TIMESTAMP":
+        parameters = (len(str(value.value).partition(".")[2]),)
+    elif value.type.name == "TIME":
+        parameters = (0,)
+    return Literal(value.value, replace(value.type, parameters=parameters, nullable=False), value.span)
+
+
 def _in_list(call: FunctionCall) -> FunctionCall:
     if call.function != "IN":
         return call

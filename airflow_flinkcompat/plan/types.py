@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -54,6 +55,24 @@ class DataType:
             text = self.name
         return text if self.nullable else f"{text} NOT NULL"
 
+    @classmethod
+    def read(cls, text: str) -> DataType:
+        """The type that reads as a text.
+
+        Args:
+            text: What ``str`` makes of a type without elements.
+
+        Returns:
+            The type; an unknown one of any other text.
+        """
+        if text in ("STRING", "STRING NOT NULL"):
+            return STRING.with_nullability(text == "STRING")
+        match = _PLAIN.fullmatch(text)
+        if match is None:
+            return UNKNOWN
+        parameters = tuple(map(int, match["parameters"].split(", "))) if match["parameters"] else ()
+        return cls(match["name"], parameters, nullable=match["not_null"] is None)
+
     @property
     def is_known(self) -> bool:
         """False for the result of something whose type the plan cannot tell (an undeclared function or table)."""
@@ -69,6 +88,7 @@ class DataType:
 
 
 MAX_LENGTH = 2147483647
+_PLAIN = re.compile(r"(?P<name>[A-Z_]+)(?:\((?P<parameters>\d+(?:, \d+)*)\))?(?P<not_null> NOT NULL)?")
 BOOLEAN = DataType("BOOLEAN")
 TINYINT = DataType("TINYINT")
 SMALLINT = DataType("SMALLINT")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
+from airflow_flinkcompat.plan.composition import Composition, together
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError, call_function
 from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns
 from airflow_flinkcompat.state.compiled.states import (
@@ -24,7 +25,7 @@ from airflow_flinkcompat.state.compiled.states import (
 from airflow_flinkcompat.state.compiled.streams import is_sort_by_arrival
 from airflow_flinkcompat.state.compiled.symbols import Symbols, joined
 from airflow_flinkcompat.state.compiled.windows import meaning_without_window, sliced_window
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layout import CallPart, LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.aggregations import call_over
 from airflow_flinkcompat.state.layouts.compiled_node import layout
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
@@ -245,6 +246,8 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     node = operator.node
     kind = _kind(node)
     stored = layout(node, operator.inputs, symbols)
+    if isinstance(stored, StateLayout):
+        stored = stored.with_compositions(partial(_composition, symbols))
     # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
     said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
     means = {Aspect.MEANING}
@@ -273,6 +276,16 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     if node.kind in _CALLS:
         return _with_outputs(told, operator, symbols, compiled.plan)
     return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
+
+
+def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
+    """What a field is computed of, by what it says."""
+    match meaning:
+        case CallPart():
+            return symbols.composition_of_call(meaning.over)
+        case (("distinct", tuple(users)), _):
+            return together(symbols.composition_of_call(over) for _, over in users)
+    return symbols.composition(meaning)
 
 
 _CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})

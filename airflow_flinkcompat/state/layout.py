@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from airflow_flinkcompat.plan.composition import Composition
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
@@ -76,6 +77,7 @@ class StateField:
         merges: What is left of two of its values where keys become one; None where they do not say it.
         sources: The columns that it is computed of, where somebody told.
         hidden: Whether Flink keeps it beside what a script asks for.
+        composition: What it is computed of, down to the columns of tables; None where nobody told.
     """
 
     type: str
@@ -85,6 +87,7 @@ class StateField:
     merges: Merges | None = field(default=None, compare=False)
     sources: frozenset[Hashable] = field(default=frozenset(), compare=False)
     hidden: bool = field(default=False, compare=False)
+    composition: Composition | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,25 @@ class StateLayout:
     states: tuple[NamedState, ...]
     timers: str = ""
     retracting: bool = field(default=False, compare=False)
+
+    def with_compositions(self, told: Callable[[Hashable], Composition | None]) -> StateLayout:
+        """The same with what each field is computed of.
+
+        Args:
+            told: Says it by the meaning of a field.
+
+        Returns:
+            The layout.
+        """
+
+        def fields(row: tuple[StateField, ...]) -> tuple[StateField, ...]:
+            return tuple(replace(each, composition=told(each.meaning)) for each in row)
+
+        def state(each: NamedState) -> NamedState:
+            key = each.map_key and Stored(each.map_key.form, fields(each.map_key.fields))
+            return replace(each, value=Stored(each.value.form, fields(each.value.fields)), map_key=key)
+
+        return replace(self, key=fields(self.key), states=tuple(map(state, self.states)))
 
     @property
     def stored(self) -> StateLayout:

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.bootstrap import KnownHistory, computing, positions
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
+from airflow_flinkcompat.bootstrap.table_rows import NotComputable
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.migration import HistoryDiffers, migrate_savepoint
 from airflow_flinkcompat.migration.computed import Differences
@@ -38,7 +39,6 @@ ROWS = Path(__file__).parents[2] / "measure" / "data"
 EQUAL = {
     "2.3/tumble": 5,
     "2.3/cumulate": 6,
-    "2.3/group-retracting": 5,
     "2.3/group-rocksdb": 5,
     "2.3/group-compressed": 5,
     "2.3/group-in-files": 5,
@@ -57,7 +57,19 @@ EQUAL = {
 }
 """Savepoints of a real Flink, and the number of keys or windows that their first aggregation holds."""
 
-DAILY = {"2.3/tumble"}
+OVER_ONE_ANOTHER = {
+    "2.3/group-retracting": (5, 15),
+    "2.3/retracting-sum": (5, 3),
+    "2.3/retracting-numbers": (5, 3),
+    "2.3/left-join": (5, 15),
+    "2.3/join-of-keyed": (5, None, 10),
+    "2.3/top-n-updating": (10, 20),
+    "2.3/top-1-counted": (10, 10),
+    "1.20/retracting-numbers": (5, 3),
+}
+"""The same of several operators, of which each gets rows of the one before; None where it is not computed."""
+
+DAILY = {"2.3/tumble", "2.3/group-retracting"}
 NOT_READ = "came-after-the-savepoint.csv"
 
 pytestmark = pytest.mark.slow
@@ -112,6 +124,20 @@ def test_history_says_what_flink_stored(name: str, history: Callable[[str], Path
     found = audited(name, history("busy" if name == "2.3/group-parallel" else "orders"))
     assert isinstance(found, Differences), found
     assert (str(found) if found else "", found.compared) == ("", EQUAL[name])
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in DAILY else pytest.param(name, marks=pytest.mark.nightly) for name in OVER_ONE_ANOTHER]
+)
+def test_what_operators_make_of_the_rows_of_others(
+    name: str, history: Callable[[str], Path], spark: SparkSession
+) -> None:
+    side, change = case(name)
+    folder = history("orders")
+    side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
+    found = [each for _, each in KnownHistory({folder.name: ""}).audit(side, str(FOLDER / name), change)]
+    assert not [str(each) for each in found if isinstance(each, Differences) and each]
+    assert tuple(each.compared if isinstance(each, Differences) else None for each in found) == OVER_ONE_ANOTHER[name]
 
 
 @pytest.mark.nightly

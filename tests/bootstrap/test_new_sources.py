@@ -17,6 +17,7 @@ from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.migration import Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
+from tests.bootstrap.planned import as_compiled
 
 FILES = "'connector' = 'filesystem', 'path' = 'file:///data/{}', 'format' = 'csv'"
 EVERY = ", 'source.monitor-interval' = '1 s'"
@@ -36,7 +37,8 @@ def queries(side: Side) -> list[StateQuery]:
         for operator in operators(output):
             layout = operator_layout(operator, Symbols())
             if isinstance(layout, StateLayout) and len(layout.states) == 2:
-                found.append(state_query(side, StateSpec(StateKind.OPERATOR, "join", layout=layout), AssumedHistory()))
+                spec = StateSpec(StateKind.OPERATOR, "join", layout=as_compiled(operator, layout))
+                found.append(state_query(side, spec, AssumedHistory()))
     return found
 
 

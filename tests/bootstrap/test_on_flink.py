@@ -32,6 +32,8 @@ from tests.migration.test_on_flink import NOW, shown
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 NAMES = (
     "cases",
+    "expressions",
+    "operators",
     "joins",
     "over_several",
     "over",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -12,11 +10,12 @@ from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctual, state_query
-from airflow_flinkcompat.bootstrap.state_rows import NotComputable, StateQuery, TableRows
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
+from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator, operators
+from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator, appends, operators
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
@@ -24,6 +23,7 @@ from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
 from measure.savepoints import load_cases
+from tests.bootstrap.planned import as_compiled
 from tests.migration.cases import migration_of
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
@@ -156,10 +156,11 @@ def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:
     (output,) = outputs.values()
     (operator,) = operators(output)
     if isinstance(operator, OverOperator):
-        layout: object = derive_aggregation(as_group_by(operator), time_to_live=False)
+        layout = as_compiled(operator, derive_aggregation(as_group_by(operator), time_to_live=False))
     else:
-        layout = operator_layout(operator, Symbols(), time_to_live=True)
-    assert isinstance(layout, StateLayout)
+        derived = operator_layout(operator, Symbols(), time_to_live=True)
+        assert isinstance(derived, StateLayout)
+        layout = as_compiled(operator, derived)
     spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=layout)
     if reason is None:
         assert state_query(side, spec, AssumedHistory()).time_to_live == 36 * HOUR
@@ -183,7 +184,7 @@ VISITS = (
         (
             JOINED.replace("p.b", "SUM(p.b)") + "FROM orders o LEFT JOIN orders p ON o.a = p.a GROUP BY o.a",
             {},
-            "only operators straight over tables",
+            None,
         ),
         (
             JOINED.replace("p.b", "SUM(p.b)") + "FROM orders o JOIN orders p ON o.a = p.a GROUP BY o.a",
@@ -208,12 +209,9 @@ def test_what_is_over_several_tables(script: str, settings: dict[str, str], reas
     (output,) = outputs.values()
     operator = operators(output)[0]
     assert isinstance(operator, AggregateOperator)
-    derived = derive_aggregation(operator, time_to_live=bool(settings))
-    # A planner calls the columns of a union as its first table does.
-    state = derived.states[0]
-    fields = tuple(replace(each, words=each.words.replace("column 2", "b")) for each in state.value.fields)
-    named = replace(state, value=replace(state.value, fields=fields))
-    layout = replace(derived, states=(named, *derived.states[1:]))
+    layout = as_compiled(
+        operator, derive_aggregation(operator, bool(settings), retracting=not appends(operator.segment))
+    )
     spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=layout)
     if reason is None:
         query = state_query(side, spec, AssumedHistory())
@@ -224,65 +222,6 @@ def test_what_is_over_several_tables(script: str, settings: dict[str, str], reas
         assert (group.merge is None) is ("JOIN" in script)
     else:
         with pytest.raises(NotComputable, match=reason):
-            state_query(side, spec, AssumedHistory())
-
-
-@pytest.mark.parametrize(
-    ("query", "planned", "same"),
-    [
-        ("SUM(p.b), SUM(o.b)", ["SUM(b0)", "SUM(b)"], False),
-        ("SUM(p.b), MAX(o.ts)", ["SUM(b0)", "MAX(ts)"], True),
-        ("SUM(p.b), MAX(o.ts)", ["SUM(b)", "MAX(ts0)"], True),
-        ("SUM(p.b), MAX(o.ts)", ["SUM(bb)", "MAX(ts)"], False),
-        ("SUM(p.b), MAX(o.b)", ["SUM(b0)", "MAX(b0)"], True),
-    ],
-)
-def test_columns_of_a_join_as_a_planner_calls_them(query: str, planned: list[str], same: bool) -> None:
-    """Two calls that are written alike may stand in either order: which is which nothing tells."""
-    side = Side(JOINED.replace("p.b", query) + "FROM orders o JOIN orders p ON o.a = p.a GROUP BY o.a", engine="flink")
-    (operator,) = (each for output in side.outputs[0].values() for each in operators(output)[:1])
-    assert isinstance(operator, AggregateOperator)
-    layout = derive_aggregation(operator, time_to_live=False)
-    (state,) = layout.states
-    fields = [replace(field, words=words) for field, words in zip(state.value.fields, planned, strict=True)]
-    compiled = replace(layout, states=(replace(state, value=replace(state.value, fields=tuple(fields))),))
-    spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=compiled)
-    side = replace(side, script=side.script.replace("'kafka'", TOPIC))
-    if same:
-        assert state_query(side, spec, AssumedHistory())
-    else:
-        with pytest.raises(NotComputable, match="the script's own plan has no operator that stores it"):
-            state_query(side, spec, AssumedHistory())
-
-
-@pytest.mark.parametrize(
-    ("query", "planned", "told"),
-    [
-        ("SUM(b), MAX(b) FROM visits", ["SUM(v)", "MAX(v)"], True),
-        ("SUM(b), MAX(b) FROM visits", ["SUM(v)", "MAX(w)"], False),
-        ("SUM(b), MAX(ts) FROM visits", ["SUM(v)", "MAX(t)"], False),
-        ("SUM(b) FROM visits GROUP BY a, ts", ["SUM(v)"], False),
-        (
-            "SUM(b) FROM visits; INSERT INTO printed SELECT a, b FROM orders WHERE b IN (SELECT b FROM visits)",
-            ["SUM(v)"],
-            False,
-        ),
-    ],
-)
-def test_one_column_of_a_union_may_be_called_otherwise(query: str, planned: list[str], told: bool) -> None:
-    """Not where another operator of the script, of which nothing is known, may be the one that is meant."""
-    side = Side((VISITS + query).replace("'kafka'", TOPIC), engine="flink")
-    found = (each for output in side.outputs[0].values() for each in operators(output))
-    operator = next(each for each in found if isinstance(each, AggregateOperator))
-    layout = derive_aggregation(operator, time_to_live=False)
-    (state,) = layout.states
-    fields = (replace(field, words=words) for field, words in zip(state.value.fields, planned, strict=True))
-    compiled = replace(layout, states=(replace(state, value=replace(state.value, fields=tuple(fields))),))
-    spec = StateSpec(StateKind.OPERATOR, "the operator", layout=compiled)
-    if told:
-        assert state_query(side, spec, AssumedHistory()).states
-    else:
-        with pytest.raises(NotComputable):
             state_query(side, spec, AssumedHistory())
 
 
@@ -384,7 +323,7 @@ def test_rows_in_the_order_in_which_they_came(order: str, last: int, reason: str
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
     layout = operator_layout(operator, Symbols())
     assert isinstance(layout, StateLayout)
-    spec = StateSpec(StateKind.OPERATOR, "a ranking", layout=layout)
+    spec = StateSpec(StateKind.OPERATOR, "a ranking", layout=as_compiled(operator, layout))
     if reason is None:
         assert state_query(side, spec, AssumedHistory()).states
     else:
@@ -408,7 +347,7 @@ def test_what_an_over_adds_up(window: str, reason: str | None) -> None:
     if reason is None:
         layout = derive_aggregation(as_group_by(operator), time_to_live=False)
         assert [field.words for field in layout.states[0].value.fields] == ["COUNT(b)", "SUM0(b)"]
-        spec = StateSpec(StateKind.OPERATOR, "over-aggregate", layout=layout)
+        spec = StateSpec(StateKind.OPERATOR, "over-aggregate", layout=as_compiled(operator, layout))
         assert [table.path[2] for table in state_query(side, spec, AssumedHistory()).tables] == ["orders"]
     else:
         with pytest.raises(NotComputable, match=reason):

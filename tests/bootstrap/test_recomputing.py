@@ -147,7 +147,7 @@ def test_keys_without_end_are_left_out() -> None:
 
 def test_a_mask_has_a_bit_for_each_call_that_counted() -> None:
     calls = (PlainCall("COUNT"), PlainCall("COUNT", None, CONDITION))
-    state = PlainState(STATE, calls, (VALUE,), (VALUE, True), mask=True)
+    state = PlainState(STATE, calls, (VALUE,), (VALUE, True), mask=True, there=False)
     rows = replace(plain(), states=(state, replace(state, by=(), holds=(VALUE, False))))
     (sample,) = KeySampling(rows, 1, 0).of_partition([(7, "k", "a", False), (7, "k", "b", True), (7, "k", None, True)])
     (key,) = sample.held.values()

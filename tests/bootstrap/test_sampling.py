@@ -21,7 +21,8 @@ from airflow_flinkcompat.bootstrap import sampling
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
 from airflow_flinkcompat.bootstrap.computing import HistoryComputer
 from airflow_flinkcompat.bootstrap.recomputing import Place, identity
-from airflow_flinkcompat.bootstrap.state_rows import StateQuery, TableRows
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.migration import ComputedOperator, SampleDiffers, migrate_savepoint
 from airflow_flinkcompat.plan.expressions import AggregateCall

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
-from airflow_flinkcompat.bootstrap.state_rows import EVERY_WINDOW, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import EVERY_WINDOW, TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import operators

@@ -10,7 +10,30 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_flinkcompat.plan.composition import Composition, together
+
 Symbol = int
+
+
+_BOUNDS = ("window_start", "window_end", "window_time")
+_PROPERTIES = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time"}
+"""The bounds of windows, in the order of a table function's columns, and as aggregations call them."""
+
+
+def _named(key: str, configured: object) -> Hashable:
+    """A part of a piece of configuration, wherever it stands; None of one that is not there."""
+    if not isinstance(configured, tuple | list):
+        return None
+    if len(configured) == 2 and configured[0] == key:
+        found: Hashable = configured[1]
+        return found
+    return next((found for part in configured if (found := _named(key, part)) is not None), None)
+
+
+def _called(internal: str) -> str:
+    """The name of a function: ``$CASE$1`` is CASE."""
+    return internal.strip("$").rpartition("$")[0] or internal.strip("$")
+
 
 _EITHER_WAY = frozenset({"$AND$1", "$OR$1", "$=$1", "$<>$1", "$+$1", "$*$1"})
 _MIRRORED = {"$<$1": "$>$1", "$<=$1": "$>=$1"}
@@ -22,6 +45,7 @@ class Symbols:
     def __init__(self) -> None:
         self._numbers: dict[Hashable, Symbol] = {}
         self._values: list[tuple[Hashable, ...]] = []
+        self._compositions: dict[Symbol, Composition | None] = {}
 
     def of(self, *parts: Hashable) -> Symbol:
         number = self._numbers.setdefault(parts, len(self._values))
@@ -42,6 +66,67 @@ class Symbols:
             case ("literal" | "constant", *_):
                 return frozenset()
         return frozenset({value})
+
+    def composition(self, value: Hashable) -> Composition | None:
+        """What a column is computed of, through all operators below, down to the columns of tables.
+
+        Args:
+            value: A symbol, or a value that is none yet.
+
+        Returns:
+            The columns as :func:`~airflow_flinkcompat.state.compiled.streams.scanned` means them; None where it is not
+            told.
+        """
+        if not isinstance(value, int):
+            return self._composed(value) if isinstance(value, tuple) else None
+        if value not in self._compositions:
+            self._compositions[value] = self._composed(self._values[value])
+        return self._compositions[value]
+
+    def _composed(self, parts: tuple[Hashable, ...]) -> Composition | None:
+        match parts:
+            case ("column" | "metadata", *_):
+                return Composition(frozenset({parts}))
+            case ("call", str() as name, tuple() as operands, *_):
+                called = Composition(functions=frozenset({_called(name)}))
+                return together([called, *(self.composition(operand) for operand, _ in operands)])
+            case ("literal", str() as written, *_):
+                return Composition(literals=frozenset({str(json.loads(written))}))
+            case ("from", _, int() as column):
+                return self.composition(column)
+            case ("from", _, ((str(), _), *_) as call):
+                return self.composition_of_call(call)
+            case ("window field", int() as window, int() as place) if place < len(_BOUNDS):
+                return self._of_window(self._values[window], _BOUNDS[place])
+            case ("from", int() as op, str() as property) if property in _PROPERTIES:
+                told = [each for each in self._values[op][1:] if isinstance(each, tuple) and each[0] == "window"]
+                return self._of_window(told, _PROPERTIES[property])
+            case ("of union", int() as rows, int() as place):
+                (_, inputs) = self._values[rows]
+                return together(self.composition(columns[place]) for _, columns in inputs)  # type: ignore[attr-defined]
+        return None
+
+    def _of_window(self, window: object, bound: str) -> Composition | None:
+        """What a bound of a window is computed of: the time of its rows."""
+        time = _named("timeAttributeIndex", window)
+        return together([Composition(functions=frozenset({bound})), self.composition(time)])
+
+    def composition_of_call(self, call: Hashable) -> Composition | None:
+        """What an aggregate is computed of.
+
+        Args:
+            call: As :func:`resolved` says it of a node.
+
+        Returns:
+            What its arguments and its condition are; None where that is not told.
+        """
+        assert isinstance(call, tuple)
+        told = dict(call)
+        condition = told.get("filterArg")
+        name = told.get("internalName")
+        called = Composition(functions=frozenset({_called(name)} if isinstance(name, str) else ()))
+        over = [*(told.get("argList") or ()), *([] if condition is None else [condition])]
+        return together([called, *map(self.composition, over)])
 
     def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:
         """The rows for which all conditions hold; filters one after the other are one filter."""

@@ -71,6 +71,18 @@ def accumulator(function: str, result: str, argument: str, retracting: bool) -> 
     return made(result, argument)
 
 
+def keeps_others(type: str) -> bool:
+    """Whether MIN or MAX keeps beside its value all others, of which one follows where that is taken back.
+
+    Args:
+        type: Of a field of its accumulator.
+
+    Returns:
+        True of the value and how many others there are, which a map holds.
+    """
+    return type.startswith(_PACKAGE) and "WithRetractAccumulator<`m" in type
+
+
 def begins(function: str, part: str, type: str) -> Begins | None:
     """What stands in a field of an accumulator before any row came.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.plan import functions
@@ -62,12 +62,21 @@ class _Call:
 _ROWS = _Call(AggregateCall("COUNT", (), BIGINT), ())
 
 
-def derive_aggregation(operator: AggregateOperator, time_to_live: bool) -> StateLayout:
-    """The state of an aggregation over rows that are only added, one by one.
+def derive_aggregation(
+    operator: AggregateOperator,
+    time_to_live: bool,
+    keys_in_order: bool = False,
+    retracting: bool = False,
+    growing: Collection[int] = (),
+) -> StateLayout:
+    """The state of an aggregation to which rows come one by one.
 
     Args:
         operator: The aggregation.
         time_to_live: Whether the job's state has one; that of windows lives as long as they do.
+        keys_in_order: Whether the keys stand in the order in which they are stored, which the script need not tell.
+        retracting: Whether rows are taken back from it.
+        growing: The places among the calls of each MIN and MAX that, as the planner knows, no such row changes.
 
     Returns:
         Its layout.
@@ -75,8 +84,8 @@ def derive_aggregation(operator: AggregateOperator, time_to_live: bool) -> State
     Raises:
         LayoutNotDerived: It cannot be told.
     """
-    namespace = _namespace(operator)
-    fields, beside = _accumulated(_calls(operator))
+    namespace = _namespace(operator, keys_in_order)
+    fields, beside = _accumulated(_calls(operator, retracting), retracting, growing)
     grouped = namespace is StateNamespace.NONE
     accumulators = NamedState(
         "accState" if grouped else "window-aggs", KeyedStateKind.VALUE, Stored("row", fields), namespace=namespace
@@ -88,7 +97,9 @@ def derive_aggregation(operator: AggregateOperator, time_to_live: bool) -> State
         for key, type in zip(operator.keys, operator.key_types, strict=True)
     )
     timers = "user-timers" if grouped else "window-timers"
-    return StateLayout(key, (*states, MERGED_SESSIONS) if _in_sessions(operator) else states, timers)
+    return StateLayout(
+        key, (*states, MERGED_SESSIONS) if _in_sessions(operator) else states, timers, retracting=retracting
+    )
 
 
 def planned_calls(operator: AggregateOperator) -> Mapping[AggregateCall, Hashable]:
@@ -110,21 +121,22 @@ def _written(operator: AggregateOperator) -> list[_Call]:
     ]
 
 
-def _calls(operator: AggregateOperator) -> list[_Call]:
-    """The calls as Flink plans them, each once; hopping windows count their rows."""
+def _calls(operator: AggregateOperator, retracting: bool) -> list[_Call]:
+    """The calls as Flink plans them, each once; of hopping windows, and where some are taken back, rows are counted."""
     calls = _written(operator)
     hops = operator.window is not None and operator.window.window.kind is WindowKind.HOP
-    if hops and operator.kind is AggregateKind.WINDOW and all(_meaning(each) != _meaning(_ROWS) for each in calls):
+    counted = retracting or (hops and operator.kind is AggregateKind.WINDOW)
+    if counted and all(_meaning(each) != _meaning(_ROWS) for each in calls):
         calls.append(_ROWS)
     return list({_meaning(each): each for each in calls}.values())
 
 
-def _namespace(operator: AggregateOperator) -> StateNamespace:
+def _namespace(operator: AggregateOperator, keys_in_order: bool) -> StateNamespace:
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
         raise LayoutNotDerived("this form of an aggregation is planned with further operators")
     on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
-    certain = operator.kind is AggregateKind.WINDOW and on_event_time
+    certain = keys_in_order or (operator.kind is AggregateKind.WINDOW and on_event_time)
     if operator.segment.filters and len(operator.keys) > 1 and not certain:
         raise LayoutNotDerived("the order of the keys may be that of the table's columns, or of what is put out")
     if operator.segment.filters and operator.kind is AggregateKind.WINDOW and _in_sessions(operator):
@@ -144,7 +156,9 @@ def _in_sessions(operator: AggregateOperator) -> bool:
     return operator.window is not None and operator.window.window.kind is WindowKind.SESSION
 
 
-def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]]:
+def _accumulated(
+    calls: Sequence[_Call], retracting: bool, growing: Collection[int]
+) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]]:
     """The row of accumulators, and the states that stand beside it."""
     fields: list[StateField] = []
     beside: list[NamedState] = []
@@ -154,7 +168,7 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
             raise LayoutNotDerived("what an aggregate function of one's own keeps is not told")
         argument = nullable(stored_as(each.arguments[0])) if each.over_values else ""
         result = stored_as(_result(each))
-        made = accumulator(call.function, nullable(result), argument, retracting=False)
+        made = accumulator(call.function, nullable(result), argument, retracting and number not in growing)
         if isinstance(made, LayoutUnknown):
             raise LayoutNotDerived(made.reason)
         function, over_what = _meaning(each)
@@ -169,6 +183,8 @@ def _accumulated(calls: Sequence[_Call]) -> tuple[tuple[StateField, ...], tuple[
         if len(values) != 1:
             raise LayoutNotDerived("what DISTINCT over several columns keeps was not measured")
         over = [each for each in calls if each.call.distinct and each.over_values == values]
+        if retracting and len(over) > 1:
+            raise LayoutNotDerived("what several DISTINCT calls share where rows are taken back was not measured")
         meaning, words = ("distinct", tuple(map(_meaning, over))), f"distinct values of {describe(values[0])}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
         beside += distinct_states(number, stored_as(over[0].arguments[0]), (meaning, "values"), words)
