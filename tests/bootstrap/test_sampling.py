@@ -147,6 +147,7 @@ def test_python_and_spark_say_the_same(over: str, seed: int, place: Callable[[in
     assert differences(spark, query(over, place(seed), watermark), watermark) == []
 
 
+@pytest.mark.nightly
 def test_each_broken_metric_is_told(
     place: Callable[[int], str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

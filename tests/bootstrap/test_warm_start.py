@@ -170,6 +170,7 @@ def test_a_template_of_another_job(folder: Path, spark: SparkSession) -> None:
     assert not (folder / "begun" / "_metadata").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_it_is_written_from_a_template(folder: Path, spark: SparkSession) -> None:
     """Of the savepoint that a real job took which had read the same rows it holds the windows and the watermark."""

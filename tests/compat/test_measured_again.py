@@ -70,7 +70,9 @@ def test_what_did_not_restore_right_is_never_compatible(pairs: list[Restore]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [*map(results.newest, VERSIONS), *OVER_CONNECTORS], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", mostly_nightly([*map(results.newest, VERSIONS), *OVER_CONNECTORS], 2), ids=lambda path: path.stem
+)
 def test_nine_in_ten_that_restored_right_are_recognised(path: Path) -> None:
     """On the lines on which every pair was run."""
     pairs = load(str(path))

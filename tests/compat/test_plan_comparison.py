@@ -87,6 +87,7 @@ def test_plans_make_worse_or_settle_what_was_unknown() -> None:
     assert moved["unknown", "compatible"] + moved["compatible", "compatible"] >= 100, moved
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_restored_right_and_was_called_compatible_stays_so() -> None:
     right = [name for name in planned() if judged(name, with_plans=False).outcome is Outcome.COMPATIBLE]

@@ -87,6 +87,7 @@ def test_flink_takes_what_is_generated(planned: dict[str, Planned]) -> None:
     assert len(refused) <= 0.15 * len(planned), "\n\n".join(refused[:5])
 
 
+@pytest.mark.nightly
 def test_compatible_changes_are_planned_alike(pairs: list[Pair], record_property: pytest.RecordProperty) -> None:
     """No static ``compatible`` whose compiled plans differ in chain, layout or meaning."""
     seen = Counter(f"{pair.static.outcome.value}, {'other' if pair.differences else 'same'} plan" for pair in pairs)

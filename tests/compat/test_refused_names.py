@@ -107,6 +107,7 @@ def test_a_table_that_nobody_declares_may_have_any_column_and_field(query: str) 
     assert not any("not found" in message or "cannot be resolved" in message for message in messages), messages
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_flink_says_the_same() -> None:

@@ -14,7 +14,7 @@ from airflow_flinkcompat.model import ENGINES, InputError
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError
 from tests.fixture_cases import Case, load_cases
-from tests.nightly import mostly_slow
+from tests.nightly import mostly_nightly
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "vvr"
 
@@ -32,7 +32,7 @@ def _side(case: Case, engine: str, *, old: bool) -> Side:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", mostly_slow(tuple(ENGINES), len(ENGINES)))
+@pytest.mark.parametrize("engine", mostly_nightly(tuple(ENGINES)))
 def test_a_report_is_the_same_where_each_side_was_read_alone(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def apart(old: Side, new: Side) -> Change:
         return Change(old, replace(new, beside=None))

@@ -11,6 +11,7 @@ from measure.migratable_share import shares, table
 PAGE = Path(__file__).parents[2] / "docs" / "state-migration.md"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_page_shows_what_is_measured() -> None:
     found = shares()

@@ -16,6 +16,7 @@ from measure.migration_results_table import files, table
 from measure.migration_verdict import Columns, Runs, columns_of, fault, keys, matters
 from measure.pairs import Pair
 from measure.pairs import Side as Script
+from tests.nightly import mostly_nightly
 from tests.sections import FixtureError
 
 TABLE = "CREATE TABLE orders (a STRING, b BIGINT, c STRING) WITH ('connector' = 'filesystem');\n"
@@ -179,7 +180,7 @@ def entries(file: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", mostly_nightly(files()), ids=lambda file: file.stem)
 def test_nothing_that_was_run_is_wrong(file: Path) -> None:
     assert {entry["id"]: entry["fault"] for entry in entries(file) if entry["outcome"] != run_migrations.RIGHT} == {}
     version = results.read(file)["flink"]
@@ -195,6 +196,7 @@ def test_the_page_shows_what_was_run() -> None:
     assert table() in PAGE.read_text("utf-8"), "python -m measure.migration_results_table prints the table of today"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_every_measured_restore_that_is_migratable_was_migrated() -> None:
     path = results.newest("2.3", run_migrations.NAMES[0])

@@ -89,6 +89,7 @@ def test_every_record_is_read_once(of: Archive, spark: SparkSession, topic: Tabl
     assert parts == {0, 1}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_a_job_had_never_read_is_left_out(spark: SparkSession, topic: Table, tmp_path: Path) -> None:
     """It began at offset 2 of one partition, and the archive has what stood before."""

@@ -17,6 +17,7 @@ from tests.deploy.jobs import SETTINGS, Files, wait_for
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.nightly
 def test_adopted_job_is_replaced_with_its_state(local_flink: LocalFlink, tmp_path: Path) -> None:
     files, ledger, job_id = Files(tmp_path), Ledger(tmp_path / "ledger", "adopted-orders"), new_id()
     old = Side(files.script(), SETTINGS, engine="flink", source="orders.sql")

@@ -40,6 +40,7 @@ def test_event_time_keeps_the_order_of_group_by() -> None:
     assert check(old, new, "flink").outcome is Outcome.COMPATIBLE
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_flink_keeps_keys_in_either_order(tmp_path: Path) -> None:
     with (
