@@ -28,6 +28,7 @@ from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.slices import watermarks
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
+from airflow_flinkcompat.state.layout import NamedState, Stored
 from airflow_flinkcompat.state.migration import (
     SAMPLED_KEYS,
     Accept,
@@ -144,7 +145,8 @@ class KnownHistory:
             read = {table for query in queries.values() for table in query.tables if table.path[2] in begins_anew}
             told = {table.path[2]: left_out(new, table, self.places, [*queries.values()]) for table in read}
             if not any(told.values()):
-                return behind_their_rows(made, told), reasons
+                lines = (_in_words_of_the_script(line, queries) for line in made.operators)
+                return behind_their_rows(replace(made, operators=tuple(lines)), told), reasons
             refused |= {name: why for name, why in told.items() if why}
 
     def applied(self, found: Migration, new: Side) -> Migration:
@@ -380,6 +382,26 @@ class KnownHistory:
     def places(self) -> Mapping[str, str]:
         """The places of tables whose rows lie elsewhere than their script says."""
         return {table: place for table, place in self.tables.items() if place}
+
+
+def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:
+    """What is computed, called as the script writes it: a plan has names of its own for what is an expression."""
+    if not line.from_history or line.new is None:
+        return line
+    written = {each.state.name: each.state for each in queries[line.new.id].states}
+
+    def named(stored: Stored, by: Stored) -> Stored:
+        pairs = zip(stored.fields, by.fields, strict=True)
+        return replace(stored, fields=tuple(replace(field, words=own.words) for field, own in pairs))
+
+    def renamed(state: NamedState) -> NamedState:
+        by = written.get(state.name)
+        if by is None:
+            return state
+        key = named(state.map_key, by.map_key) if state.map_key and by.map_key else state.map_key
+        return replace(state, value=named(state.value, by.value), map_key=key)
+
+    return replace(line, states=tuple(replace(each, new=renamed(each.new)) for each in line.states))
 
 
 @contextmanager

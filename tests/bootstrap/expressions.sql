@@ -6,13 +6,13 @@ CREATE TABLE orders (
   'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
 --- case: a metric of a product is added
--- computed: MAX($f2), SUM($f3)
+-- computed: MAX(((b + d) * 3)), SUM((COALESCE(d, 0) * b))
 --- old
 SELECT a, SUM(b * d) AS s, COUNT(*) AS n FROM orders GROUP BY a;
 --- new
 SELECT a, SUM(b * d) AS s, COUNT(*) AS n, MAX((b + d) * 3) AS m, SUM(COALESCE(d, 0) * b) AS t FROM orders GROUP BY a;
 --- case: metrics that differ in a constant are added
--- computed: SUM($f2), COUNT($f3)
+-- computed: SUM(CASE((c = 'q'), b, 0)), COUNT(CASE((b > 3), c, NULL))
 --- old
 SELECT a, SUM(CASE WHEN c = 'p' THEN b ELSE 0 END) AS p FROM orders GROUP BY a;
 --- new
@@ -26,14 +26,14 @@ SELECT c, UPPER(a) AS u, COUNT(*) AS n, SUM(twice) AS s FROM orders WHERE b > 1 
 --- new
 SELECT c, a || '!' AS u, COUNT(*) AS n, SUM(twice) AS s, AVG(CAST(d AS DOUBLE)) AS v FROM orders WHERE b > 1 GROUP BY a || '!', c;
 --- case: windows of computed values
--- computed: SUM($f4), MIN($f5)
+-- computed: SUM((CAST(d AS DECIMAL(12, 2)) / 4)), MIN(LOWER(c))
 --- old
 SELECT a, window_end, SUM(b * 2 + 1) AS s FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
 --- new
 SELECT a, window_end, SUM(b * 2 + 1) AS s, SUM(CAST(d AS DECIMAL(12, 2)) / 4) AS q, MIN(LOWER(c)) AS m
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
 --- case: distinct computed values with conditions
--- computed: COUNT(DISTINCT $f2), SUM(b) FILTER (WHERE $f4), distinct values of $f2
+-- computed: COUNT(DISTINCT (b + d)), SUM(b) FILTER (WHERE ((c LIKE 'p%') AND (d > 2))), distinct values of (b + d)
 --- old
 SELECT a, SUM(d) AS s FROM orders GROUP BY a;
 --- new
