@@ -392,7 +392,9 @@ def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, State
 
     def named(stored: Stored, by: Stored) -> Stored:
         pairs = zip(stored.fields, by.fields, strict=True)
-        return replace(stored, fields=tuple(replace(field, words=own.words) for field, own in pairs))
+        return replace(
+            stored, fields=tuple(replace(field, words=own.words.replace("SUM0(", "SUM(")) for field, own in pairs)
+        )
 
     def renamed(state: NamedState) -> NamedState:
         by = written.get(state.name)
