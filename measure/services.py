@@ -23,9 +23,13 @@ from tests.services.postgres import Postgres, postgres
 JARS = ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres", "postgresql")
 COLUMNS = ("a", "b", "c", "d", "ts")
 """What the values of a row in ``measure/data`` are called in a record."""
-SIDES = {"lefts": ("id", "k", "lv", "lc", "ts"), "rights": ("id", "k", "rv", "rc", "ts")}
-"""The same of the rows of both sides of joins, which need not have a time."""
-_NUMBERS = frozenset({"b", "d", "lv", "rv"})
+SIDES = {
+    "lefts": ("id", "k", "lv", "lc", "ts"),
+    "rights": ("id", "k", "rv", "rc", "ts"),
+    "thirds": ("id", "k", "tv", "tc", "ts"),
+}
+"""The same of the rows of the sides of joins, which need not have a time."""
+_NUMBERS = frozenset({"b", "d", "lv", "rv", "tv"})
 _BROKER = re.compile(r"\b(127\.0\.0\.1|localhost):9092\b")
 _TOPICS = re.compile(r"(?P<option>'topic' = ')(?P<names>[^']*)'")
 _NAMED = re.compile(r"('topic-pattern' = '|'properties\.group\.id' = '|'sink\.transactional-id-prefix' = ')")

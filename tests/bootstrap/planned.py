@@ -26,7 +26,7 @@ def as_compiled(operator: Operator, layout: StateLayout) -> StateLayout:
     def field(each: StateField) -> StateField:
         match each.meaning:
             case CallPart(over=(values, distinct, condition)) as part:
-                told_by_plan = ("argList", (*range(len(values)),)), ("distinct", distinct)
+                told_by_plan = ("argList", values), ("distinct", distinct)
                 over = (*filter(lambda pair: pair[1], told_by_plan), ("filterArg", condition and 9))
                 composed = _told((*values, *([] if condition is None else [condition])), segment)
                 return replace(each, words="$f1", meaning=replace(part, over=over), composition=composed)
