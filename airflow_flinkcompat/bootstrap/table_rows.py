@@ -67,6 +67,7 @@ from airflow_flinkcompat.plan.origins import (
 )
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.plan.types import (
+    APPROXIMATE,
     BIGINT,
     BOOLEAN,
     UNKNOWN,
@@ -200,6 +201,11 @@ class TableRows:
             )
             for call, types in zip(below.aggregates, below.argument_types, strict=True)
         )
+        if rounded := [call for call in calls if call.function in ("SUM", "AVG") and call.type.name in APPROXIMATE]:
+            raise NotComputable(
+                f"what {describe(rounded[0])} comes to depends on the order in which its numbers were rounded, and "
+                "rows that are made of it are found again by that"
+            )
         schema = tuple(Column(f"c{i}", part.type) for i, part in enumerate((*keys, *calls)))
         return Aggregate(rows.node, keys, calls, schema)
 
@@ -304,7 +310,8 @@ class TableRows:
             place = [column.name for column in self.table.columns].index(leaf.column)
             return InputRef(place, self.table.columns[place].type, leaf.span)
         if isinstance(leaf, OperatorColumn) and isinstance(origin, RankOperator):
-            assert isinstance(leaf.output, PassedOutput)
+            if not isinstance(leaf.output, PassedOutput) or leaf.output.column not in origin.row:
+                raise NotComputable(f"{describe(leaf)} of a ranking below is not computed from history yet")
             place = origin.row.index(leaf.output.column)
             return InputRef(place, origin.row_types[place], leaf.span)
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):

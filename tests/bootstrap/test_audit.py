@@ -60,12 +60,12 @@ EQUAL = {
 OVER_ONE_ANOTHER = {
     "2.3/group-retracting": (5, 15),
     "2.3/retracting-sum": (5, 3),
-    "2.3/retracting-numbers": (5, 3),
+    "2.3/retracting-numbers": (5, None),
     "2.3/left-join": (5, 15),
     "2.3/join-of-keyed": (5, None, 10),
     "2.3/top-n-updating": (10, 20),
     "2.3/top-1-counted": (10, 10),
-    "1.20/retracting-numbers": (5, 3),
+    "1.20/retracting-numbers": (5, None),
 }
 """The same of several operators, of which each gets rows of the one before; None where it is not computed."""
 
