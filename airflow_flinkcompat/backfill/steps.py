@@ -41,10 +41,11 @@ class Read:
 
 @dataclass(frozen=True)
 class Select:
-    """Computes columns: (position, SQL)."""
+    """Computes columns: (position, SQL). With ``unordered``, rows no longer say in which order they arrived."""
 
     input: Step
     columns: tuple[tuple[int, str], ...]
+    unordered: bool = False
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ class TableRows:
         of_row = range(by_order.stop, len(columns))
         found = first_ranks(ranking, rows.selected(rows.node, columns), range(len(keys)), by_order, of_row)
         schema = tuple(Column(f"c{i}", type) for i, type in enumerate(ranking.row_types))
-        return Computed((), schema, steps=Select(found, tuple(enumerate(f"c{i}" for i in of_row))))
+        return Computed((), schema, steps=Select(found, tuple(enumerate(f"c{i}" for i in of_row)), unordered=True))
 
     def stored(self, row: Sequence[Expression], types: Sequence[DataType]) -> list[Expression]:
         """The columns of a row as Flink stores them.

@@ -58,11 +58,11 @@ SELECT l.k, l.n, r.n FROM (SELECT k, COUNT(*) AS n FROM lefts GROUP BY k) AS l L
 --- new
 SELECT l.k, l.n, r.n, r.m FROM (SELECT k, COUNT(lc) AS n FROM lefts GROUP BY k) AS l FULL JOIN (SELECT k, COUNT(*) AS n, MIN(rv) AS m FROM rights GROUP BY k) AS r ON l.k = r.k;
 --- case: a metric of groups that are joined is added
--- computed: all; all; all
+-- computed: all
 --- old
-SELECT l.lc, COUNT(*) AS c FROM lefts AS l LEFT JOIN (SELECT k, COUNT(*) AS n FROM rights GROUP BY k) AS g ON l.k = g.k GROUP BY l.lc;
+SELECT l.lc, MIN(g.n) AS c FROM lefts AS l LEFT JOIN (SELECT k, COUNT(*) AS n FROM rights GROUP BY k) AS g ON l.k = g.k GROUP BY l.lc;
 --- new
-SELECT l.lc, COUNT(*) AS c, SUM(g.n) AS s FROM lefts AS l LEFT JOIN (SELECT k, COUNT(*) AS n FROM rights GROUP BY k) AS g ON l.k = g.k GROUP BY l.lc;
+SELECT l.lc, MIN(g.n) AS c, SUM(g.n) AS s FROM lefts AS l LEFT JOIN (SELECT k, COUNT(*) AS n FROM rights GROUP BY k) AS g ON l.k = g.k GROUP BY l.lc;
 --- case: the last row of each key is grouped by another column
 -- computed: all; all
 --- old
@@ -81,10 +81,10 @@ SELECT u, v, d FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY u ORDER BY v) AS 
 SELECT a, s FROM (SELECT a, s, ROW_NUMBER() OVER (ORDER BY s DESC) AS rn FROM (SELECT a, SUM(b) AS s FROM orders GROUP BY a)) WHERE rn <= 2;
 --- new
 SELECT a, s FROM (SELECT a, s, ROW_NUMBER() OVER (ORDER BY s DESC) AS rn FROM (SELECT a, SUM(b * d) AS s FROM orders GROUP BY a)) WHERE rn <= 3;
---- case: the groups of most rows among others
+--- case: the groups of the highest rows by another column
 -- computed: all; all
 --- old
-SELECT c, n FROM (SELECT c, n, ROW_NUMBER() OVER (ORDER BY n DESC) AS rn FROM (SELECT c, SUM(b) AS n FROM orders GROUP BY c)) WHERE rn <= 2;
+SELECT a, n FROM (SELECT a, n, ROW_NUMBER() OVER (ORDER BY n DESC) AS rn FROM (SELECT a, MAX(d) AS n FROM orders GROUP BY a)) WHERE rn <= 2;
 --- new
 SELECT a, n FROM (SELECT a, n, ROW_NUMBER() OVER (ORDER BY n DESC) AS rn FROM (SELECT a, MAX(b) AS n FROM orders GROUP BY a)) WHERE rn <= 2;
 --- case: the greatest of groups is asked for

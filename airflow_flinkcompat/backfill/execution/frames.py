@@ -160,7 +160,7 @@ class Execution:
             case Read():
                 return self._read(step)
             case Select():
-                return _select(self.frame(step.input), step.columns)
+                return _select(self.frame(step.input), step.columns, step.unordered)
             case Where():
                 return self.frame(step.input).where(F.expr(step.condition))
             case Group():
@@ -333,8 +333,8 @@ def _apart(rows: DataFrame) -> DataFrame:
     return rows.select(*(F.col(name).alias(name, metadata={"apart": True}) for name in rows.columns))
 
 
-def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...]) -> DataFrame:
-    hidden = [name for name in rows.columns if name in HIDDEN]
+def _select(rows: DataFrame, columns: tuple[tuple[int, str], ...], unordered: bool = False) -> DataFrame:
+    hidden = [name for name in rows.columns if name in HIDDEN and not unordered]
     return rows.select(*hidden, *(F.expr(sql).alias(f"c{i}") for i, sql in columns))
 
 
