@@ -111,7 +111,8 @@ class HistoryComputer:
         assert spec is not None
         watermark = self.reached.get(spec.id) if wanted.watermark is None else wanted.watermark
         with self.reading(spec.name):
-            entries = self.entries(self.query(spec, watermark), replace(wanted, watermark=watermark))
+            query = self.query(spec, watermark, wanted.made.stored_windows_are_open)
+            entries = self.entries(query, replace(wanted, watermark=watermark))
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def behind(self, source: OperatorState, template: str) -> OperatorState:
@@ -172,6 +173,9 @@ class HistoryComputer:
             if not query.states:
                 self.say(f"{told} {_NOTHING_STORED}")
                 return
+            if wanted.made.stored_windows_are_open:
+                self.say(f"{told} which windows had been sent the savepoint alone tells")
+                return
             if not query.plain:
                 self.say(f"{told} that is done of GROUP BY, windows and joins alone, without a time to live")
                 return
@@ -214,12 +218,13 @@ class HistoryComputer:
             told = redactor(str(error)).splitlines()[0]
             raise NotMigratable(f"the history of {what} cannot be read: {told}") from None
 
-    def query(self, spec: StateSpec, watermark: int | None) -> StateQuery:
+    def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
         """What computes the state of an operator, once it is sure that history tells it.
 
         Args:
             spec: The operator.
             watermark: How far time has come in the savepoint, in milliseconds; None of one that stores none.
+            stored_windows_are_open: Whether what is stored says which windows had not been sent.
 
         Returns:
             For each of its states what computes it.
@@ -237,7 +242,8 @@ class HistoryComputer:
         if query.clocks:
             watermark = min(least_watermark(self.session, rows) for rows in query.clocks)
             query = state_query(self.side, spec, self.locations, watermark)
-        if watermark is None and query.states and (query.in_windows or not query.stores_watermark):
+        timed = query.in_windows or not query.stores_watermark
+        if watermark is None and query.states and timed and not stored_windows_are_open:
             raise NotComputable("how far time has come the savepoint does not tell")
         if watermark is not None:
             LocalClock(query.zone).reached(watermark)

@@ -109,6 +109,14 @@ class KnownHistory:
         begins_anew = new_sources(found)
         # Of these the savepoint holds no watermark.
         untold = {line.new.id for line in found.operators if line.old is None and line.new is not None}
+        beside = {
+            line.new.id
+            for line in found.operators
+            if line.new is not None
+            and line.keep is StateAction.REWRITTEN
+            and line.keeps
+            and not (line.merges or line.accepted)
+        }
         queries: dict[str, StateQuery] = {}
         refused: dict[str, str] = {}
 
@@ -116,7 +124,8 @@ class KnownHistory:
             try:
                 require_sole(spec, specs)
                 query = state_query(new, spec, AssumedHistory(self.places))
-                if not (query.stores_watermark or begins):
+                told = query.stores_watermark or begins or (query.spans and spec.id in beside)
+                if not told:
                     raise NotComputable(_NOT_STORED)
                 if query.in_windows and query.states and spec.id in untold and not begins:
                     raise NotComputable(
@@ -196,6 +205,9 @@ class KnownHistory:
                 assert line.new is not None
                 for sentence in computer.told(line.new):
                     say(sentence)
+            for line in lines:
+                if line.stored_windows_are_open and line.new is not None:
+                    say(f"{line.new.name}: the windows that are stored are made whole, and all others count as sent")
             if (sent := self.sent_until(new, savepoint, migration)) is not None:
                 until = sent.isoformat(timespec="milliseconds")
                 say(f"windows that end by {until} count as sent: a backfill computes what they lack")

@@ -205,6 +205,7 @@ class EntryJoin:
         states = [named.get(state.name) for state in header.states]
         self._prefix, self._key = prefix, key_fields(made.new)
         self._stored = made.keep is StateAction.REWRITTEN
+        self._open_alone = made.stored_windows_are_open
         self._timers = [state.kind is KeyedStateKind.TIMERS for state in header.states]
         self._states = states
         self._sessions = next((i for i, each in enumerate(header.states) if each.name == MERGED_SESSIONS.name), None)
@@ -273,7 +274,8 @@ class EntryJoin:
         for (state, key), _ in computed.items():
             of = self._states[state]
             if of is not None and of.old is not None:
-                self._differs("added", state, key, "is in history alone")
+                if not self._open_alone:  # else a window that was sent before
+                    self._differs("added", state, key, "is in history alone")
                 added.add(key[self._prefix :])
         for (state, key), value in computed.items():
             of = self._states[state]

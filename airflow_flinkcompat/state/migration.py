@@ -121,6 +121,15 @@ class OperatorMigration:
         return words(begun(self.states)) if self.from_history else ()
 
     @property
+    def stored_windows_are_open(self) -> bool:
+        """Whether those windows alone had not been sent of which the old state holds something.
+
+        The older group windows store no watermark, and take away what they have sent.
+        """
+        beside = self.keep is StateAction.REWRITTEN and self.from_history
+        return beside and self.new is not None and self.new.name == "group-window-aggregate"
+
+    @property
     def lost(self) -> tuple[str, ...]:
         """The metrics and keys that nothing of the new job keeps, in SQL's words."""
         lost = (field for state in self.states for field in state.lost if field not in self.elsewhere)

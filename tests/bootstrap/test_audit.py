@@ -163,8 +163,8 @@ def test_what_is_stored_beside_no_watermark(
 class Comparing(computing.HistoryComputer):
     """Compares what need not be equal too."""
 
-    def query(self, spec: StateSpec, watermark: int | None) -> StateQuery:
-        return replace(super().query(spec, watermark), incomparable="")
+    def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
+        return replace(super().query(spec, watermark, stored_windows_are_open), incomparable="")
 
 
 @pytest.mark.nightly

@@ -34,6 +34,7 @@ NAMES = (
     "cases",
     "expressions",
     "operators",
+    "group_windows",
     "joins",
     "over_several",
     "over",
