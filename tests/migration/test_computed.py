@@ -109,6 +109,19 @@ def test_what_history_alone_has_of_a_key_is_not_written_beside_it() -> None:
     assert both.differences.added == 1
 
 
+def test_older_windows_that_history_alone_has_were_sent_before() -> None:
+    """Their operator stores no watermark, and takes away what it has sent."""
+    made = line()
+    assert made.new is not None
+    older = replace(made, new=replace(made.new, name="group-window-aggregate"))
+    both = EntryJoin(older, header(), 1)
+    stored, of_both = entry("x", 23, 5, None), entry("x", 23, 5, 8)
+    assert both.entries([stored], [of_both, entry("x", 1, 1, 1, end=30_000)]) == [of_both]
+    assert not both.differences
+    both.entries([stored, entry("y", 4, 1, None)], [of_both])
+    assert both.differences.unknown == 1
+
+
 def test_parts_of_one_window_are_put_together() -> None:
     whole = EntryJoin(replace(line(), keep=StateAction.COMPUTED), header(), 1)
     assert whole.entries([], [entry("x", 20, 4, 3), entry("x", 3, 1, 8)]) == [entry("x", 23, 5, 8)]
