@@ -10,14 +10,16 @@ from typing import Any
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
-from airflow_flinkcompat.bootstrap.alignment import TableColumns, aligned_aggregation, aligned_join, aligned_rank
+from airflow_flinkcompat.bootstrap.alignment import aligned_aggregation, aligned_join, aligned_rank
 from airflow_flinkcompat.bootstrap.entries import check_writable
 from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
 from airflow_flinkcompat.bootstrap.joins import join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
+from airflow_flinkcompat.bootstrap.made_rows import is_made
+from airflow_flinkcompat.bootstrap.parts import TableColumns
 from airflow_flinkcompat.bootstrap.ranks import rank_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows, is_made
+from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable

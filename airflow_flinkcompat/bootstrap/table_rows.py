@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
-from airflow_flinkcompat.backfill.compile.context import Compile, CompileContext, FiltersAbove
+from airflow_flinkcompat.backfill.compile.context import CompileContext
 from airflow_flinkcompat.backfill.compile.windowing import zone_of
 from airflow_flinkcompat.backfill.protocols import Locations, Metadata, Range
 from airflow_flinkcompat.backfill.spark_sql.expressions import (
@@ -14,16 +13,14 @@ from airflow_flinkcompat.backfill.spark_sql.expressions import (
     grouped,
     quoted,
     read_by,
-    references,
-    scalar,
     typed,
 )
 from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
-from airflow_flinkcompat.backfill.steps import Group, Joined, Merge, Select, Step, Where
+from airflow_flinkcompat.backfill.steps import Group, Merge, Select, Step, Where
+from airflow_flinkcompat.bootstrap.made_rows import ROW_OPERATORS, Computed, result_type
 from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by
-from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -34,7 +31,6 @@ from airflow_flinkcompat.plan.nodes import (
     Scan,
     Table,
     Union,
-    Values,
     Window,
     WindowAssign,
     WindowField,
@@ -42,12 +38,9 @@ from airflow_flinkcompat.plan.nodes import (
     walk_nodes,
 )
 from airflow_flinkcompat.plan.operators import (
-    AggregateKind,
     AggregateOperator,
-    JoinForm,
     JoinOperator,
     Operator,
-    OtherKind,
     OtherOperator,
     RankOperator,
     Source,
@@ -197,7 +190,7 @@ class TableRows:
                 call,
                 args=tuple(map(rows.of_type, call.args, types)),
                 filter=None if call.filter is None else rows.over_table(call.filter),
-                type=_result(call, types),
+                type=result_type(call, types),
             )
             for call, types in zip(below.aggregates, below.argument_types, strict=True)
         )
@@ -321,7 +314,7 @@ class TableRows:
                 *map(normalize_aggregate, origin.aggregates)
             ]
             place = outputs.index(leaf.output)
-            types = [*origin.key_types, *map(_result, origin.aggregates, origin.argument_types)]
+            types = [*origin.key_types, *map(result_type, origin.aggregates, origin.argument_types)]
             return InputRef(place, types[place], leaf.span)
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, ColumnOutput):
             assert isinstance(origin, OtherOperator)
@@ -438,7 +431,7 @@ class TableRows:
         rows = Aggregate(node, tuple(keys), tuple(calls), ())
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Aggregate)
-        context = CompileContext(_OPERATORS, self.locations, self.published, settings)
+        context = CompileContext(ROW_OPERATORS, self.locations, self.published, settings)
         read = read_by(made.keys, made.aggregates)
         first = len(keys)
         columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
@@ -513,7 +506,7 @@ class TableRows:
         made = localised(replace(self.pipeline.sink, input=rows), settings, {}).input
         assert isinstance(made, Project)
         context = CompileContext(
-            _OPERATORS, self.locations, self.published, settings, arriving=in_order and self.ordered
+            ROW_OPERATORS, self.locations, self.published, settings, arriving=in_order and self.ordered
         )
         step = context.compile(made, frozenset(range(len(columns))))
         assert isinstance(step, Select)
@@ -522,83 +515,6 @@ class TableRows:
 
 def _is_clock(column: Expression) -> bool:
     return isinstance(column, FunctionCall) and column.function == "PROCTIME"
-
-
-def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
-    """Rows that are joined."""
-    assert node.condition is not None
-    width, wanted = len(node.left.schema), needed | references([node.condition])
-    left = context.compile(node.left, frozenset(i for i in wanted if i < width))
-    right = context.compile(node.right, frozenset(i - width for i in wanted if i >= width))
-    left = Select(left, tuple((i, f"c{i}") for i in sorted(wanted) if i < width))
-    right = Select(right, tuple((i, f"c{i - width}") for i in sorted(wanted) if i >= width))
-    return Joined((left, right), scalar(node.condition), node.kind)
-
-
-def _groups(context: CompileContext, node: Aggregate, needed: frozenset[int], above: FiltersAbove | None) -> Step:
-    below = context.compile(node.input, read_by(node.keys, node.aggregates))
-    calls = tuple((len(node.keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
-    return Group(below, tuple(map(grouped, node.keys)), calls)
-
-
-_TOLD_BY_ROWS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
-"""Calls whose result does not depend on the order of rows, nor on rows that were taken back."""
-
-
-def is_made(segment: StatelessSegment) -> bool:
-    """Whether the rows that leave a segment are told by those of tables that are read, whatever became of them between.
-
-    Args:
-        segment: Of the script's own plan.
-
-    Returns:
-        True of rows of tables, which may be joined, follow one another, or be grouped.
-    """
-    if segment.functions:
-        return False
-    match segment.origin:
-        case Source():
-            return True
-        case JoinOperator() as join:
-            told = join.form is JoinForm.REGULAR and join.join in ("INNER", "LEFT", "RIGHT", "FULL") and bool(join.keys)
-        case OtherOperator() as other:
-            told = other.kind == OtherKind.UNION_ALL
-        case AggregateOperator() as below:
-            told = below.kind is AggregateKind.GROUP and bool(below.keys) and below.grouping_sets is None
-            told = told and {call.function for call in below.aggregates} <= _TOLD_BY_ROWS
-        case RankOperator() as ranking:
-            first_by_time = ranking.order_clock is TimeAttribute.ROWTIME and ranking.order[0][1]
-            told = ranking.window is None and ranking.first == 1 and not ranking.number_read and not first_by_time
-            told = told and isinstance(ranking.segment.origin, Source)
-        case _:
-            return False
-    return told and all(map(is_made, segment.origin.segments))
-
-
-def _result(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
-    """The type of what a call comes to."""
-    spec = functions.lookup(call.function)
-    assert spec is not None
-    return spec.result_type(types)
-
-
-@dataclass(frozen=True)
-class Computed(Values):
-    """Rows of which it is settled how they are computed.
-
-    Attributes:
-        steps: Their columns are those of the schema.
-    """
-
-    steps: Step = field(kw_only=True)
-
-
-_OPERATORS: Mapping[type[Node], Compile] = {
-    **OPERATORS,
-    Join: _pairs,
-    Aggregate: _groups,
-    Computed: lambda context, node, needed, above: node.steps,
-}
 
 
 _MERGED_BY = {"COUNT": "SUM", "SUM": "SUM", "MIN": "MIN", "MAX": "MAX"}

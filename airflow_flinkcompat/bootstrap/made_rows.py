@@ -1,0 +1,126 @@
+"""Rows that operators make of others: of which the rows of tables tell them, and how they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_flinkcompat.backfill.compile.compiler import OPERATORS
+from airflow_flinkcompat.backfill.compile.context import Compile, CompileContext, FiltersAbove
+from airflow_flinkcompat.backfill.spark_sql.expressions import (
+    aggregate,
+    grouped,
+    read_by,
+    references,
+    scalar,
+)
+from airflow_flinkcompat.backfill.steps import Group, Joined, Select, Step
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import AggregateCall
+from airflow_flinkcompat.plan.nodes import (
+    Aggregate,
+    Join,
+    Node,
+    Values,
+)
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    OtherKind,
+    OtherOperator,
+    RankOperator,
+    Source,
+    StatelessSegment,
+)
+from airflow_flinkcompat.plan.types import (
+    DataType,
+    TimeAttribute,
+)
+
+
+def _pairs(context: CompileContext, node: Join, needed: frozenset[int], above: FiltersAbove | None) -> Step:
+    """Rows that are joined."""
+    assert node.condition is not None
+    width, wanted = len(node.left.schema), needed | references([node.condition])
+    left = context.compile(node.left, frozenset(i for i in wanted if i < width))
+    right = context.compile(node.right, frozenset(i - width for i in wanted if i >= width))
+    left = Select(left, tuple((i, f"c{i}") for i in sorted(wanted) if i < width))
+    right = Select(right, tuple((i, f"c{i - width}") for i in sorted(wanted) if i >= width))
+    return Joined((left, right), scalar(node.condition), node.kind)
+
+
+def _groups(context: CompileContext, node: Aggregate, needed: frozenset[int], above: FiltersAbove | None) -> Step:
+    below = context.compile(node.input, read_by(node.keys, node.aggregates))
+    calls = tuple((len(node.keys) + i, aggregate(call, node.aggregates)) for i, call in enumerate(node.aggregates))
+    return Group(below, tuple(map(grouped, node.keys)), calls)
+
+
+_TOLD_BY_ROWS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+"""Calls whose result does not depend on the order of rows, nor on rows that were taken back."""
+
+
+def is_made(segment: StatelessSegment) -> bool:
+    """Whether the rows that leave a segment are told by those of tables that are read, whatever became of them between.
+
+    Args:
+        segment: Of the script's own plan.
+
+    Returns:
+        True of rows of tables, which may be joined, follow one another, or be grouped.
+    """
+    if segment.functions:
+        return False
+    match segment.origin:
+        case Source():
+            return True
+        case JoinOperator() as join:
+            told = join.form is JoinForm.REGULAR and join.join in ("INNER", "LEFT", "RIGHT", "FULL") and bool(join.keys)
+        case OtherOperator() as other:
+            told = other.kind == OtherKind.UNION_ALL
+        case AggregateOperator() as below:
+            told = below.kind is AggregateKind.GROUP and bool(below.keys) and below.grouping_sets is None
+            told = told and {call.function for call in below.aggregates} <= _TOLD_BY_ROWS
+        case RankOperator() as ranking:
+            first_by_time = ranking.order_clock is TimeAttribute.ROWTIME and ranking.order[0][1]
+            told = ranking.window is None and ranking.first == 1 and not ranking.number_read and not first_by_time
+            told = told and isinstance(ranking.segment.origin, Source)
+        case _:
+            return False
+    return told and all(map(is_made, segment.origin.segments))
+
+
+def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
+    """The type of what a call comes to.
+
+    Args:
+        call: Of Flink's own.
+        types: Of its arguments.
+
+    Returns:
+        The type.
+    """
+    spec = functions.lookup(call.function)
+    assert spec is not None
+    return spec.result_type(types)
+
+
+@dataclass(frozen=True)
+class Computed(Values):
+    """Rows of which it is settled how they are computed.
+
+    Attributes:
+        steps: Their columns are those of the schema.
+    """
+
+    steps: Step = field(kw_only=True)
+
+
+ROW_OPERATORS: Mapping[type[Node], Compile] = {
+    **OPERATORS,
+    Join: _pairs,
+    Aggregate: _groups,
+    Computed: lambda context, node, needed, above: node.steps,
+}
+"""What makes steps of the rows that operators below hand on."""
