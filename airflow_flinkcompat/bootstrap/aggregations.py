@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from airflow_flinkcompat.backfill.steps import Select, Step, Where
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.bootstrap.sessions import late_in_sessions
 from airflow_flinkcompat.bootstrap.state_rows import (
@@ -22,14 +23,14 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     exact_value,
     of_life,
 )
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Frame, Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, DOUBLE, DataType, TimeAttribute, decimal
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
-from airflow_flinkcompat.state.layouts.accumulators import keeps_others
+from airflow_flinkcompat.state.layouts.accumulators import is_retractable_extreme
 from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -196,24 +197,28 @@ class _Aggregation:
         """The row of accumulators; a map that one keeps beside itself has nothing to compute in it."""
         computed = [field for field in state.value.fields if field.begins is not Begins.EMPTY_VIEW]
         calls = [self._calls(field) for field in computed]
-        steps: Step = self.rows.grouped(self.node, self.keys, [call for of_field in calls for call in of_field])
-        if any(keeps_others(field.type) for field in computed):
-            numbers = count(len(self.keys))
-            columns = [f"c{i}" for i in range(len(self.keys))]
+        flat = [call for of_field in calls for call in of_field]
+        rows = [] if self.keys else [AggregateCall("COUNT", (), BIGINT)]
+        steps: Step = self.rows.grouped(self.node, self.keys, [*flat, *rows])
+        behind = len(self.keys) + len(flat)
+        if rows:  # of no rows Flink keeps nothing, and Spark makes one of them
+            steps = Where(steps, f"c{behind} > 0")
+        if rows or any(len(of_field) > 1 for of_field in calls):
+            numbers, columns = count(len(self.keys)), [f"c{i}" for i in range(len(self.keys))]
             for of_field in calls:
                 places = [f"c{next(numbers)}" for _ in of_field]
                 if len(of_field) > 1:
                     values = map(exact_value, (str(call.type) for call in of_field), places)
                     places = [f"struct({', '.join(values)})"]
                 columns += places
-            columns += [f"c{next(numbers)}" for _ in of_life(state)]
+            columns += [f"c{behind + len(rows)}" for _ in of_life(state)]
             steps = Select(steps, tuple(enumerate(columns)))
-        types = ["ROW" if keeps_others(field.type) else field.type for field in computed]
+        types = ["ROW" if is_retractable_extreme(field.type) else field.type for field in computed]
         return StateRows(state, exact(steps, [*self.key_types, *types, *of_life(state)]))
 
     def _calls(self, field: StateField) -> list[AggregateCall]:
         """What computes a field of the accumulators: of MIN and MAX of what is taken back also how many values came."""
-        if not keeps_others(field.type):
+        if not is_retractable_extreme(field.type):
             return [self._call(field)]
         assert isinstance(field.meaning, CallPart)
         arguments, _, wanted = self._over(field.meaning.over)
@@ -279,7 +284,9 @@ class _Aggregation:
 
     def plain(self, zone: str) -> tuple[PlainRows, ...]:
         """What Python computes; nothing of sessions, which end by the rows of others, nor of extremes of what goes."""
-        if self.sessions is not None or any(keeps_others(each.type) for each in self.layout.states[0].value.fields):
+        if self.sessions is not None or any(
+            is_retractable_extreme(each.type) for each in self.layout.states[0].value.fields
+        ):
             return ()
         columns = _Columns(list(self.plain_keys))
         assigned = self.operator.window

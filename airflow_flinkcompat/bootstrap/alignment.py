@@ -2,32 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from airflow_flinkcompat.bootstrap.errors import NotComputable
+from airflow_flinkcompat.bootstrap.joins import counts_matches
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable
 from airflow_flinkcompat.plan.column_lineage import composition
 from airflow_flinkcompat.plan.composition import Composition, together
-from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
     AggregateOperator,
     JoinOperator,
+    Operator,
+    OverOperator,
     RankKind,
     RankOperator,
     StatelessSegment,
     appends,
 )
-from airflow_flinkcompat.plan.origins import OperatorColumn, describe, window_field
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, describe, window_field
 from airflow_flinkcompat.plan.types import DataType
 from airflow_flinkcompat.state.layout import CallPart, NamedState, StateField, StateLayout
-from airflow_flinkcompat.state.layouts.accumulators import keeps_others
+from airflow_flinkcompat.state.layouts.accumulators import is_retractable_extreme
 from airflow_flinkcompat.state.layouts.columns import nullable
 from airflow_flinkcompat.state.layouts.plan_types import stored_as
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.state.model import StateSpec
+from airflow_flinkcompat.state.windows import SlicedWindow
 
 _T = TypeVar("_T")
+
+
+_GROUP, _WINDOW, _OLDER = AggregateKind.GROUP, AggregateKind.WINDOW, AggregateKind.GROUP_WINDOW
+_PLANNED_AS: Mapping[str, Callable[[Operator], bool]] = {
+    **dict.fromkeys(
+        ("group-aggregate", "global-group-aggregate"),
+        lambda each: isinstance(each, AggregateOperator) and each.kind not in (_WINDOW, _OLDER),
+    ),
+    **dict.fromkeys(
+        ("window-aggregate", "global-window-aggregate"),
+        lambda each: isinstance(each, AggregateOperator) and each.kind is _WINDOW,
+    ),
+    "group-window-aggregate": lambda each: isinstance(each, AggregateOperator) and each.kind is _OLDER,
+    "over-aggregate": lambda each: isinstance(each, OverOperator),
+    **dict.fromkeys(("rank", "deduplicate"), lambda each: isinstance(each, RankOperator) and each.window is None),
+    **dict.fromkeys(
+        ("window-rank", "window-deduplicate"), lambda each: isinstance(each, RankOperator) and each.window is not None
+    ),
+    **dict.fromkeys(("join", "interval-join", "window-join"), lambda each: isinstance(each, JoinOperator)),
+}
+"""Which operators of a script may be planned as one of a kind."""
+
+
+def may_be(operator: Operator, spec: StateSpec, columns: TableColumns) -> bool:
+    """Whether an operator of a compiled plan may be one of the script, by its kind, its windows and its columns.
+
+    That the script's one is computed is not asked for: what is not may still be the one that is meant.
+
+    Args:
+        operator: Of the script's own plan.
+        spec: What the compiled plan tells of the other one.
+        columns: Of the script's tables.
+
+    Returns:
+        False where it surely is another one.
+    """
+    planned_as = _PLANNED_AS.get(spec.name)
+    if planned_as is None or not planned_as(operator) or not isinstance(spec.layout, StateLayout):
+        return False
+    assigned = getattr(operator, "window", None)
+    windows = None if assigned is None else SlicedWindow.of(assigned.window)
+    if spec.windows is not None and windows is not None and spec.windows != windows:
+        return False
+    keys, held, counted = _read_by(operator)
+    stored = [field for state in spec.layout.states for field in (*state.value.fields, *_of_key(state))]
+    planned = together(columns.compiled(field.composition) for field in stored)
+    least, most = (together(map(columns.script, parts)) for parts in (held, (*held, *counted)))
+    if stored and planned is not None and least is not None and most is not None:
+        fewer, of_plan, more = (_recognised_by(part)[1] for part in (least, planned, most))
+        if not (least.columns <= planned.columns <= most.columns and fewer <= of_plan <= more):
+            return False
+    of_keys = [columns.compiled(field.composition) for field in spec.layout.key]
+    own_keys = [columns.script(key) for key in keys]
+    if None in of_keys or None in own_keys:
+        return len(keys) == len(of_keys)
+    return Counter(map(_recognised_by, own_keys)) == Counter(map(_recognised_by, of_keys))
+
+
+def _of_key(state: NamedState) -> tuple[StateField, ...]:
+    return () if state.map_key is None else state.map_key.fields
+
+
+_Told = list[Composition | None]
+
+
+def _read_by(operator: Operator) -> tuple[_Told, _Told, _Told]:
+    """What the key of an operator is computed of, what else it keeps, and what it counts: that may be planned without.
+
+    COUNT of a column that is never NULL counts rows.
+    """
+
+    def of(parts: Iterable[Expression | None], segment: StatelessSegment) -> _Told:
+        return [composition(part, segment) for part in parts if part is not None]
+
+    match operator:
+        case AggregateOperator():
+            return of(operator.keys, operator.segment), *_of_calls(operator.aggregates, operator.segment)
+        case OverOperator():
+            held, counted = _of_calls(operator.aggregates, operator.segment)
+            return of(operator.partition_by, operator.segment), held, [*counted, *of(operator.row, operator.segment)]
+        case RankOperator():
+            keys = (key for key in operator.partition if not window_field(key))
+            return of(keys, operator.segment), of(operator.row, operator.segment), []
+        case JoinOperator():
+            left, right = operator.segments
+            outputs = (one.output if isinstance(one, OperatorColumn) else None for one, _ in operator.keys)
+            return of(outputs, left), of(operator.rows[0], left) + of(operator.rows[1], right), []
+    return [], [], []
+
+
+def _of_calls(calls: Iterable[AggregateCall], segment: StatelessSegment) -> tuple[_Told, _Told]:
+    held: _Told = []
+    counted: _Told = []
+    for call in calls:
+        parts = (*call.args, *([] if call.filter is None else [call.filter]))
+        (counted if call.function == "COUNT" else held).extend(composition(part, segment) for part in parts)
+    return held, counted
+
+
+def _recognised_by(told: Composition | None) -> tuple[frozenset[Hashable], frozenset[str]]:
+    """The columns, and the aggregations below that they went through, which planners keep."""
+    assert told is not None
+    return told.columns, frozenset(name.removesuffix("0") for name in told.functions) & _AGGREGATES
+
+
+_AGGREGATES = frozenset({"SUM", "MIN", "MAX", "AVG"})
 
 
 def aligned_aggregation(
@@ -57,18 +170,45 @@ def aligned_aggregation(
         key_types=_picked(operator.key_types, order),
     )
     lives = any(state.time_to_live for state in compiled.states)
-    growing = {
+    unretracted = {
         place
         for place, (part, field) in enumerate(_calls(compiled))
-        if part.function in ("MIN", "MAX") and not keeps_others(field.type)
+        if part.function in ("MIN", "MAX") and not is_retractable_extreme(field.type)
     }
-    layout = derive_aggregation(ordered, lives, True, not appends(operator.segment), growing)
+    retracting = not appends(operator.segment)
+    if retracting and unretracted and not _only_grows(operator):
+        raise NotComputable("a MIN or MAX of it is planned as one that no row is taken back from, whatever comes")
+    layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
     if layout.stored != compiled.stored or layout.retracting != compiled.retracting:
         return None
     calls = _calls(layout)
     given = [_in_script(each, operator.segment, columns) for each in calls]
     places = align([_in_compiled(each, columns) for each in _calls(compiled)], given, "metrics", _words(calls))
     return (ordered, layout) if places == [*range(len(calls))] else None
+
+
+def _only_grows(operator: AggregateOperator) -> bool:
+    """Whether no row that is taken back could have been the least or the greatest: another one takes its place.
+
+    Flink's planner takes more for that than is so (FlinkRelMdModifiedMonotonicity).
+    """
+    segment, calls = operator.segment, operator.aggregates
+    extremes = [call for call in calls if call.function in ("MIN", "MAX")]
+    if segment.filters or any(call.filter is not None for call in extremes):
+        return False
+    if any(not isinstance(arg, OperatorColumn) for call in extremes for arg in call.args):
+        return False
+    below = segment.origin
+    if isinstance(below, AggregateOperator):
+        return appends(below.segment)
+    bare = all(
+        isinstance(arg, OperatorColumn)
+        and isinstance(arg.output, PassedOutput)
+        and isinstance(arg.output.column, SourceColumn)
+        for call in extremes
+        for arg in call.args
+    )
+    return isinstance(below, JoinOperator) and all(map(appends, below.segments)) and bare
 
 
 def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
@@ -88,6 +228,9 @@ def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableCo
     """
     if [state.name for state in compiled.states] != ["left-records", "right-records"]:
         return None
+    kept = [counts_matches(state) for state in compiled.states]
+    if kept != [operator.join in ("LEFT", "FULL"), operator.join in ("RIGHT", "FULL")]:
+        return None  # the planner made a simpler join of it, by a condition above
     if any(state.retracting and appends(side) for state, side in zip(compiled.states, operator.segments, strict=True)):
         raise NotComputable("rows of a table are taken back from it, and what was sent to it before is not in that")
     types = dict(zip(operator.rows[0], operator.row_types[0], strict=True))
@@ -111,7 +254,7 @@ def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableCo
     )
 
 
-_STATES = {
+_APPEND_FAST = {
     RankKind.DEDUPLICATION: (
         ["deduplicate-state"],
         ["waiting-to-emit-on-timer", "already-emitted-state-boolean"],
@@ -121,7 +264,7 @@ _STATES = {
     RankKind.WINDOW_TOP_N: (["window_rank"],),
 }
 """The states of a ranking of rows that are only added."""
-_TAKEN_BACK = (["Top1-Rank-State"], ["data-state-with-update"], ["data-state", "sorted-map"])
+_UPDATE_FAST_OR_RETRACT = (["Top1-Rank-State"], ["data-state-with-update"], ["data-state", "sorted-map"])
 """Those of a Top-N of rows that are taken back."""
 
 
@@ -140,7 +283,7 @@ def aligned_rank(operator: RankOperator, compiled: StateLayout, columns: TableCo
         LayoutNotDerived: How values of a type are stored was not measured.
         NotComputable: What stands where is not told.
     """
-    known = _STATES[operator.kind] if appends(operator.segment) else _TAKEN_BACK
+    known = _APPEND_FAST[operator.kind] if appends(operator.segment) else _UPDATE_FAST_OR_RETRACT
     if [each.name for each in compiled.states] not in known:
         return None
     state = compiled.states[0]

@@ -15,6 +15,7 @@ from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.prepared import (
@@ -28,7 +29,7 @@ from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.sampling import WrittenKeys, check_sample
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
-from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, NotComputable
+from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable

@@ -15,13 +15,14 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_out, new_sources, not_told
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.bootstrap.source_ends import end_of, resumable
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
-from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, NotComputable
+from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
@@ -122,8 +123,8 @@ class KnownHistory:
 
         def computable(spec: StateSpec) -> bool:
             try:
-                require_sole(spec, specs)
                 query = state_query(new, spec, AssumedHistory(self.places))
+                require_sole(new, spec, specs)
                 told = query.stores_watermark or begins or (query.spans and spec.id in beside)
                 if not told:
                     raise NotComputable(_NOT_STORED)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.joins import JoinSide
 from airflow_flinkcompat.bootstrap.state_rows import Moment, StateQuery, StateRows, exact, exact_value
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.plan.operators import JoinOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn

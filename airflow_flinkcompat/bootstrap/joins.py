@@ -8,9 +8,10 @@ from typing import Any
 
 from airflow_flinkcompat.backfill.spark_sql.expressions import grouped
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, UnionAll, Where
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.bootstrap.state_rows import PlainRows, StateQuery, StateRows, exact, of_life
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinForm, JoinOperator, RankOperator, StatelessSegment
 from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
@@ -36,9 +37,9 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
     if operator.form is not JoinForm.REGULAR:
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     for state, segment in zip(layout.states, operator.segments, strict=True):
-        if not state.counts_rows and not isinstance(segment.origin, AggregateOperator | RankOperator):
+        if not state.counts_rows and not _has_a_key(segment):
             raise NotComputable("rows that a join keeps by the key of their table are not computed from history yet")
-    if any(_counts_matches(state) and state.time_to_live for state in layout.states):
+    if any(counts_matches(state) and state.time_to_live for state in layout.states):
         raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
     if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
         raise NotComputable("a condition on one side of an outer join may be planned below it")
@@ -49,12 +50,26 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
     return StateQuery(tables, layout.key, tuple(states), plain=plain)
 
 
+def _has_a_key(segment: StatelessSegment) -> bool:
+    """Whether the rows of a side have a key by what makes them, and not by what their table declares."""
+    origin = segment.origin
+    return isinstance(origin, AggregateOperator) or (isinstance(origin, RankOperator) and origin.last == 1)
+
+
 def _sides(condition: Expression) -> set[int]:
     """The inputs of a join whose columns a condition is over."""
     return {leaf.operator for leaf in leaves(condition) if isinstance(leaf, OperatorColumn)}
 
 
-def _counts_matches(state: NamedState) -> bool:
+def counts_matches(state: NamedState) -> bool:
+    """Whether a side of a join keeps with each row how many rows it matched.
+
+    Args:
+        state: Of the side.
+
+    Returns:
+        True of a side whose rows also come out without a match.
+    """
     return state.value.form in ("Tuple<Int, Int>", "Tuple<row, Int>")
 
 
@@ -98,13 +113,13 @@ class JoinSide:
     def stored(self, other: JoinSide) -> Step:
         """What is stored of the side, which is joined with another one."""
         state, width = self.layout.states[self.side], len(self.types)
-        found = self.with_matches(other) if _counts_matches(state) else self.counted()
+        found = self.with_matches(other) if counts_matches(state) else self.counted()
         if state.counts_rows:
             return found
         # A row is the only one of its key, which is that of the join, or is the key of a map.
         row = [*range(len(self.layout.key), width)]
         of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
-        behind = [width + 1] if _counts_matches(state) else []
+        behind = [width + 1] if counts_matches(state) else []
         columns = [*range(len(self.layout.key)), *of_map, *row, *behind]
         return Select(found, tuple(enumerate(f"c{i}" for i in columns)))
 

@@ -12,7 +12,8 @@ from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Select, Where
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.errors import NotComputable
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Scan
 

@@ -30,6 +30,7 @@ from airflow_flinkcompat.plan.operators import (
     JoinOperator,
     OtherKind,
     OtherOperator,
+    RankKind,
     RankOperator,
     Source,
     StatelessSegment,
@@ -84,7 +85,9 @@ def is_made(segment: StatelessSegment) -> bool:
             told = told and {call.function for call in below.aggregates} <= _TOLD_BY_ROWS
         case RankOperator() as ranking:
             first_by_time = ranking.order_clock is TimeAttribute.ROWTIME and ranking.order[0][1]
-            told = ranking.window is None and ranking.first == 1 and not ranking.number_read and not first_by_time
+            by_arrival = ranking.order_clock is TimeAttribute.PROCTIME and ranking.kind is not RankKind.DEDUPLICATION
+            told = ranking.window is None and ranking.first == 1 and not (ranking.number_read or by_arrival)
+            told = told and not first_by_time
             told = told and isinstance(ranking.segment.origin, Source)
         case _:
             return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
-from airflow_flinkcompat.bootstrap.alignment import aligned_aggregation, aligned_join, aligned_rank
+from airflow_flinkcompat.bootstrap.alignment import aligned_aggregation, aligned_join, aligned_rank, may_be
 from airflow_flinkcompat.bootstrap.entries import check_writable
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
 from airflow_flinkcompat.bootstrap.joins import join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
@@ -19,12 +21,12 @@ from airflow_flinkcompat.bootstrap.made_rows import is_made
 from airflow_flinkcompat.bootstrap.parts import TableColumns
 from airflow_flinkcompat.bootstrap.ranks import rank_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.plan.nodes import WindowKind, walk_nodes
+from airflow_flinkcompat.plan.nodes import Table, WindowKind, walk_nodes
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -64,6 +66,9 @@ _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQue
 _RANKS_OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
 _OFFSETS_SINCE = "2.3"
 _TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
+_REORDERED = "table.optimizer.join-reorder-enabled"
+_CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
+_CHANGES = re.compile(r"debezium|canal|maxwell|ogg")
 _SEVERAL = "several operators of the script store the same, and which of them it is is not told"
 
 
@@ -93,7 +98,9 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
         ):
             time_to_live = _time_to_live(pipeline, operator)
         rows = partial(TableRows, pipeline, locations=locations, watermark=watermark, time_to_live=time_to_live)
+        _require_as_written(pipeline, operator)
         query = _QUERIES[type(operator)](rows, operator, layout)
+        _require_added_to(query.tables)
         for state in layout.states:
             check_writable(layout.key, state)
         if isinstance(operator, AggregateOperator):
@@ -103,6 +110,22 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
     require_plain(operator)
     # Which rows are of a value that has not expired Spark says alone.
     return replace(query, time_to_live=time_to_live, plain=() if time_to_live else query.plain)
+
+
+def _require_as_written(pipeline: Pipeline, operator: Operator) -> None:
+    """Sees that joins stand in the order of the script."""
+    reordered = value(_REORDERED, dict(pipeline.settings).get(_REORDERED, "false")) != "false"
+    if reordered and isinstance(operator, JoinOperator):
+        raise NotComputable(f"with {_REORDERED} the planner may join tables in another order than the script")
+
+
+def _require_added_to(tables: Iterable[Table]) -> None:
+    """Sees that rows are only added to tables: of a changelog some say that others are gone."""
+    for table in tables:
+        connector = table.option("connector", "") or ""
+        formats = [text for key, text in table.options if key.endswith("format")]
+        if connector in _CHANGELOGS or connector.endswith("-cdc") or any(map(_CHANGES.match, formats)):
+            raise NotComputable(f"table {table.path[2]} is a changelog, of which rows say that others are gone")
 
 
 def _between_windows(side: Side, spec: StateSpec, locations: Locations) -> StateQuery | None:
@@ -202,22 +225,39 @@ def require_punctual(side: Side, query: StateQuery) -> None:
         raise NotComputable(f"before Flink {_OFFSETS_SINCE} windows with an offset fire late")
 
 
-def require_sole(spec: StateSpec, specs: Iterable[StateSpec]) -> None:
-    """Sees that an operator is told from all others of its job by what it stores.
+def require_sole(side: Side, spec: StateSpec, specs: Iterable[StateSpec]) -> None:
+    """Sees that an operator is told from all others of its job by what it stores, and by its kind and columns.
 
     Args:
+        side: The script.
         spec: The operator.
         specs: Those of the compiled plan.
 
     Raises:
-        NotComputable: Another one stores the same, of which the script's own plan need not tell anything.
+        NotComputable: Another one may be meant, of which the script's own plan need not tell anything.
     """
-    if sum(_stored(each) == _stored(spec) for each in specs) > 1:
+    others = [each for each in specs if each.id != spec.id and isinstance(each.layout, StateLayout)]
+    if any(_stored(each) == _stored(spec) for each in others):
+        raise NotComputable(_SEVERAL)
+    columns = TableColumns(side.program.tables)
+    meant = [operator for _, operator in _meant(side, spec, columns)]
+    if any(may_be(operator, other, columns) for operator in meant for other in others):
         raise NotComputable(_SEVERAL)
 
 
 def _stored(spec: StateSpec) -> tuple[StateLayout, list[str]] | None:
     return (spec.layout.stored, _words(spec.layout)) if isinstance(spec.layout, StateLayout) else None
+
+
+def _meant(side: Side, spec: StateSpec, columns: TableColumns) -> Sequence[tuple[Pipeline, Operator]]:
+    """The operators of the script that one of the compiled plan may be, whether or not they are computed."""
+    found = {
+        operator: side.program.pipelines[place]
+        for place, output in side.outputs[0].items()
+        for operator in operators(output)
+        if may_be(operator, spec, columns)
+    }
+    return [(pipeline, operator) for operator, pipeline in found.items()]
 
 
 def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLayout]:
@@ -228,24 +268,19 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
     if problems := side.outputs[1]:
         raise NotComputable(f"the script is not understood: {problems[0].message}")
     columns = TableColumns(side.program.tables)
-    found: dict[Operator, tuple[Pipeline, Operator, StateLayout]] = {}
-    reasons: set[str] = set()
-    for place, output in side.outputs[0].items():
-        for operator in operators(output):
-            if type(operator) not in _QUERIES:
-                continue
-            try:
-                if (aligned := _aligned(operator, compiled, columns)) is not None:
-                    found[aligned[0]] = (side.program.pipelines[place], *aligned)
-            except (LayoutNotDerived, NotComputable) as error:
-                reasons.add(str(error))
-    if len(found) > 1:
+    meant = _meant(side, spec, columns)
+    if len(meant) > 1:
         raise NotComputable(_SEVERAL)
-    for sole in found.values():
-        return sole
-    if compiled.retracting and not reasons:
-        raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
-    raise NotComputable(reasons.pop() if len(reasons) == 1 else "the script's own plan has no operator that stores it")
+    for pipeline, operator in meant:
+        try:
+            aligned = _aligned(operator, compiled, columns)
+        except LayoutNotDerived as error:
+            raise NotComputable(str(error)) from None
+        if aligned is not None:
+            return (pipeline, *aligned)
+        if compiled.retracting:
+            raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
+    raise NotComputable("the script's own plan has no operator that stores it")
 
 
 def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -> tuple[Operator, StateLayout] | None:

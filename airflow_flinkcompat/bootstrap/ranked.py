@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Select, Step, Where
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import RankKind, RankOperator
-from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
 
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
 _UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
@@ -25,6 +26,19 @@ def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool 
         Expression, whether it ascends, and whether NULLs come first.
     """
     return () if operator.order_clock is TimeAttribute.PROCTIME else operator.order
+
+
+def require_exact(operator: RankOperator) -> None:
+    """Sees that Spark orders and parts rows as Flink does.
+
+    Args:
+        operator: The ranking.
+
+    Raises:
+        NotComputable: It goes by numbers of which some are none, or have two zeros.
+    """
+    if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
+        raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
 
 
 def first_ranks(

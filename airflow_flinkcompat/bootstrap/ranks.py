@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.lateness import rows_met
-from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by
+from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by, require_exact
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
     Doubt,
@@ -20,12 +21,12 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     exact,
     exact_value,
 )
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
-from airflow_flinkcompat.plan.operators import RankKind, RankOperator, Source
-from airflow_flinkcompat.plan.origins import window_field
-from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, TimeAttribute
+from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, Source, appends
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, describe, window_field
+from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
 from airflow_flinkcompat.state.layout import NamedState, StateLayout
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -55,7 +56,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     if not rows.ordered:
         place = rows.locations.source(rows.table).place
         raise NotComputable(f"{place} does not tell which of two rows came first that share their place in a ranking")
-    _require_exact(operator)
+    require_exact(operator)
     if more and operator.kind is RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.ROWTIME:
         return _first_by_time(rows, operator, layout)
     if operator.kind is not RankKind.DEDUPLICATION and operator.order_clock is TimeAttribute.PROCTIME:
@@ -77,14 +78,12 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     )
 
 
-def _require_exact(operator: RankOperator) -> None:
-    if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
-        raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
-
-
 def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
     """A Top-N of what operators below hand on, as it is by now: when each row came about nothing tells."""
-    _require_exact(operator)
+    require_exact(operator)
+    kept = {state.name for state in layout.states}
+    if not appends(operator.segment) and "data-state" not in kept:
+        _require_growing(operator, one="Top1-Rank-State" in kept)
     states = []
     for state in layout.states:
         ranking = _Ranking(rows, operator, layout, state)
@@ -96,7 +95,30 @@ def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) 
             case _:
                 steps = ranking.stored(every=len(layout.states) > 1)
         states.append(StateRows(state, steps))
-    return StateQuery(rows.tables, layout.key, tuple(states))
+    dropping = "data-state-with-update" in kept
+    return StateQuery(
+        rows.tables,
+        layout.key,
+        tuple(states),
+        incomparable="it keeps with each row how many shared its place when it came there" if dropping else "",
+    )
+
+
+def _require_growing(operator: RankOperator, one: bool) -> None:
+    """Sees that rows come to their places once and for all, as Flink's planner says: it takes more for that than is so.
+
+    Args:
+        operator: A Top-N that does not bring back what it dropped.
+        one: Whether it keeps one row, which another one replaces where it stands before it, and not where it is newer.
+    """
+    below = operator.segment.origin
+    if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
+        raise NotComputable("which rows a Top-N dropped before they took their last place history does not tell")
+    ordered = {key for key, _, _ in operator.order}
+    for column in operator.row if one else ():
+        key = isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)
+        if column not in ordered and not key:
+            raise NotComputable(f"when {describe(column)} of the first row was last stored history does not tell")
 
 
 def _first_by_time(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:

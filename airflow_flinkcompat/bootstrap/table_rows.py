@@ -19,8 +19,9 @@ from airflow_flinkcompat.backfill.spark_sql.localtime import localised
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.spark_sql.windows import DAY, from_micros
 from airflow_flinkcompat.backfill.steps import Group, Merge, Select, Step, Where
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.made_rows import ROW_OPERATORS, Computed, result_type
-from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by
+from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by, require_exact
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -54,8 +55,6 @@ from airflow_flinkcompat.plan.origins import (
     SourceColumn,
     WindowColumn,
     describe,
-    normalize,
-    normalize_aggregate,
     retyped,
 )
 from airflow_flinkcompat.plan.program import Pipeline
@@ -63,7 +62,6 @@ from airflow_flinkcompat.plan.types import (
     APPROXIMATE,
     BIGINT,
     BOOLEAN,
-    UNKNOWN,
     Column,
     DataType,
     TimeAttribute,
@@ -79,10 +77,6 @@ LONG_AGO = -(1 << 50)
 """A watermark in front of all rows, whose microseconds are a BIGINT."""
 _CAME = ("timestamp", "file.modification-time")
 """Metadata that say when a row came: of a record, and of a file."""
-
-
-class NotComputable(Exception):
-    """A state cannot be computed from history; says why, as the end of a sentence."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +130,8 @@ class TableRows:
         """The rows that the conditions let through, with a time to live each with when it came."""
         match self.segment.origin:
             case JoinOperator() as join:
-                left, right = self._inputs
-                body: Node = Join(left.node, right.node, join.join, self._joined_on(join))
+                left, right = (self._side(join, number) for number in (0, 1))
+                body: Node = Join(left, right, join.join, self._joined_on(join))
             case AggregateOperator() as below:
                 body = self._aggregated(below)
             case RankOperator() as ranking:
@@ -170,16 +164,20 @@ class TableRows:
         Returns:
             The expression.
         """
-        join, inputs = self.segment.origin, self._inputs
+        join = self.segment.origin
         assert isinstance(join, JoinOperator)
-        before = len(inputs[0].node.schema) if side else 0
-        found = transform(
-            inputs[side].over_table(column),
-            lambda each: replace(each, index=each.index + before) if isinstance(each, InputRef) else each,
-        )
-        if not isinstance(found, FunctionCall) or found.type != UNKNOWN:
-            return found
-        return replace(found, type=join.row_types[side][join.rows[side].index(column)])
+        if column not in join.rows[side]:
+            raise NotComputable(f"{describe(column)} of a join below is not computed from history yet")
+        place = join.rows[side].index(column)
+        before = len(join.rows[0]) if side else 0
+        type, without_match = join.row_types[side][place], join.join in ("FULL", "RIGHT" if side == 0 else "LEFT")
+        return InputRef(before + place, type.with_nullability(True) if without_match else type)
+
+    def _side(self, join: JoinOperator, side: int) -> Project:
+        """What is read of a side of the join that rows come from: computed before a row without a match is NULL."""
+        rows = self._inputs[side]
+        columns = tuple(map(rows.of_type, join.rows[side], join.row_types[side]))
+        return Project(rows.node, columns, tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns)))
 
     def _aggregated(self, below: AggregateOperator) -> Aggregate:
         """A row for each key, with what its calls come to by the rows that are read."""
@@ -205,6 +203,12 @@ class TableRows:
     def _ranked(self, ranking: RankOperator) -> Computed:
         """The rows that a Top-N or a deduplication keeps."""
         (rows,) = self._inputs
+        require_exact(ranking)
+        if not rows.ordered:
+            raise NotComputable(
+                f"{rows.locations.source(rows.table).place} does not tell which of two rows came first that share "
+                "their place in a ranking"
+            )
         keys = [rows.over_table(key) for key in ranking.partition]
         order = [rows.over_table(key) for key, _, _ in ordered_by(ranking)]
         columns = [*keys, *order, *rows.stored(ranking.row, ranking.row_types)]
@@ -310,9 +314,9 @@ class TableRows:
         if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
             return self.passed(leaf.output.input, leaf.output.column)
         if isinstance(leaf, OperatorColumn) and isinstance(origin, AggregateOperator):
-            outputs = [KeyOutput(normalize(key)) for key in origin.keys] + [
-                *map(normalize_aggregate, origin.aggregates)
-            ]
+            outputs = [*map(KeyOutput, origin.keys), *origin.aggregates]
+            if leaf.output not in outputs:
+                raise NotComputable(f"{describe(leaf)} of an aggregation below is not computed from history yet")
             place = outputs.index(leaf.output)
             types = [*origin.key_types, *map(result_type, origin.aggregates, origin.argument_types)]
             return InputRef(place, types[place], leaf.span)

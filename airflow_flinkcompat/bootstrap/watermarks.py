@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnds, TopicEnd
 from airflow_flinkcompat.bootstrap.state_rows import exact
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
 from airflow_flinkcompat.plan.expressions import AggregateCall, InputRef
 from airflow_flinkcompat.plan.nodes import Scan, Table

@@ -345,7 +345,7 @@ def _from_history(made: Migration, new: Side, known: KnownHistory) -> Migration:
 
 
 def _audit(old: Side, savepoint: str, made: Migration, known: KnownHistory) -> None:
-    from airflow_flinkcompat.bootstrap.table_rows import NotComputable
+    from airflow_flinkcompat.bootstrap.errors import NotComputable
 
     with state_errors():
         found = known.audit(old, savepoint, made)

@@ -93,3 +93,9 @@ SELECT a, n FROM (SELECT a, n, ROW_NUMBER() OVER (ORDER BY n DESC) AS rn FROM (S
 SELECT l.lc, COUNT(*) AS n FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.k GROUP BY l.lc;
 --- new
 SELECT l.lc, COUNT(*) AS n, MAX(r.rv) AS h, MIN(r.rc) AS m FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.k GROUP BY l.lc;
+--- case: what is computed below an outer join is NULL where a row has no match
+-- computed: all; all
+--- old
+SELECT l.k, COUNT(*) AS n FROM lefts AS l LEFT JOIN (SELECT k, COALESCE(rv, 0) + 1 AS v FROM rights) AS r ON l.k = r.k GROUP BY l.k;
+--- new
+SELECT l.k, COUNT(*) AS n, SUM(r.v) AS s, COUNT(r.v) AS m FROM lefts AS l LEFT JOIN (SELECT k, COALESCE(rv, 0) + 1 AS v FROM rights) AS r ON l.k = r.k GROUP BY l.k;

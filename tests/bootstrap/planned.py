@@ -9,9 +9,32 @@ from typing import Any
 from airflow_flinkcompat.plan.column_lineage import composition
 from airflow_flinkcompat.plan.composition import Composition, together
 from airflow_flinkcompat.plan.expressions import Expression
-from airflow_flinkcompat.plan.operators import JoinOperator, Operator, RankOperator, StatelessSegment
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    OverOperator,
+    RankOperator,
+    StatelessSegment,
+)
 from airflow_flinkcompat.plan.origins import OperatorColumn, window_field
 from airflow_flinkcompat.state.layout import CallPart, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.state.layouts.script_rows import JOINS, RANKS
+
+
+def planned_as(operator: Operator) -> str:
+    """The name that compiled plans have for an operator."""
+    match operator:
+        case AggregateOperator():
+            return {AggregateKind.WINDOW: "window-aggregate", AggregateKind.GROUP: "group-aggregate"}[operator.kind]
+        case OverOperator():
+            return "over-aggregate"
+        case RankOperator():
+            return RANKS[operator.kind]
+        case JoinOperator():
+            return JOINS[operator.form]
+    raise AssertionError(operator)
 
 
 def as_compiled(operator: Operator, layout: StateLayout) -> StateLayout:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.bootstrap.alignment import aligned_aggregation, aligned_join
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.plan.composition import Composition
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, operators

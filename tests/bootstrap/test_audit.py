@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.bootstrap import KnownHistory, computing, positions
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.migration import HistoryDiffers, migrate_savepoint
 from airflow_flinkcompat.migration.computed import Differences

@@ -17,9 +17,10 @@ from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import Locations
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.plan.operators import JoinOperator, operators

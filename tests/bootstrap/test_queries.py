@@ -9,9 +9,10 @@ from airflow_flinkcompat.backfill.steps import Group, inputs_of
 from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctual, state_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import WindowKind
@@ -23,7 +24,7 @@ from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
 from measure.savepoints import load_cases
-from tests.bootstrap.planned import as_compiled
+from tests.bootstrap.planned import as_compiled, planned_as
 from tests.migration.cases import migration_of
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
@@ -161,7 +162,7 @@ def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:
         derived = operator_layout(operator, Symbols(), time_to_live=True)
         assert isinstance(derived, StateLayout)
         layout = as_compiled(operator, derived)
-    spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=layout)
+    spec = StateSpec(id="1", name=planned_as(operator), kind=StateKind.OPERATOR, layout=layout)
     if reason is None:
         assert state_query(side, spec, AssumedHistory()).time_to_live == 36 * HOUR
     else:
@@ -212,7 +213,7 @@ def test_what_is_over_several_tables(script: str, settings: dict[str, str], reas
     layout = as_compiled(
         operator, derive_aggregation(operator, bool(settings), retracting=not appends(operator.segment))
     )
-    spec = StateSpec(id="1", name="the operator", kind=StateKind.OPERATOR, layout=layout)
+    spec = StateSpec(id="1", name=planned_as(operator), kind=StateKind.OPERATOR, layout=layout)
     if reason is None:
         query = state_query(side, spec, AssumedHistory())
         assert [table.path[2] for table in query.tables] == ["orders"]
@@ -277,12 +278,12 @@ OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1
         (
             HIGHEST.format(SUMS.format("'1' MINUTE")) + " UNION ALL " + OF_ROWS,
             "",
-            "only operators straight over tables",
+            "several operators of the script store the same",
         ),
         (
             HIGHEST.format(SUMS.format("'1' MINUTE")).replace("window_end, window_start", "a"),
             "",
-            "only operators straight over tables",
+            "has no operator that stores it",
         ),
     ],
 )
@@ -323,7 +324,7 @@ def test_rows_in_the_order_in_which_they_came(order: str, last: int, reason: str
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
     layout = operator_layout(operator, Symbols())
     assert isinstance(layout, StateLayout)
-    spec = StateSpec(StateKind.OPERATOR, "a ranking", layout=as_compiled(operator, layout))
+    spec = StateSpec(StateKind.OPERATOR, planned_as(operator), layout=as_compiled(operator, layout))
     if reason is None:
         assert state_query(side, spec, AssumedHistory()).states
     else:

@@ -11,8 +11,9 @@ from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Posi
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Locations
 from airflow_flinkcompat.bootstrap import watermarks
+from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.positions import RowsRead
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, Watermarking, least_watermark
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.plan.nodes import Table

@@ -71,7 +71,7 @@ def accumulator(function: str, result: str, argument: str, retracting: bool) -> 
     return made(result, argument)
 
 
-def keeps_others(type: str) -> bool:
+def is_retractable_extreme(type: str) -> bool:
     """Whether MIN or MAX keeps beside its value all others, of which one follows where that is taken back.
 
     Args:

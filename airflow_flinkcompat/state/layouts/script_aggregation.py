@@ -1,4 +1,4 @@
-"""The layout of a GROUP BY or a window aggregation straight over one table, told by a script's own plan."""
+"""The layout of a GROUP BY or a window aggregation, told by a script's own plan."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def derive_aggregation(
     time_to_live: bool,
     keys_in_order: bool = False,
     retracting: bool = False,
-    growing: Collection[int] = (),
+    unretracted: Collection[int] = (),
 ) -> StateLayout:
     """The state of an aggregation to which rows come one by one.
 
@@ -76,7 +76,7 @@ def derive_aggregation(
         time_to_live: Whether the job's state has one; that of windows lives as long as they do.
         keys_in_order: Whether the keys stand in the order in which they are stored, which the script need not tell.
         retracting: Whether rows are taken back from it.
-        growing: The places among the calls of each MIN and MAX that, as the planner knows, no such row changes.
+        unretracted: The places among the calls of each MIN and MAX that, as the planner knows, no such row changes.
 
     Returns:
         Its layout.
@@ -85,7 +85,7 @@ def derive_aggregation(
         LayoutNotDerived: It cannot be told.
     """
     namespace = _namespace(operator, keys_in_order)
-    fields, beside = _accumulated(_calls(operator, retracting), retracting, growing)
+    fields, beside = _accumulated(_calls(operator, retracting), retracting, unretracted)
     grouped = namespace is StateNamespace.NONE
     accumulators = NamedState(
         "accState" if grouped else "window-aggs", KeyedStateKind.VALUE, Stored("row", fields), namespace=namespace
@@ -157,7 +157,7 @@ def _in_sessions(operator: AggregateOperator) -> bool:
 
 
 def _accumulated(
-    calls: Sequence[_Call], retracting: bool, growing: Collection[int]
+    calls: Sequence[_Call], retracting: bool, unretracted: Collection[int]
 ) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]]:
     """The row of accumulators, and the states that stand beside it."""
     fields: list[StateField] = []
@@ -168,7 +168,7 @@ def _accumulated(
             raise LayoutNotDerived("what an aggregate function of one's own keeps is not told")
         argument = nullable(stored_as(each.arguments[0])) if each.over_values else ""
         result = stored_as(_result(each))
-        made = accumulator(call.function, nullable(result), argument, retracting and number not in growing)
+        made = accumulator(call.function, nullable(result), argument, retracting and number not in unretracted)
         if isinstance(made, LayoutUnknown):
             raise LayoutNotDerived(made.reason)
         function, over_what = _meaning(each)

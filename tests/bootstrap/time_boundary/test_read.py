@@ -17,7 +17,8 @@ from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snap
 from airflow_flinkcompat.backfill.protocols import BackfillSource, TimeSpan
 from airflow_flinkcompat.backfill.spark_sql.windows import to_micros
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
-from airflow_flinkcompat.bootstrap.table_rows import NotComputable, TableRows
+from airflow_flinkcompat.bootstrap.errors import NotComputable
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.time_boundary.read import BoundaryArchiveReader
 from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark

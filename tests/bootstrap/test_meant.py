@@ -1,0 +1,159 @@
+"""Which operator of a script one of a compiled plan is, and what of its rows history does not tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_flinkcompat.bootstrap.archives import AssumedHistory, HistoryLocations
+from airflow_flinkcompat.bootstrap.errors import NotComputable
+from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, operators
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.state.layouts.script_operator import operator_layout
+from airflow_flinkcompat.state.model import StateKind, StateSpec
+from tests.bootstrap.planned import as_compiled, planned_as
+
+TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json'"
+GROUPED = f"""
+CREATE TABLE orders (a STRING, b BIGINT, came AS PROCTIME(), ts TIMESTAMP(3)) WITH ('connector' = {TOPIC});
+CREATE TABLE printed (a STRING, b BIGINT) WITH ('connector' = 'print');
+INSERT INTO printed SELECT """
+TWO = GROUPED.replace("INSERT", "EXECUTE STATEMENT SET BEGIN INSERT")
+STORED_ALIKE = "several operators of the script store the same"
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        (
+            "a, SUM(b * 2) FROM (SELECT * FROM orders LIMIT 5) GROUP BY a",
+            "a, SUM(b) FROM orders WHERE b > 1 GROUP BY a",
+        ),
+        ("a, SUM(b) FROM orders GROUP BY a", "a, SUM(b) FROM orders WHERE b > 1 GROUP BY a"),
+        ("a, SUM(b) FROM orders GROUP BY a", "a, SUM(s) FROM (SELECT a, b + 1 AS s FROM orders) GROUP BY a"),
+    ],
+)
+def test_one_operator_is_not_taken_for_another(first: str, other: str) -> None:
+    """Whether or not the rows of both are read."""
+    script = f"{TWO}{first}; INSERT INTO printed SELECT {other}; END;"
+    side = Side(script, engine="flink")
+    assert not side.outputs[1]
+    for output in side.outputs[0].values():
+        operator = operators(output)[0]
+        assert isinstance(operator, AggregateOperator)
+        layout = as_compiled(operator, derive_aggregation(operator, time_to_live=False))
+        spec = StateSpec(StateKind.OPERATOR, planned_as(operator), "1", layout)
+        with pytest.raises(NotComputable, match=STORED_ALIKE):
+            state_query(side, spec, AssumedHistory())
+
+
+def test_operators_of_a_plan_that_may_be_the_same_are_refused() -> None:
+    side = Side(GROUPED + "a, SUM(b) FROM orders GROUP BY a", engine="flink")
+    (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
+    assert isinstance(operator, AggregateOperator)
+    layout = as_compiled(operator, derive_aggregation(operator, time_to_live=False))
+    one, other = (StateSpec(StateKind.OPERATOR, "group-aggregate", number, layout) for number in "12")
+    named = replace(layout, states=tuple(replace(state, name="other") for state in layout.states))
+    require_sole(side, one, [one])
+    with pytest.raises(NotComputable, match=STORED_ALIKE):
+        require_sole(side, one, [one, replace(other, layout=named)])
+
+
+LEFT = "FROM orders o LEFT JOIN orders p ON o.a = p.a"
+
+
+@pytest.mark.parametrize(
+    ("query", "compiled_join", "reason"),
+    [
+        (f"SELECT o.a, p.b {LEFT}", "LEFT", ""),
+        (f"SELECT o.a, p.b {LEFT} WHERE p.b > 1", "INNER", "has no operator that stores it"),
+        (f"SELECT o.a, p.b {LEFT.replace('LEFT', 'FULL')} WHERE o.b > 1", "LEFT", "has no operator that stores it"),
+    ],
+)
+def test_a_join_that_is_planned_as_a_simpler_one_is_another(query: str, compiled_join: str, reason: str) -> None:
+    side = Side(GROUPED.removesuffix("SELECT ") + query, engine="flink")
+    (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
+    assert isinstance(operator, JoinOperator)
+    planned = replace(operator, join=compiled_join)
+    layout = operator_layout(planned, Symbols())
+    assert isinstance(layout, StateLayout), layout
+    spec = StateSpec(StateKind.OPERATOR, "join", "1", as_compiled(planned, layout))
+    if not reason:
+        assert state_query(side, spec, AssumedHistory()).states
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
+ROUNDED = "(SELECT a, SUM(CAST(b AS DOUBLE)) AS d FROM orders GROUP BY a)"
+COUNTED = "(SELECT a, COUNT(*) AS b FROM orders GROUP BY a)"
+
+
+@pytest.mark.parametrize(
+    ("query", "unretracted", "reason"),
+    [
+        (f"b, COUNT(*) FROM {COUNTED} GROUP BY b", (), ""),
+        (f"a, MAX(b) FROM {COUNTED} GROUP BY a", (0,), ""),
+        (f"a, MAX(b) FILTER (WHERE b < 10) FROM {COUNTED} GROUP BY a", (0,), "no row is taken back from"),
+        (f"a, MAX(b) FROM {COUNTED} WHERE MOD(b, 2) = 1 GROUP BY a", (0,), "no row is taken back from"),
+        ("o.a, MAX(p.b) " + LEFT + " GROUP BY o.a", (0,), ""),
+        ("o.a, MAX(o.b) " + LEFT + " WHERE p.a IS NULL GROUP BY o.a", (0,), "no row is taken back from"),
+        ("o.a, MAX(COALESCE(p.b, 9)) " + LEFT + " GROUP BY o.a", (0,), "no row is taken back from"),
+        (
+            "a, SUM(d) FROM (SELECT a, SUM(CAST(b AS DOUBLE)) AS d FROM orders GROUP BY a) GROUP BY a",
+            (),
+            "was rounded|rounded",
+        ),
+        (
+            "a, SUM(b) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY came DESC) AS n FROM orders) "
+            "WHERE n <= 3 GROUP BY a",
+            (),
+            "this form|straight over tables|are told",
+        ),
+    ],
+)
+def test_rows_that_are_taken_back(query: str, unretracted: tuple[int, ...], reason: str) -> None:
+    side = Side(GROUPED + query, engine="flink")
+    assert not side.outputs[1]
+    operator = next(each for output in side.outputs[0].values() for each in operators(output))
+    assert isinstance(operator, AggregateOperator)
+    derived = derive_aggregation(operator, False, retracting=True, unretracted=unretracted)
+    spec = StateSpec(StateKind.OPERATOR, planned_as(operator), "1", as_compiled(operator, derived))
+    if not reason:
+        assert state_query(side, spec, AssumedHistory()).states
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ["'connector' = 'upsert-kafka'", "'connector' = 'mysql-cdc'", "'connector' = 'kafka', 'format' = 'debezium-json'"],
+)
+def test_changelogs_are_no_history(declared: str) -> None:
+    tables = GROUPED.replace(f"'connector' = {TOPIC}", declared)
+    assert declared in tables
+    side = Side(tables + f"b, COUNT(*) FROM {COUNTED} GROUP BY b", engine="flink")
+    operator = next(each for output in side.outputs[0].values() for each in operators(output))
+    assert isinstance(operator, AggregateOperator)
+    layout = as_compiled(operator, derive_aggregation(operator, False, retracting=True))
+    spec = StateSpec(StateKind.OPERATOR, planned_as(operator), "1", layout)
+    with pytest.raises(NotComputable, match="is a changelog"):
+        state_query(side, spec, HistoryLocations(tables={"orders": "parquet:/lake/orders"}))
+
+
+def test_nothing_is_kept_of_no_rows() -> None:
+    """Spark makes a row of none where there is no key."""
+    side = Side(GROUPED + "'x', SUM(b) FROM orders", engine="flink")
+    (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
+    assert isinstance(operator, AggregateOperator)
+    layout = as_compiled(operator, derive_aggregation(operator, time_to_live=False))
+    spec = StateSpec(StateKind.OPERATOR, planned_as(operator), "1", layout)
+    (made,) = state_query(side, spec, AssumedHistory()).states
+    assert "Where(" in str(made.steps)
+    assert "c1 > 0" in str(made.steps)
