@@ -24,7 +24,7 @@ from airflow_flinkcompat.plan.operators import (
     StatelessSegment,
     appends,
 )
-from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, describe, window_field
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, describe, leaves, window_field
 from airflow_flinkcompat.plan.types import DataType
 from airflow_flinkcompat.state.layout import CallPart, NamedState, StateField, StateLayout
 from airflow_flinkcompat.state.layouts.accumulators import is_retractable_extreme
@@ -168,6 +168,13 @@ def aligned_aggregation(
         operator,
         keys=_picked(operator.keys, order),
         key_types=_picked(operator.key_types, order),
+        argument_types=tuple(
+            tuple(
+                type.with_nullability(True) if _without_match(arg, operator.segment) else type
+                for arg, type in zip(call.args, types, strict=True)
+            )
+            for call, types in zip(operator.aggregates, operator.argument_types, strict=True)
+        ),
     )
     lives = any(state.time_to_live for state in compiled.states)
     unretracted = {
@@ -185,6 +192,20 @@ def aligned_aggregation(
     given = [_in_script(each, operator.segment, columns) for each in calls]
     places = align([_in_compiled(each, columns) for each in _calls(compiled)], given, "metrics", _words(calls))
     return (ordered, layout) if places == [*range(len(calls))] else None
+
+
+def _without_match(part: Expression, segment: StatelessSegment) -> bool:
+    """Whether it is of a column of an outer join, which is NULL where a row has no match."""
+    join = segment.origin
+    if not isinstance(join, JoinOperator):
+        return False
+    passed = [each.output for each in leaves(part) if isinstance(each, OperatorColumn)]
+    return any(
+        join.join in ("FULL", "LEFT" if output.input else "RIGHT")
+        or _without_match(output.column, join.segments[output.input])
+        for output in passed
+        if isinstance(output, PassedOutput)
+    )
 
 
 def _only_grows(operator: AggregateOperator) -> bool:

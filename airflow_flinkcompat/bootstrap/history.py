@@ -406,7 +406,8 @@ def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, State
     def named(stored: Stored, by: Stored) -> Stored:
         pairs = zip(stored.fields, by.fields, strict=True)
         return replace(
-            stored, fields=tuple(replace(field, words=own.words.replace("SUM0(", "SUM(")) for field, own in pairs)
+            stored,
+            fields=tuple(replace(field, words=own.words) if "$" in field.words else field for field, own in pairs),
         )
 
     def renamed(state: NamedState) -> NamedState:

@@ -96,13 +96,13 @@ FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a
 SELECT a, window_end, SUM(b)
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) WHERE d > 1 GROUP BY a, window_start, window_end;
 --- case: metrics with a condition of their own are added to an aggregation over all rows
--- computed: SUM(d) FILTER (WHERE $f2), MAX(c)
+-- computed: SUM(d) FILTER (WHERE (b > 2)), MAX(c)
 --- old
 SELECT COUNT(*), SUM(b) FROM orders;
 --- new
 SELECT COUNT(*), SUM(b), SUM(d) FILTER (WHERE b > 2), MAX(c) FROM orders;
 --- case: distinct values are counted in an aggregation
--- computed: COUNT(DISTINCT c), SUM(DISTINCT d), COUNT(DISTINCT c) FILTER (WHERE $f4), distinct values of c, distinct values of d
+-- computed: COUNT(DISTINCT c), SUM(DISTINCT d), COUNT(DISTINCT c) FILTER (WHERE (b > 4)), distinct values of c, distinct values of d
 --- old
 SELECT a, SUM(b) FROM orders GROUP BY a;
 --- new
