@@ -20,7 +20,7 @@ from tests.migration.cases import migration_of
 
 __all__ = ["bench"]
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]
-LEAST = 100
+LEAST = 150
 """How many of them history makes whole."""
 _PLACE = re.compile(r"file://\w*/")
 _WHOLE = {StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN, StateAction.COMPUTED}
