@@ -382,22 +382,23 @@ def _words(calls: Sequence[tuple[CallPart, StateField]]) -> list[str]:
 def _in_script(call: tuple[CallPart, StateField], segment: StatelessSegment, columns: TableColumns) -> Part:
     part, field = call
     over: Any = part.over
-    values, distinct, condition = over
+    values, _, condition = over
     of = together(composition(each, segment) for each in (*values, *([] if condition is None else [condition])))
-    return _call(part, field, len(values), bool(distinct), condition is not None, columns.script(of))
+    return Part((part.function.removesuffix("0"), field.type, *_shape(over)), columns.script(of))
 
 
 def _in_compiled(call: tuple[CallPart, StateField], columns: TableColumns) -> Part:
     part, field = call
-    over: Any = part.over
+    return Part((part.function.removesuffix("0"), field.type, *_shape(part.over)), columns.compiled(field.composition))
+
+
+def _shape(over: Any) -> tuple[int, bool, bool]:
+    """How many arguments a call has, whether they are distinct, and whether it has a condition.
+
+    A script's own plan says that in order, a compiled one by name.
+    """
+    match over:
+        case (tuple(values), bool(distinct), condition):
+            return len(values), distinct, condition is not None
     told = dict(over)
-    arguments, distinct = len(told.get("argList") or ()), bool(told.get("distinct"))
-    return _call(
-        part, field, arguments, distinct, told.get("filterArg") is not None, columns.compiled(field.composition)
-    )
-
-
-def _call(
-    part: CallPart, field: StateField, arguments: int, distinct: bool, conditional: bool, of: Composition | None
-) -> Part:
-    return Part((part.function.removesuffix("0"), field.type, arguments, distinct, conditional), of)
+    return len(told.get("argList") or ()), bool(told.get("distinct")), told.get("filterArg") is not None

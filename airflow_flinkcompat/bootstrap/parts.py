@@ -39,10 +39,10 @@ class TableColumns:
     tables: tuple[Table, ...]
 
     def compiled(self, told: Composition | None) -> Composition | None:
-        """What a compiled plan says, in the script's words.
+        """What a plan says, in the script's words.
 
         Args:
-            told: Its columns are those of compiled plans.
+            told: Its columns are those of compiled plans, or of the script's own where that tells the operators.
 
         Returns:
             The same; None where a column is of no table of the script, or of several.
@@ -74,7 +74,7 @@ class TableColumns:
                     named = [name for name, key, _ in table.metadata if place in (key, name)]
                     return Composition(frozenset({(table.path[2], *named)})) if len(named) == 1 else None
                 return self._stored(table, table.physical[place] if isinstance(place, int) else place)
-        return None
+        return self._of_script(column)
 
     def _of_script(self, column: Hashable) -> Composition | None:
         match column:

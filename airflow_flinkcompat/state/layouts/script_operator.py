@@ -12,6 +12,7 @@ from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.state.layouts.script_compositions import with_script_compositions
 from airflow_flinkcompat.state.layouts.script_rows import derive_join, derive_rank
 
 
@@ -31,11 +32,13 @@ def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = F
             raise LayoutNotDerived("only operators straight over tables are told")
         match operator:
             case AggregateOperator():
-                return derive_aggregation(operator, time_to_live)
+                found: StateLayout | LayoutUnknown = derive_aggregation(operator, time_to_live)
             case RankOperator():
-                return derive_rank(operator, symbols, time_to_live)
+                found = derive_rank(operator, symbols, time_to_live)
             case JoinOperator():
-                return derive_join(operator, symbols, time_to_live)
-        raise LayoutNotDerived(f"what {operator.kind} keeps is told by compiled plans alone")
+                found = derive_join(operator, symbols, time_to_live)
+            case _:
+                raise LayoutNotDerived(f"what {operator.kind} keeps is told by compiled plans alone")
+        return found if isinstance(found, LayoutUnknown) else with_script_compositions(operator, found)
     except LayoutNotDerived as error:
         return LayoutUnknown(str(error))
