@@ -33,12 +33,11 @@ def with_script_compositions(operator: Operator, layout: StateLayout) -> StateLa
     return layout
 
 
-def _of_meaning(meaning: Hashable, segment: StatelessSegment) -> Composition | None:
+def _of_meaning(meaning: Any, segment: StatelessSegment) -> Composition | None:
     match meaning:
-        case CallPart(over=(values, _, condition)):
-            return together(
-                composition(each, segment) for each in (*values, *([] if condition is None else [condition]))
-            )
+        case CallPart(over=(tuple(values), _, condition)):
+            parts = (*values, *([] if condition is None else [condition]))
+            return together(composition(each, segment) for each in parts)
         case ("key", key):
             return composition(key, segment)
     return None
