@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from airflow_flinkcompat.plan.column_lineage import composition
 from airflow_flinkcompat.plan.composition import Composition, together
