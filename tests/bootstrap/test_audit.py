@@ -69,7 +69,7 @@ OVER_ONE_ANOTHER = {
 }
 """The same of several operators, of which each gets rows of the one before; None where it is not computed."""
 
-DAILY = {"2.3/tumble", "2.3/group-retracting"}
+DAILY = {"2.3/group-retracting"}
 NOT_READ = "came-after-the-savepoint.csv"
 
 pytestmark = pytest.mark.slow
