@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.deploy.errors import TargetError
+from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import PairRunner
 from measure.pairs import Pair, load_pairs, measured_again
@@ -22,6 +23,7 @@ __all__ = ["bench"]
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(300)]
 LEAST = 150
 """How many of them history makes whole."""
+UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
 _PLACE = re.compile(r"file://\w*/")
 _WHOLE = {StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN, StateAction.COMPUTED}
 
@@ -65,11 +67,12 @@ def test_the_job_goes_on_as_though_it_had_always_run(
     history = KnownHistory({name: "" for name in TABLE.findall(new.script) if name != "Printed"})
     change, _ = history.extend(found, JobSide(new.script, dict(new.settings), engine="flink"))
     if is_whole(change):
-        goes_on(
-            Case(pair.id, old, new, told(change)),
-            bench,
-            in_folder,
-        )
+        try:
+            goes_on(Case(pair.id, old, new, told(change)), bench, in_folder)
+        except NotMigratable as error:
+            if UNORDERED not in str(error):
+                raise
+            return  # their rows tell that, and nothing else does
         whole.append(pair.id)
 
 
