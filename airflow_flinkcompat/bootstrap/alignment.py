@@ -12,7 +12,7 @@ from airflow_flinkcompat.bootstrap.joins import counts_matches
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
 from airflow_flinkcompat.plan.column_lineage import composition
 from airflow_flinkcompat.plan.composition import Composition, together
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -31,6 +31,7 @@ from airflow_flinkcompat.state.layouts.accumulators import is_retractable_extrem
 from airflow_flinkcompat.state.layouts.columns import nullable
 from airflow_flinkcompat.state.layouts.plan_types import stored_as
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.state.layouts.script_rows import LEAVES_COLUMNS
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
 
@@ -82,15 +83,32 @@ def may_be(operator: Operator, spec: StateSpec, columns: TableColumns) -> bool:
     stored = [field for state in spec.layout.states for field in (*state.value.fields, *_of_key(state))]
     planned = together(columns.compiled(field.composition) for field in stored)
     least, most = (together(map(columns.script, parts)) for parts in (held, (*held, *counted)))
+    constant = _made_constant(operator.segments, columns)
     if stored and planned is not None and least is not None and most is not None:
         fewer, of_plan, more = (_recognised_by(part)[1] for part in (least, planned, most))
-        if not (least.columns <= planned.columns <= most.columns and fewer <= of_plan <= more):
+        in_between = least.columns - constant <= planned.columns <= most.columns
+        if not (in_between and fewer <= of_plan <= more):
             return False
     of_keys = [columns.compiled(field.composition) for field in spec.layout.key]
     own_keys = [columns.script(key) for key in keys]
     if None in of_keys or None in own_keys:
         return len(keys) == len(of_keys)
+    if constant:
+        return len(keys) == len(of_keys)
     return Counter(map(_recognised_by, own_keys)) == Counter(map(_recognised_by, of_keys))
+
+
+def _made_constant(segments: Iterable[StatelessSegment], columns: TableColumns) -> frozenset[Hashable]:
+    """The columns that a condition below may fix: a planner writes the constant in their place."""
+    found: frozenset[Hashable] = frozenset()
+    for segment in segments:
+        for condition in segment.filters:
+            if not isinstance(condition, FunctionCall) or condition.function not in LEAVES_COLUMNS:
+                told = columns.script(composition(condition, segment))
+                found |= frozenset() if told is None else told.columns
+        if isinstance(segment.origin, Operator):
+            found |= _made_constant(segment.origin.segments, columns)
+    return found
 
 
 def _of_key(state: NamedState) -> tuple[StateField, ...]:
@@ -229,7 +247,8 @@ def _only_grows(operator: AggregateOperator) -> bool:
         for call in extremes
         for arg in call.args
     )
-    return isinstance(below, JoinOperator) and all(map(appends, below.segments)) and bare
+    grouped = not any(_without_match(key, segment) for key in operator.keys)
+    return isinstance(below, JoinOperator) and all(map(appends, below.segments)) and bare and grouped
 
 
 def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
@@ -252,8 +271,6 @@ def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableCo
     kept = [counts_matches(state) for state in compiled.states]
     if kept != [operator.join in ("LEFT", "FULL"), operator.join in ("RIGHT", "FULL")]:
         return None  # the planner made a simpler join of it, by a condition above
-    if any(state.retracting and appends(side) for state, side in zip(compiled.states, operator.segments, strict=True)):
-        raise NotComputable("rows of a table are taken back from it, and what was sent to it before is not in that")
     types = dict(zip(operator.rows[0], operator.row_types[0], strict=True))
     outputs = [one.output for one, _ in operator.keys if isinstance(one, OperatorColumn) and one.output in types]
     own = [(output, types[output]) for output in outputs]

@@ -26,7 +26,7 @@ from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
-from airflow_flinkcompat.migration.slices import watermarks
+from airflow_flinkcompat.migration.slices import least_begin, watermarks
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.layout import NamedState, Stored
@@ -267,6 +267,10 @@ class KnownHistory:
         reached: list[int] = []
         for line in migration.operators:
             if not line.from_history or line.new is None or line.old is None or line.old.id not in held:
+                continue
+            if line.stored_windows_are_open:
+                begun = least_begin(held[line.old.id], savepoint)
+                reached += [] if begun is None else [begun - 1]
                 continue
             query = state_query(new, line.new, AssumedHistory(self.places))
             if query.in_windows:

@@ -114,6 +114,10 @@ def _require_growing(operator: RankOperator, one: bool) -> None:
     below = operator.segment.origin
     if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
         raise NotComputable("which rows a Top-N dropped before they took their last place history does not tell")
+    for (sort, ascending, nulls_first), type in zip(operator.order, operator.order_types, strict=True):
+        of_group = isinstance(sort, OperatorColumn) and isinstance(sort.output, KeyOutput)
+        if not of_group and type.nullable and (ascending if nulls_first is None else nulls_first):
+            raise NotComputable(f"{describe(sort)} stands in front as long as it has no value, and falls back then")
     ordered = {key for key, _, _ in operator.order}
     for column in operator.row if one else ():
         key = isinstance(column, OperatorColumn) and isinstance(column.output, KeyOutput)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from airflow_flinkcompat.migration.entries import GroupChange, StoredKey
+from airflow_flinkcompat.migration.entries import GroupChange, StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.savepoint.binary import write_long
-from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
+from airflow_flinkcompat.savepoint.keyed_file import open_keyed
+from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
@@ -161,6 +162,35 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
         for state, held in elements(each, read_handle(each.handle, path)):
             if state.name == _WATERMARK:
                 yield from (int.from_bytes(element, "big", signed=True) for element in held)
+
+
+def least_begin(operator: OperatorState, path: str) -> int | None:
+    """When the first window begins of which an operator holds something: all that end by then were sent.
+
+    Args:
+        operator: What a savepoint holds of one with older group windows, which store no watermark.
+        path: Path or URI of the savepoint.
+
+    Returns:
+        Milliseconds since 1970 by the clock of the windows; None where it holds no window.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here.
+    """
+    least: int | None = None
+    for subtask in operator.subtasks or ():
+        if subtask.keyed is None:
+            continue
+        with open_keyed(subtask.keyed, path) as file:
+            windows = [number for number, state in enumerate(file.header.states) if state.name == "window-aggs"]
+            prefix = prefix_length(operator.max_parallelism)
+            for _, group in file.groups(range(operator.max_parallelism)):
+                for state, key, _ in read_entries(group):
+                    if state in windows:
+                        rest = StoredKey.read(key[prefix:], timer=False).rest
+                        begin = int.from_bytes(rest[:8], "big", signed=True)
+                        least = begin if least is None else min(least, begin)
+    return least
 
 
 def with_watermark(operator: OperatorState, path: str, watermark: int) -> OperatorState:

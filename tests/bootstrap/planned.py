@@ -52,6 +52,6 @@ def as_compiled(operator: Operator, layout: StateLayout) -> StateLayout:
     def state(each: NamedState) -> NamedState:
         key = each.map_key and replace(each.map_key, fields=tuple(map(field, each.map_key.fields)))
         value = replace(each.value, fields=tuple(map(field, each.value.fields)))
-        return replace(each, value=value, map_key=key, retracting=False)
+        return replace(each, value=value, map_key=key)
 
     return replace(told, key=tuple(map(field, told.key)), states=tuple(map(state, told.states)))

@@ -10,10 +10,13 @@ from airflow_flinkcompat.bootstrap.archives import AssumedHistory, HistoryLocati
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, operators
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, RankOperator, operators
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.state.layouts.plan_types import stored_as
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.state.layouts.script_compositions import with_script_compositions
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from tests.bootstrap.planned import as_compiled, planned_as
@@ -102,6 +105,7 @@ COUNTED = "(SELECT a, COUNT(*) AS b FROM orders GROUP BY a)"
         (f"a, MAX(b) FILTER (WHERE b < 10) FROM {COUNTED} GROUP BY a", (0,), "no row is taken back from"),
         (f"a, MAX(b) FROM {COUNTED} WHERE MOD(b, 2) = 1 GROUP BY a", (0,), "no row is taken back from"),
         ("o.a, MAX(p.b) " + LEFT + " GROUP BY o.a", (0,), ""),
+        ("p.a, MAX(o.b) " + LEFT + " GROUP BY p.a", (0,), "no row is taken back from"),
         ("o.a, MAX(o.b) " + LEFT + " WHERE p.a IS NULL GROUP BY o.a", (0,), "no row is taken back from"),
         ("o.a, MAX(COALESCE(p.b, 9)) " + LEFT + " GROUP BY o.a", (0,), "no row is taken back from"),
         (
@@ -124,6 +128,44 @@ def test_rows_that_are_taken_back(query: str, unretracted: tuple[int, ...], reas
     assert isinstance(operator, AggregateOperator)
     derived = derive_aggregation(operator, False, retracting=True, unretracted=unretracted)
     spec = StateSpec(StateKind.OPERATOR, planned_as(operator), "1", as_compiled(operator, derived))
+    if not reason:
+        assert state_query(side, spec, AssumedHistory()).states
+    else:
+        with pytest.raises(NotComputable, match=reason):
+            state_query(side, spec, AssumedHistory())
+
+
+LEAST = "(SELECT a, MIN(b) AS b, COUNT(*) AS n FROM orders GROUP BY a)"
+
+
+@pytest.mark.parametrize(
+    ("order", "row", "last", "state", "reason"),
+    [
+        ("n DESC", "a, n", 2, "data-state-with-update", ""),
+        ("n DESC", "a, n", 1, "Top1-Rank-State", ""),
+        ("n DESC", "a, b, n", 1, "Top1-Rank-State", "when .* of the first row was last stored"),
+        ("b", "a, b", 2, "data-state-with-update", "stands in front as long as it has no value"),
+        ("b DESC", "a, b", 2, "data-state-with-update", ""),
+        ("n DESC", "a, n", 2, "data-state", ""),
+    ],
+)
+def test_a_ranking_of_groups(order: str, row: str, last: int, state: str, reason: str) -> None:
+    ranked = f"(SELECT *, ROW_NUMBER() OVER (ORDER BY {order}) AS rn FROM {LEAST}) WHERE rn <= {last}"
+    tables = GROUPED.partition("CREATE TABLE printed")[0]
+    side = Side(f"{tables}SELECT {row} FROM {ranked}", engine="flink")
+    assert not side.outputs[1]
+    (operator, _) = (each for output in side.outputs[0].values() for each in operators(output))
+    assert isinstance(operator, RankOperator)
+    fields = tuple(StateField(stored_as(type)) for type in operator.row_types)
+    by = (fields[0],) if state.endswith("update") else (StateField(stored_as(operator.order_types[0])),)
+    forms = {"data-state-with-update": "Tuple<row, Int>", "Top1-Rank-State": "row", "data-state": "List<row>"}
+    key = None if state == "Top1-Rank-State" else Stored("row", by)
+    kind = KeyedStateKind.VALUE if key is None else KeyedStateKind.MAP
+    states = [NamedState(state, kind, Stored(forms[state], fields), key)]
+    if state == "data-state":
+        states.append(NamedState("sorted-map", KeyedStateKind.VALUE, Stored("SortedMap<row, Long>", by)))
+    layout = with_script_compositions(operator, StateLayout((), tuple(states)))
+    spec = StateSpec(StateKind.OPERATOR, "rank", "1", layout)
     if not reason:
         assert state_query(side, spec, AssumedHistory()).states
     else:

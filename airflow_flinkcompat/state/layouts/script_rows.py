@@ -36,7 +36,7 @@ _ROWTIMES = {
         ("TIMESTAMP_LTZ", "TIMESTAMP_WITH_LOCAL_TIME_ZONE"),
     )
 }
-_LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
+LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
 """Conditions after which no column of a row is known to be one constant, which would stand elsewhere (measured)."""
 _LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
 
@@ -126,7 +126,7 @@ def derive_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) ->
 
 def _sure_of_columns(segments: Iterable[StatelessSegment]) -> None:
     for condition in (condition for segment in segments for condition in segment.filters):
-        if not isinstance(condition, FunctionCall) or condition.function not in _LEAVES_COLUMNS:
+        if not isinstance(condition, FunctionCall) or condition.function not in LEAVES_COLUMNS:
             raise LayoutNotDerived("a condition below may make a column of the stored rows a constant")
 
 
