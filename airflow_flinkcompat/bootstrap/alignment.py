@@ -158,7 +158,7 @@ def _recognised_by(told: Composition | None) -> tuple[frozenset[Hashable], froze
     return told.columns, frozenset(name.removesuffix("0") for name in told.functions) & _AGGREGATES
 
 
-_AGGREGATES = frozenset({"SUM", "MIN", "MAX", "AVG"})
+_AGGREGATES = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
 
 
 def aligned_aggregation(
