@@ -49,7 +49,7 @@ CALLS = """COUNT(*), COUNT(i), SUM(i), SUM(l), SUM(s), SUM(e), SUM(w), SUM(f), A
 MIN(d), MAX(d), MIN(ts), MAX(f), MIN(w), COUNT(*) FILTER (WHERE i > 0), SUM(l) FILTER (WHERE q),
 MAX(s) FILTER (WHERE NOT q), COUNT(DISTINCT c), COUNT(DISTINCT c) FILTER (WHERE q), SUM(DISTINCT i), COUNT(DISTINCT d),
 SUM(DISTINCT s) FILTER (WHERE q)"""
-AGGREGATE = "airflow_flinkcompat.bootstrap.state_rows.aggregate"
+AGGREGATE = "airflow_flinkcompat.bootstrap.table_rows.aggregate"
 MINUTE = "INTERVAL '1' MINUTE"
 OVER = {
     "keys": ("t", "a, q"),
