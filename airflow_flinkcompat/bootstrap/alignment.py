@@ -31,6 +31,7 @@ from airflow_flinkcompat.state.layouts.accumulators import is_retractable_extrem
 from airflow_flinkcompat.state.layouts.columns import nullable
 from airflow_flinkcompat.state.layouts.plan_types import stored_as
 from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.state.layouts.script_compositions import with_script_compositions
 from airflow_flinkcompat.state.layouts.script_rows import LEAVES_COLUMNS
 from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
@@ -81,19 +82,17 @@ def may_be(operator: Operator, spec: StateSpec, columns: TableColumns) -> bool:
         return False
     keys, held, counted = _read_by(operator)
     stored = [field for state in spec.layout.states for field in (*state.value.fields, *_of_key(state))]
-    planned = together(columns.compiled(field.composition) for field in stored)
-    least, most = (together(map(columns.script, parts)) for parts in (held, (*held, *counted)))
+    planned = together(columns.named(field.composition) for field in stored)
+    least, most = (together(map(columns.named, parts)) for parts in (held, (*held, *counted)))
     constant = _made_constant(operator.segments, columns)
     if stored and planned is not None and least is not None and most is not None:
         fewer, of_plan, more = (_recognised_by(part)[1] for part in (least, planned, most))
         in_between = least.columns - constant <= planned.columns <= most.columns
         if not (in_between and fewer <= of_plan <= more):
             return False
-    of_keys = [columns.compiled(field.composition) for field in spec.layout.key]
-    own_keys = [columns.script(key) for key in keys]
-    if None in of_keys or None in own_keys:
-        return len(keys) == len(of_keys)
-    if constant:
+    of_keys = [columns.named(field.composition) for field in spec.layout.key]
+    own_keys = [columns.named(key) for key in keys]
+    if constant or None in of_keys or None in own_keys:
         return len(keys) == len(of_keys)
     return Counter(map(_recognised_by, own_keys)) == Counter(map(_recognised_by, of_keys))
 
@@ -104,7 +103,7 @@ def _made_constant(segments: Iterable[StatelessSegment], columns: TableColumns) 
     for segment in segments:
         for condition in segment.filters:
             if not isinstance(condition, FunctionCall) or condition.function not in LEAVES_COLUMNS:
-                told = columns.script(composition(condition, segment))
+                told = columns.named(composition(condition, segment))
                 found |= frozenset() if told is None else told.columns
         if isinstance(segment.origin, Operator):
             found |= _made_constant(segment.origin.segments, columns)
@@ -206,9 +205,9 @@ def aligned_aggregation(
     layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
     if layout.stored != compiled.stored or layout.retracting != compiled.retracting:
         return None
-    calls = _calls(layout)
-    given = [_in_script(each, operator.segment, columns) for each in calls]
-    places = align([_in_compiled(each, columns) for each in _calls(compiled)], given, "metrics", _words(calls))
+    calls = _calls(with_script_compositions(ordered, layout))
+    wanted, given = ([_part(each, columns) for each in of_plan] for of_plan in (_calls(compiled), calls))
+    places = align(wanted, given, "metrics", [field.words for _, field in calls])
     return (ordered, layout) if places == [*range(len(calls))] else None
 
 
@@ -231,24 +230,16 @@ def _only_grows(operator: AggregateOperator) -> bool:
 
     Flink's planner takes more for that than is so (FlinkRelMdModifiedMonotonicity).
     """
-    segment, calls = operator.segment, operator.aggregates
-    extremes = [call for call in calls if call.function in ("MIN", "MAX")]
-    if segment.filters or any(call.filter is not None for call in extremes):
+    segment, below = operator.segment, operator.segment.origin
+    extremes = [call for call in operator.aggregates if call.function in ("MIN", "MAX")]
+    outputs = [arg.output if isinstance(arg, OperatorColumn) else None for call in extremes for arg in call.args]
+    if segment.filters or None in outputs or any(call.filter is not None for call in extremes):
         return False
-    if any(not isinstance(arg, OperatorColumn) for call in extremes for arg in call.args):
-        return False
-    below = segment.origin
     if isinstance(below, AggregateOperator):
         return appends(below.segment)
-    bare = all(
-        isinstance(arg, OperatorColumn)
-        and isinstance(arg.output, PassedOutput)
-        and isinstance(arg.output.column, SourceColumn)
-        for call in extremes
-        for arg in call.args
-    )
-    grouped = not any(_without_match(key, segment) for key in operator.keys)
-    return isinstance(below, JoinOperator) and all(map(appends, below.segments)) and bare and grouped
+    bare = all(isinstance(each, PassedOutput) and isinstance(each.column, SourceColumn) for each in outputs)
+    matched = not any(_without_match(key, segment) for key in operator.keys)
+    return isinstance(below, JoinOperator) and all(map(appends, below.segments)) and bare and matched
 
 
 def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
@@ -325,11 +316,8 @@ def aligned_rank(operator: RankOperator, compiled: StateLayout, columns: TableCo
     if [each.name for each in compiled.states] not in known:
         return None
     state = compiled.states[0]
-    partition = [
-        (key, type)
-        for key, type in zip(operator.partition, operator.partition_types, strict=True)
-        if not window_field(key)
-    ]
+    pairs = [*zip(operator.partition, operator.partition_types, strict=True)]
+    partition = [pair for pair in pairs if not window_field(pair[0])]
     keys = _in_order(compiled.key, partition, operator.segment, columns, "keys")
     of_row = [*zip(operator.row, operator.row_types, strict=True)]
     order = [*range(len(of_row))]
@@ -340,14 +328,11 @@ def aligned_rank(operator: RankOperator, compiled: StateLayout, columns: TableCo
         order = found
     if keys is None or not _is_sorted_by(operator, state, columns):
         return None
-    ordered = [partition[place] for place in keys]
-    bounds = [
-        (key, type) for key, type in zip(operator.partition, operator.partition_types, strict=True) if window_field(key)
-    ]
+    ordered = [*(partition[place] for place in keys), *(pair for pair in pairs if window_field(pair[0]))]
     return replace(
         operator,
-        partition=tuple(key for key, _ in (*ordered, *bounds)),
-        partition_types=tuple(type for _, type in (*ordered, *bounds)),
+        partition=tuple(key for key, _ in ordered),
+        partition_types=tuple(type for _, type in ordered),
         row=_picked(operator.row, order),
         row_types=_picked(operator.row_types, order),
     )
@@ -371,8 +356,8 @@ def _in_order(
 ) -> list[int] | None:
     """For each stored field which of a script's columns it is; None where they are others."""
     return align(
-        [Part(nullable(each.type), columns.compiled(each.composition)) for each in stored],
-        [Part(nullable(stored_as(type)), columns.script(composition(each, segment))) for each, type in own],
+        [Part(nullable(each.type), columns.named(each.composition)) for each in stored],
+        [Part(nullable(stored_as(type)), columns.named(composition(each, segment))) for each, type in own],
         what,
         [describe(each) for each, _ in own],
     )
@@ -392,21 +377,9 @@ def _calls(layout: StateLayout) -> list[tuple[CallPart, StateField]]:
     return [*found.values()]
 
 
-def _words(calls: Sequence[tuple[CallPart, StateField]]) -> list[str]:
-    return [field.words for _, field in calls]
-
-
-def _in_script(call: tuple[CallPart, StateField], segment: StatelessSegment, columns: TableColumns) -> Part:
+def _part(call: tuple[CallPart, StateField], columns: TableColumns) -> Part:
     part, field = call
-    over: Any = part.over
-    values, _, condition = over
-    of = together(composition(each, segment) for each in (*values, *([] if condition is None else [condition])))
-    return Part((part.function.removesuffix("0"), field.type, *_shape(over)), columns.script(of))
-
-
-def _in_compiled(call: tuple[CallPart, StateField], columns: TableColumns) -> Part:
-    part, field = call
-    return Part((part.function.removesuffix("0"), field.type, *_shape(part.over)), columns.compiled(field.composition))
+    return Part((part.function.removesuffix("0"), field.type, *_shape(part.over)), columns.named(field.composition))
 
 
 def _shape(over: Any) -> tuple[int, bool, bool]:

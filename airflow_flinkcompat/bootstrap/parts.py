@@ -38,34 +38,20 @@ class TableColumns:
 
     tables: tuple[Table, ...]
 
-    def compiled(self, told: Composition | None) -> Composition | None:
-        """What a plan says, in the script's words.
+    def named(self, told: Composition | None) -> Composition | None:
+        """What either plan says, down to the columns that are stored, by their names.
 
         Args:
-            told: Its columns are those of compiled plans, or of the script's own where that tells the operators.
+            told: Its columns are as a compiled plan means them, or as the script's own plan names their origins.
 
         Returns:
             The same; None where a column is of no table of the script, or of several.
         """
-        return told and self._named(told, self._of_compiled)
+        return told and together([replace(told, columns=frozenset()), *map(self._named, told.columns)])
 
-    def script(self, told: Composition | None) -> Composition | None:
-        """What a script's own plan says, down to the columns that are stored.
-
-        Args:
-            told: Its columns are names of tables and of columns.
-
-        Returns:
-            The same; None where a column is not told.
-        """
-        return told and self._named(told, self._of_script)
-
-    def _named(self, told: Composition, named: Callable[[Hashable], Composition | None]) -> Composition | None:
-        return together([replace(told, columns=frozenset()), *map(named, told.columns)])
-
-    def _of_compiled(self, column: Hashable) -> Composition | None:
+    def _named(self, column: Hashable) -> Composition | None:
         match column:
-            case (kind, str() as identifier, *_, str() | int() as place):
+            case (kind, str() as identifier, *_, str() | int() as place):  # of a compiled plan
                 found = [each for each in self.tables if each.path[2] == last_name(identifier)]
                 if len(found) != 1:
                     return None
@@ -74,10 +60,6 @@ class TableColumns:
                     named = [name for name, key, _ in table.metadata if place in (key, name)]
                     return Composition(frozenset({(table.path[2], *named)})) if len(named) == 1 else None
                 return self._stored(table, table.physical[place] if isinstance(place, int) else place)
-        return self._of_script(column)
-
-    def _of_script(self, column: Hashable) -> Composition | None:
-        match column:
             case (str() as name, str() as of_table):
                 found = [each for each in self.tables if each.name == name]
                 return self._stored(found[0], of_table) if len(found) == 1 else None
