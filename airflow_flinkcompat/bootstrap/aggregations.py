@@ -25,8 +25,8 @@ from airflow_flinkcompat.bootstrap.state_rows import (
 )
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
-from airflow_flinkcompat.plan.nodes import Frame, Measure, Node, Window, WindowField, WindowKind
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator
+from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, DOUBLE, DataType, TimeAttribute, decimal
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
@@ -62,37 +62,6 @@ def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: Stat
         raise NotComputable("sessions in a local time zone other than UTC are not computed from history yet")
     return StateQuery(
         rows.tables, layout.key, states, of.windows, sessions is not None, zone, doubts, plain=of.plain(zone)
-    )
-
-
-def as_group_by(over: OverOperator) -> AggregateOperator:
-    """The GROUP BY that adds up what an OVER does which goes on from all rows of a key, as they come.
-
-    Args:
-        over: Of the script's own plan.
-
-    Returns:
-        An aggregation over the same rows.
-
-    Raises:
-        NotComputable: It goes by event time, or not from the beginning.
-    """
-    if over.clock is not TimeAttribute.PROCTIME:
-        raise NotComputable("which rows an OVER by event time had sent follows from its watermark, which is not stored")
-    if over.frame != Frame() or [ascending for _, ascending, _ in over.order] != [True]:
-        raise NotComputable("of OVER only RANGE from the beginning to the current row is computed from history yet")
-    calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in over.planned_calls]
-    return AggregateOperator(
-        segment=over.segment,
-        keys=over.partition_by,
-        window_keys=frozenset(),
-        key_order=tuple(range(len(over.partition_by))),
-        aggregates=tuple(call for call, _ in calls),
-        grouping_sets=None,
-        window=None,
-        windowed=False,
-        key_types=over.partition_types,
-        argument_types=tuple(types for _, types in calls),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.joins import counts_matches
+from airflow_flinkcompat.bootstrap.over import BESIDE_ACCUMULATORS, ROWS, as_group_by
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
 from airflow_flinkcompat.plan.column_lineage import composition
 from airflow_flinkcompat.plan.composition import Composition, together
@@ -25,7 +26,7 @@ from airflow_flinkcompat.plan.operators import (
     appends,
 )
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, describe, leaves, window_field
-from airflow_flinkcompat.plan.types import DataType
+from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 from airflow_flinkcompat.state.layout import CallPart, NamedState, StateField, StateLayout
 from airflow_flinkcompat.state.layouts.accumulators import is_retractable_extreme
 from airflow_flinkcompat.state.layouts.columns import nullable
@@ -131,7 +132,8 @@ def _read_by(operator: Operator) -> tuple[_Told, _Told, _Told]:
             return of(operator.keys, operator.segment), *_of_calls(operator.aggregates, operator.segment)
         case OverOperator():
             held, counted = _of_calls(operator.aggregates, operator.segment)
-            return of(operator.partition_by, operator.segment), held, [*counted, *of(operator.row, operator.segment)]
+            passed = of(operator.all_columns, operator.segment)
+            return of(operator.partition_by, operator.segment), held, [*counted, *passed]
         case RankOperator():
             keys = (key for key in operator.partition if not window_field(key))
             return of(keys, operator.segment), of(operator.row, operator.segment), []
@@ -161,7 +163,7 @@ _AGGREGATES = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
 
 
 def aligned_aggregation(
-    operator: AggregateOperator, compiled: StateLayout, columns: TableColumns
+    operator: AggregateOperator, compiled: StateLayout, columns: TableColumns, framed: bool = False
 ) -> tuple[AggregateOperator, StateLayout] | None:
     """An aggregation of a script as a compiled plan stores one.
 
@@ -169,6 +171,7 @@ def aligned_aggregation(
         operator: Of the script's own plan.
         compiled: What an operator of the compiled plan stores.
         columns: Of the script's tables.
+        framed: Whether rows are taken back as they leave a frame.
 
     Returns:
         It with its keys in the order in which they are stored, and its layout; None where it is another one.
@@ -199,7 +202,7 @@ def aligned_aggregation(
         for place, (part, field) in enumerate(_calls(compiled))
         if part.function in ("MIN", "MAX") and not is_retractable_extreme(field.type)
     }
-    retracting = not appends(operator.segment)
+    retracting = framed or not appends(operator.segment)
     if retracting and unretracted and not _only_grows(operator):
         raise NotComputable("a MIN or MAX of it is planned as one that no row is taken back from, whatever comes")
     layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
@@ -209,6 +212,46 @@ def aligned_aggregation(
     wanted, given = ([_part(each, columns) for each in of_plan] for of_plan in (_calls(compiled), calls))
     places = align(wanted, given, "metrics", [field.words for _, field in calls])
     return (ordered, layout) if places == [*range(len(calls))] else None
+
+
+def aligned_over(
+    operator: OverOperator, compiled: StateLayout, columns: TableColumns
+) -> tuple[OverOperator, StateLayout] | None:
+    """An OVER of a script as a compiled plan stores one.
+
+    Args:
+        operator: Of the script's own plan, over rows that are only added.
+        compiled: What an operator of the compiled plan stores.
+        columns: Of the script's tables.
+
+    Returns:
+        It with its keys and rows in the order in which they are stored, and its layout; None where it is another one.
+
+    Raises:
+        LayoutNotDerived: What it stores cannot be told.
+        NotComputable: What stands where is not told.
+    """
+    framed = operator.frame.preceding is not None
+    accumulators = tuple(state for state in compiled.states if state.name not in BESIDE_ACCUMULATORS)
+    found = aligned_aggregation(as_group_by(operator), replace(compiled, states=accumulators), columns, framed)
+    if found is None:
+        return None
+    grouped, layout = found
+    ordered = replace(operator, partition_by=grouped.keys, partition_types=grouped.key_types)
+    rows = next((state for state in compiled.states if state.name == ROWS), None)
+    if (rows is None) is (operator.clock is TimeAttribute.ROWTIME):
+        return None
+    if rows is not None:  # which of all columns these are depends on the planner
+        stored = [Part("", columns.named(each.composition)) for each in rows.value.fields]
+        given = {each: Part("", columns.named(composition(each, operator.segment))) for each in operator.all_columns}
+        kept = [each for each, part in given.items() if part in stored]
+        order = align(stored, [given[each] for each in kept], "columns", [*map(describe, kept)])
+        if order is None:
+            return None
+        ordered = replace(ordered, row=_picked(tuple(kept), order))
+    written = {state.name: state for state in layout.states}
+    states = tuple(written.get(state.name, state) for state in compiled.states)
+    return ordered, replace(layout, states=states)
 
 
 def _without_match(part: Expression, segment: StatelessSegment) -> bool:

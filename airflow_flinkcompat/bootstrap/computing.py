@@ -35,7 +35,8 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
-from airflow_flinkcompat.migration.slices import sole_watermark, watermarks
+from airflow_flinkcompat.migration.slices import reached as how_far
+from airflow_flinkcompat.migration.slices import watermarks
 from airflow_flinkcompat.migration.workers import Scattered, read_parts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.key_groups import group_ranges
@@ -70,7 +71,7 @@ class HistoryComputer:
         accepts: Whether what differs is accepted.
         prepared: What was aggregated of the rows before.
         sample: How many keys of each operator Python computes once more.
-        reached: By the ids of operators that do not store it how far time has come for them, in milliseconds.
+        reached: By the ids of operators of a job that has never run how far time has come for them, in milliseconds.
         new_sources: By the ids of sources of which the savepoint holds nothing how far their tables are read.
     """
 
@@ -110,7 +111,7 @@ class HistoryComputer:
         """
         spec = wanted.made.new
         assert spec is not None
-        watermark = self.reached.get(spec.id) if wanted.watermark is None else wanted.watermark
+        watermark = self.reached.get(spec.id, wanted.watermark)
         with self.reading(spec.name):
             query = self.query(spec, watermark, wanted.made.stored_windows_are_open)
             entries = self.entries(query, replace(wanted, watermark=watermark))
@@ -167,7 +168,7 @@ class HistoryComputer:
         assert spec is not None
         if not self.sample:
             return
-        watermark = self.reached.get(spec.id) if wanted.watermark is None else wanted.watermark
+        watermark = self.reached.get(spec.id, wanted.watermark)
         told = f"{spec.name}: no key is computed once more in plain Python:"
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations, watermark)
@@ -356,9 +357,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     if spec.id not in held:
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
     operator = held[spec.id]
-    watermark = sole_watermark(operator, savepoint)
-    if watermark is None:
-        watermark = computer.reached.get(spec.id)
+    watermark = computer.reached.get(spec.id, how_far(spec, operator, savepoint))
     query = computer.query(spec, watermark)
     if query.incomparable:
         raise NotComputable(query.incomparable)

@@ -93,7 +93,7 @@ class EntryWriter:
                 time = int(row[width]) // 1000
                 if self.moment is not Moment.TIMED:
                     assert self.watermark is not None
-                    if (time > self.watermark) is not (self.moment is Moment.WAITING):
+                    if (time > self.watermark) is (self.moment is Moment.PASSED):
                         continue
                 if self.moment is not Moment.PASSED:
                     timer = StoredKey(timer_moment(time), key, _VOID).to_bytes()

@@ -26,7 +26,7 @@ from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
-from airflow_flinkcompat.migration.slices import least_begin, watermarks
+from airflow_flinkcompat.migration.slices import least_begin, timers_tell, watermarks
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.layout import NamedState, Stored
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
+_WAITING = f"{_NOT_STORED}, and its timers tell it of the rows that came to an OVER by event time alone"
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class KnownHistory:
             and line.keeps
             and not (line.merges or line.accepted)
         }
+        waiting = {line.new.id for line in found.operators if line.new is not None and _of_the_same_rows(line)}
         queries: dict[str, StateQuery] = {}
         refused: dict[str, str] = {}
 
@@ -126,8 +128,8 @@ class KnownHistory:
                 query = state_query(new, spec, AssumedHistory(self.places))
                 require_sole(new, spec, specs)
                 told = query.stores_watermark or begins or (query.spans and spec.id in beside)
-                if not told:
-                    raise NotComputable(_NOT_STORED)
+                if not told and not (query.timers_tell and spec.id in waiting):
+                    raise NotComputable(_WAITING if query.timers_tell else _NOT_STORED)
                 if query.in_windows and query.states and spec.id in untold and not begins:
                     raise NotComputable(
                         "how far time has come the savepoint does not tell of an operator that comes new"
@@ -399,6 +401,13 @@ class KnownHistory:
     def places(self) -> Mapping[str, str]:
         """The places of tables whose rows lie elsewhere than their script says."""
         return {table: place for table, place in self.tables.items() if place}
+
+
+def _of_the_same_rows(line: OperatorMigration) -> bool:
+    """Whether timers of the old operator tell which of the rows were not sent that come to the new one."""
+    old, new = line.old, line.new
+    same = old is not None and new is not None and old.rows is not None and old.rows == new.rows
+    return same and old is not None and timers_tell(old)
 
 
 def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:

@@ -10,14 +10,21 @@ from typing import Any
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
-from airflow_flinkcompat.bootstrap.aggregations import aggregation_query, as_group_by
-from airflow_flinkcompat.bootstrap.alignment import aligned_aggregation, aligned_join, aligned_rank, may_be
+from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
+from airflow_flinkcompat.bootstrap.alignment import (
+    aligned_aggregation,
+    aligned_join,
+    aligned_over,
+    aligned_rank,
+    may_be,
+)
 from airflow_flinkcompat.bootstrap.entries import check_writable
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
 from airflow_flinkcompat.bootstrap.joins import join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.made_rows import is_made
+from airflow_flinkcompat.bootstrap.over import over_query
 from airflow_flinkcompat.bootstrap.parts import TableColumns
 from airflow_flinkcompat.bootstrap.ranks import rank_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
@@ -55,9 +62,7 @@ from airflow_flinkcompat.state.windows import SlicedWindow
 _RowsOf = Callable[[StatelessSegment], TableRows]
 _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQuery]] = {
     AggregateOperator: lambda rows, operator, layout: aggregation_query(rows(operator.segment), operator, layout),
-    OverOperator: lambda rows, operator, layout: aggregation_query(
-        rows(operator.segment), as_group_by(operator), layout
-    ),
+    OverOperator: lambda rows, operator, layout: over_query(rows(operator.segment), operator, layout),
     RankOperator: lambda rows, operator, layout: rank_query(rows(operator.segment), operator, layout),
     JoinOperator: lambda rows, operator, layout: (
         interval_join_query if operator.form is JoinForm.INTERVAL else join_query
@@ -278,7 +283,7 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
             raise NotComputable(str(error)) from None
         if aligned is not None:
             return (pipeline, *aligned)
-        if compiled.retracting:
+        if compiled.retracting and not isinstance(operator, OverOperator):
             raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
     raise NotComputable("the script's own plan has no operator that stores it")
 
@@ -289,8 +294,7 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
         case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
             raise LayoutNotDerived("only an OVER straight over a table is told")
         case OverOperator():
-            aligned = aligned_aggregation(as_group_by(operator), compiled, columns)
-            return aligned and (operator, aligned[1])
+            return aligned_over(operator, compiled, columns)
         case AggregateOperator() if _is_read(operator):
             return aligned_aggregation(operator, compiled, columns)
         case RankOperator() if _ranks_what_is_read(operator):

@@ -83,6 +83,7 @@ class StateQuery:
         doubts: Nothing is computed where one of them has rows of a window that is still open.
         incomparable: Why what Flink stores need not equal what is computed, although both mean the same.
         stores_watermark: Whether the operator stores how far time has come.
+        timers_tell: Of an operator that stores it not, whether its timers tell which of its rows it has not sent.
         clocks: Of an operator that stores it not, what comes from each table that tells it as far as matters.
         time_to_live: How long a value lives that is not written any more, in milliseconds; 0: for ever.
         plain: The rows of which Python computes the same of some keys; none where it does not.
@@ -97,6 +98,7 @@ class StateQuery:
     doubts: tuple[Doubt, ...] = ()
     incomparable: str = ""
     stores_watermark: bool = True
+    timers_tell: bool = False
     clocks: tuple[TableRows, ...] = ()
     time_to_live: int = 0
     plain: tuple[PlainRows, ...] = ()

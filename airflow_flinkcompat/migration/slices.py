@@ -14,7 +14,9 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
 from airflow_flinkcompat.savepoint.store import read_handle
+from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.migration import OperatorMigration
+from airflow_flinkcompat.state.model import StateSpec
 from airflow_flinkcompat.state.windows import SlicedWindow
 
 TIMERS = "_timer_state/event_window-timers"
@@ -23,6 +25,8 @@ _WATERMARK = "watermark"
 _END = 8
 """The length of the end of a slice or window, in front of a map's key."""
 _SIGN = 1 << 63
+EVER = 1 << 50
+"""A watermark behind all rows, whose microseconds are a BIGINT."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,55 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
         for state, held in elements(each, read_handle(each.handle, path)):
             if state.name == _WATERMARK:
                 yield from (int.from_bytes(element, "big", signed=True) for element in held)
+
+
+def reached(spec: StateSpec | None, operator: OperatorState, path: str) -> int | None:
+    """How far time has come for an operator by what a savepoint holds of it.
+
+    Args:
+        spec: What its plan tells of it.
+        operator: What the savepoint holds.
+        path: Path or URI of the savepoint.
+
+    Returns:
+        Milliseconds since 1970, as :func:`sole_watermark` tells it; of an OVER by event time, which stores none, a
+        moment that no row which it has not sent lies before, nor one behind that it has. None where nothing is told.
+
+    Raises:
+        NotMigratable: It is not the same in all subtasks.
+        SavepointUnreadable: It cannot be had from here.
+    """
+    if spec is None or not timers_tell(spec):
+        return sole_watermark(operator, path)
+    first = min(_timers(operator, path), default=None)
+    return EVER if first is None else first - 1
+
+
+def timers_tell(spec: StateSpec) -> bool:
+    """Whether the timers of an operator tell which of its rows it has not sent: of an OVER by event time.
+
+    Args:
+        spec: What its plan tells of it.
+
+    Returns:
+        False of any other one.
+    """
+    kept = spec.layout.states if isinstance(spec.layout, StateLayout) else ()
+    return spec.name == "over-aggregate" and any(state.name == "inputState" for state in kept)
+
+
+def _timers(operator: OperatorState, path: str) -> Iterator[int]:
+    for subtask in operator.subtasks or ():
+        if subtask.keyed is None:
+            continue
+        with open_keyed(subtask.keyed, path) as file:
+            timers = [number for number, state in enumerate(file.header.states) if state.name == USER_TIMERS]
+            prefix = prefix_length(operator.max_parallelism)
+            for _, group in file.groups(range(operator.max_parallelism)):
+                for state, key, _ in read_entries(group):
+                    if state in timers:
+                        moment = StoredKey.read(key[prefix:], timer=True).moment
+                        yield int.from_bytes(moment, "big") - _SIGN
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:

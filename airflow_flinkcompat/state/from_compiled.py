@@ -262,7 +262,9 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     told = StateSpec(kind, name, number, stored, meaning, unverified, behind)
     stateful_downstream = compiled.stateful_downstream[node.place]
     told = replace(
-        told, sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind == "sink")
+        told,
+        sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind == "sink"),
+        rows=operator.facets.get((Aspect.MEANING, "rows below")),
     )
     if kind is StateKind.POSITIONS:
         options = node.config["scanTableSource"]["table"].get("resolvedTable", {}).get("options", {})

@@ -38,6 +38,7 @@ class StateSpec:
         filtering: The calls that decide which of its results go on.
         reads: Of a source the rows it reads, with all options, and what it feeds.
         sinks: The names of the tables that rows of it come to, as far as a compiled plan tells them.
+        rows: Of an operator the rows that come in, as far as a compiled plan tells them.
     """
 
     kind: StateKind
@@ -54,6 +55,7 @@ class StateSpec:
     filtering: frozenset[Hashable] = field(default=frozenset(), compare=False)
     reads: Hashable = field(default=None, compare=False)
     sinks: frozenset[str] = field(default=frozenset(), compare=False)
+    rows: Hashable = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -17,3 +17,11 @@ SELECT a, b, SUM(d) OVER w, MAX(b) OVER w, COUNT(c) OVER w FROM orders WINDOW w 
 SELECT a, b, AVG(b) OVER (PARTITION BY a ORDER BY came) FROM orders;
 --- new
 SELECT a, b, AVG(b) OVER (PARTITION BY c ORDER BY came) FROM orders;
+--- case: an OVER of rows from the beginning has more metrics
+-- computed: all
+--- old
+SELECT a, b, SUM(b) OVER w
+FROM orders WINDOW w AS (PARTITION BY a ORDER BY came ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW);
+--- new
+SELECT a, b, SUM(d) OVER w, COUNT(*) OVER w
+FROM orders WINDOW w AS (PARTITION BY a ORDER BY came ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_flinkcompat.bootstrap.aggregations import as_group_by
+from airflow_flinkcompat.bootstrap.over import as_group_by
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,

@@ -53,6 +53,8 @@ EQUAL = {
     "2.3/top-1": 5,
     "2.3/window-first-row": 5,
     "2.3/session": 6,
+    "2.3/over-unbounded": 5,
+    "2.3/over-rows": 24,
     "1.20/tumble": 5,
 }
 """Savepoints of a real Flink, and the number of keys or windows that their first aggregation holds."""

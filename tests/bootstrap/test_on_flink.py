@@ -38,6 +38,7 @@ NAMES = (
     "joins",
     "over_several",
     "over",
+    "over_by_time",
     "at_their_end",
     "first_rows",
     "intervals",
@@ -47,6 +48,7 @@ NAMES = (
 )
 FILES = [Path(__file__).with_name(f"{name}.sql") for name in NAMES]
 NEW_TABLES = Path(__file__).with_name("new_tables.sql")
+REFUSED = Path(__file__).with_name("refused.sql")
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 DAILY = "metrics are added to a tumbling window"
 """Beside what is kept, and in place of it: a case takes about six seconds."""
@@ -55,22 +57,25 @@ SAMPLED = "computed once more in plain Python"
 
 @dataclass(frozen=True)
 class Case:
-    """One change: ``computed`` are the metrics that history says, or ``all``."""
+    """One change: ``computed`` are the metrics that history says, or ``all``; ``refused`` why nothing is."""
 
     title: str
     old: Side
     new: Side
     computed: str
+    refused: str = ""
 
 
 def load_cases(files: Sequence[Path] = FILES) -> Iterator[Case]:
     for file in files:
         _, given, cases = sections.read(file.read_text("utf-8"), file.name)
         for head, old, new in cases:
-            found = sections.headers(head, {"computed", "settings"}, file.name, {"settings"})
-            computed = "".join(text for _, text in found["computed"])
+            found = sections.headers(head, {"computed", "refused", "settings"}, file.name, {"settings"})
+            computed, refused = ("".join(text for _, text in found.get(key, ())) for key in ("computed", "refused"))
             settings = tuple(sections.settings(found, "settings", file.name).items())
-            yield Case(head.title, Side(given + old.text, settings), Side(given + new.text, settings), computed)
+            yield Case(
+                head.title, Side(given + old.text, settings), Side(given + new.text, settings), computed, refused
+            )
 
 
 CASES = [
@@ -157,6 +162,17 @@ def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
 ) -> None:
     """Its source goes on behind the rows that were there when the savepoint was written."""
     assert goes_on(case, bench, in_folder, kept_back=["untimed_rights"])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", [*load_cases([REFUSED])], ids=lambda case: case.title)
+def test_what_is_not_computed_is_told(case: Case, bench: PairRunner) -> None:
+    old, new = bench.complete(case.old), bench.complete(case.new)
+    side = JobSide(new.script, dict(new.settings), engine="flink")
+    history = KnownHistory(dict.fromkeys(TABLE.findall(case.new.script), ""))
+    change, reasons = history.extend(migration_of(bench.compiled(old), bench.compiled(new)), side)
+    assert told(change) == ""
+    assert case.refused in [f"{name}: {why}" for name, why in reasons.items()]
 
 
 EMPTY = "by which they are sent on"

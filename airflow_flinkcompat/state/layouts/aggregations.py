@@ -23,7 +23,7 @@ from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, Accumulator
 from airflow_flinkcompat.state.layouts.columns import columns, nullable, stored_type
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
-HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
+_HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
 """The COUNT(*) that Flink keeps beside what a script asks for."""
 _WINDOWS = {
     "window-aggregate": StateNamespace.WINDOW_END,
@@ -87,8 +87,20 @@ def _with_row_counter(node: Node) -> list[Mapping[str, Any]]:
     calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
     if not node.config.get("needRetraction") and _window(node) != "HoppingWindow":
         return calls
+    return counted(calls)
+
+
+def counted(calls: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The calls of an aggregation that counts its rows, as one does from which rows are taken back.
+
+    Args:
+        calls: In the order of the plan.
+
+    Returns:
+        The same, with a COUNT(*) that nobody asked for, unless somebody does.
+    """
     there = any(all(call.get(key) == value for key, value in _COUNT_ALL.items()) for call in calls)
-    return calls if there else [*calls, HIDDEN_COUNTER]
+    return calls if there else [*calls, _HIDDEN_COUNTER]
 
 
 def _retractions(node: Node, calls: int) -> Sequence[bool]:
@@ -125,7 +137,7 @@ def accumulated(
         of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
         sources = frozenset().union(*(symbols.columns_of(read.at(place)) for place in of))
         told = call_fields(made, function, over, words, distinct, result)
-        fields += [replace(field, sources=sources, hidden=call is HIDDEN_COUNTER) for field in told]
+        fields += [replace(field, sources=sources, hidden=call is _HIDDEN_COUNTER) for field in told]
         beside += [
             view_state(f"agg{number}${view.name}", view, CallPart(function, over, view.name), words)
             for view in made.views

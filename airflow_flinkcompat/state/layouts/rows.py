@@ -11,7 +11,7 @@ from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.states import is_bounded, sink_schema
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, frozen, plain
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
-from airflow_flinkcompat.state.layouts.aggregations import HIDDEN_COUNTER, accumulated
+from airflow_flinkcompat.state.layouts.aggregations import accumulated, counted
 from airflow_flinkcompat.state.layouts.columns import columns, row, stored_type
 
 VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
@@ -107,11 +107,9 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     by_event_time = "ROWTIME" in below.types[group["orderBy"]["fields"][0]["index"]]
     if bounded and not by_event_time:
         return LayoutUnknown("what OVER with a frame by processing time keeps was not measured")
-    calls: Sequence[Mapping[str, Any]] = group["aggCalls"]
+    calls: list[Mapping[str, Any]] = group["aggCalls"]
     if bounded:  # what leaves the frame is taken back
-        calls = [*calls, HIDDEN_COUNTER]
-    elif group["isRows"]:
-        return LayoutUnknown("what OVER with ROWS from the beginning keeps was not measured")
+        calls = counted(calls)
     read = _with_constants(spec.get("constants") or (), below, symbols)
     made = accumulated(calls, [bounded] * len(calls), read, symbols)
     if isinstance(made, LayoutUnknown):

@@ -1,0 +1,26 @@
+-- Changes of which no state is computed, told before anything is read, each planned by a real Flink; see cases.sql.
+-- refused: the operator and the reason.
+--- given
+CREATE TABLE orders (
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '30' SECOND
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
+--- case: an OVER by event time gets other rows
+-- refused: over-aggregate: which rows a job had sent follows from its watermark, which it does not store, and its timers tell it of the rows that came to an OVER by event time alone
+--- old
+SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders WHERE d < 5;
+--- new
+SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders WHERE d < 7;
+--- case: an OVER by event time takes the place of one by no clock
+-- refused: over-aggregate: which rows a job had sent follows from its watermark, which it does not store, and its timers tell it of the rows that came to an OVER by event time alone
+--- old
+SELECT a, SUM(b) FROM orders GROUP BY a;
+--- new
+SELECT a, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders;
+--- case: a first row by event time takes the place of an OVER
+-- refused: deduplicate: which rows a job had sent follows from its watermark, which it does not store
+--- old
+SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders;
+--- new
+SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY ts) AS n FROM orders) WHERE n = 1;

@@ -1,0 +1,289 @@
+"""An OVER by event time goes on from what history says as from what Flink holds."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
+from airflow_flinkcompat.backfill.execution.frames import Execution
+from airflow_flinkcompat.backfill.protocols import Locations
+from airflow_flinkcompat.bootstrap.errors import NotComputable
+from airflow_flinkcompat.bootstrap.over import as_group_by, over_query
+from airflow_flinkcompat.bootstrap.state_rows import StateQuery
+from airflow_flinkcompat.bootstrap.table_rows import TableRows
+from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.migration.slices import EVER
+from airflow_flinkcompat.plan.operators import OverOperator, operators
+from airflow_flinkcompat.plan.origins import describe
+from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
+
+DELAY = 4
+BEGIN = datetime(2024, 1, 1)
+SCRIPT = """
+CREATE TABLE came (k STRING, v BIGINT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '4' SECOND)
+WITH ('connector' = 'filesystem', 'path' = 'file://DATA/came', 'format' = 'csv');
+CREATE TABLE printed (v BIGINT, total BIGINT) WITH ('connector' = 'print');
+INSERT INTO printed SELECT v, SUM(v) OVER (PARTITION BY k ORDER BY {}) FROM came;
+"""
+FRAMES = {
+    "RANGE": "ts",
+    "ROWS": "ts ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "3 ROWS": "ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+    "7 SECONDS": "ts RANGE BETWEEN INTERVAL '7' SECOND PRECEDING AND CURRENT ROW",
+}
+LONG = Stored("Long")
+
+
+def query(script: str, locations: Locations, watermark: int | None = None) -> StateQuery:
+    side = Side(script, engine="flink")
+    outputs, problems = side.outputs
+    assert not problems
+    ((place, output),) = outputs.items()
+    (operator,) = operators(output)
+    assert isinstance(operator, OverOperator)
+    framed = operator.frame.preceding is not None
+    layout = derive_aggregation(as_group_by(operator), False, True, framed)
+    if operator.clock is TimeAttribute.ROWTIME:
+        types = {"k": "VARCHAR(2147483647)", "v": "BIGINT", "ts": "TIMESTAMP(3)"}
+        row = tuple(StateField(types[describe(each)], each, describe(each)) for each in operator.row)
+        beside = {True: ["lastTriggeringTsState", "processedCountState"], False: []}[framed]
+        if framed and operator.frame.unit == "RANGE":
+            beside = ["lastTriggeringTsState", "cleanupTsState"]
+        states = [NamedState(name, KeyedStateKind.VALUE, LONG) for name in beside]
+        states.append(NamedState("inputState", KeyedStateKind.MAP, Stored("List<row>", row), LONG))
+        layout = StateLayout(layout.key, (*layout.states, *states), layout.timers, retracting=framed)
+    rows = TableRows(side.program.pipelines[place], operator.segment, locations, watermark)
+    return over_query(rows, operator, layout)
+
+
+class Came(NamedTuple):
+    """A row, its time in milliseconds."""
+
+    key: str
+    number: int
+    time: int
+
+
+@dataclass
+class Key:
+    """What is held of a key: how many values there are and their sum, and rows by their times."""
+
+    count: int = 0
+    total: int = 0
+    rows: dict[int, list[int]] = field(default_factory=dict)
+    timers: set[int] = field(default_factory=set)
+    last: int = 0
+    counted: int = 0
+    cleaned: int | None = None
+
+
+@dataclass
+class Over:
+    """Flink's OVER by event time, of a frame of ``rows``, of ``reach`` milliseconds, or from the beginning."""
+
+    unit: str
+    rows: int | None = None
+    reach: int | None = None
+    keys: dict[str, Key] = field(default_factory=lambda: defaultdict(Key))
+    watermark: int = -(1 << 62)
+    sent: list[tuple[int, int, int]] = field(default_factory=list)
+
+    @property
+    def framed(self) -> bool:
+        return self.rows is not None or self.reach is not None
+
+    def take(self, row: Came) -> None:
+        key = self.keys[row.key]
+        if row.time <= (key.last if self.framed else self.watermark):
+            return
+        key.rows.setdefault(row.time, []).append(row.number)
+        key.timers.add(row.time)
+        if self.reach is not None and (key.cleaned is None or key.cleaned < row.time + self.reach + 1):
+            key.cleaned = row.time + self.reach * 3 // 2 + 1
+            key.timers.add(key.cleaned)
+
+    def advance(self, watermark: int) -> None:
+        if watermark <= self.watermark:
+            return
+        self.watermark = watermark
+        for key in self.keys.values():
+            while due := [timer for timer in key.timers if timer <= watermark]:
+                key.timers.remove(min(due))
+                if not self.framed:
+                    self._next_watermark(key)
+                elif self.rows is not None:
+                    self._frame_of_rows(key, min(due))
+                else:
+                    self._frame_of_time(key, min(due))
+
+    def _adds(self, key: Key, number: int) -> None:
+        key.count, key.total = key.count + 1, key.total + number
+
+    def _takes_back(self, key: Key, number: int) -> None:
+        key.count, key.total = key.count - 1, key.total - number
+
+    def _sends(self, key: Key, number: int) -> None:
+        self.sent.append((number, key.count, key.total))
+
+    def _next_watermark(self, key: Key) -> None:
+        for time in sorted(time for time in key.rows if time <= self.watermark):
+            numbers = key.rows.pop(time)
+            for number in numbers:
+                self._adds(key, number)
+                if self.unit == "ROWS":
+                    self._sends(key, number)
+            for number in numbers if self.unit == "RANGE" else ():
+                self._sends(key, number)
+
+    def _frame_of_rows(self, key: Key, time: int) -> None:
+        assert self.rows is not None
+        for number in [*key.rows.get(time, ())]:
+            if key.counted < self.rows:
+                key.counted += 1
+            else:
+                oldest = min(key.rows)
+                self._takes_back(key, key.rows[oldest].pop(0))
+                if not key.rows[oldest]:
+                    del key.rows[oldest]
+            self._adds(key, number)
+            self._sends(key, number)
+        key.last = time
+
+    def _frame_of_time(self, key: Key, time: int) -> None:
+        assert self.reach is not None
+        if key.cleaned is not None and key.cleaned <= time:
+            key.count, key.total, key.rows, key.last, key.cleaned = 0, 0, {}, 0, None
+            return
+        for left in [each for each in key.rows if time - each > self.reach and time in key.rows]:
+            for number in key.rows.pop(left):
+                self._takes_back(key, number)
+        for number in key.rows.get(time, ()):
+            self._adds(key, number)
+        for number in key.rows.get(time, ()):
+            self._sends(key, number)
+        key.last = time
+
+
+def over(frame: str) -> Over:
+    if frame == "3 ROWS":
+        return Over("ROWS", rows=3)
+    return Over("RANGE", reach=7000) if frame == "7 SECONDS" else Over(frame)
+
+
+def drawn(draw: random.Random, begin: int, count: int) -> list[Came]:
+    """Rows whose times go up but for some that are out of order, none of them late."""
+    since = int(BEGIN.replace(tzinfo=UTC).timestamp())
+    return [
+        Came(draw.choice("aabcd"), number, (since + 50 + number // 3 + draw.choice((0, 0, 1, 2, 3))) * 1000)
+        for number in range(begin, begin + count)
+    ]
+
+
+def ran(job: Over, rows: Sequence[Came], draw: random.Random) -> None:
+    """Watermarks come between rows as it happens, and never go further than rows do."""
+    reached = job.watermark
+    for row in rows:
+        job.take(row)
+        reached = max(reached, row.time - DELAY * 1000)
+        if draw.random() < 0.3:
+            job.advance(reached)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("frame", "seed"),
+    [
+        *((frame, 1) for frame in ("RANGE", "3 ROWS")),
+        *(pytest.param(frame, 1, marks=pytest.mark.nightly) for frame in ("ROWS", "7 SECONDS")),
+        *(pytest.param(frame, seed, marks=pytest.mark.nightly) for frame in FRAMES for seed in (2, 3, 4)),
+    ],
+)
+def test_rows_to_come_are_sent_alike(frame: str, seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    before = drawn(draw, 0, 20 if seed == 4 else 90)
+    flink = over(frame)
+    ran(flink, before, draw)
+    (tmp_path / "came").mkdir()
+    lines = (f"{row.key},{row.number},{datetime.fromtimestamp(row.time / 1000, UTC):%F %T}.000" for row in before)
+    (tmp_path / "came" / "rows.csv").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    script = SCRIPT.format(FRAMES[frame]).replace("file://DATA", tmp_path.as_uri())
+    timers = [timer for key in flink.keys.values() for timer in key.timers]
+    reached = min(timers) - 1 if timers else EVER
+    begun, found = over(frame), query(script, TableLocations(), reached)
+    begun.watermark = flink.watermark
+    execution = Execution(spark)
+    (doubt,) = found.doubts
+    assert not execution.frame(doubt.steps).take(1)
+    for each in found.states:
+        columns = [column for column in execution.frame(each.steps).columns if column.startswith("c")]
+        for name, *told in execution.frame(each.steps).select(*columns).collect():
+            key = begun.keys[name]
+            match each.state.name, each.moment:
+                case "accState", _:
+                    key.count, key.total = told[:2]
+                case "inputState", None:
+                    key.rows[told[0]] = [row[1] for row in told[1]]
+                case "inputState", _:
+                    key.rows[told[1]] = [row[1] for row in told[2]]
+                    key.timers.add(told[1])
+                case "lastTriggeringTsState", _:
+                    (key.last,) = told
+                case "processedCountState", _:
+                    (key.counted,) = told
+                case "cleanupTsState", _:
+                    key.cleaned = told[1]
+                    key.timers.add(told[1])
+    if frame != "7 SECONDS":
+        assert begun.keys == flink.keys
+    after = [row for row in drawn(draw, 90, 60) if row.time > flink.watermark]
+    flink.sent.clear()
+    for job in (flink, begun):
+        ran(job, after, random.Random(seed))
+        job.advance(EVER)
+    assert Counter(begun.sent) == Counter(flink.sent)
+    assert len({total for _, _, total in flink.sent}) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("frame", "doubtful"), [("RANGE", True), ("3 ROWS", False), ("7 SECONDS", False)])
+def test_a_row_that_may_have_come_late(frame: str, doubtful: bool, spark: SparkSession, tmp_path: Path) -> None:
+    """Of a frame only those matter that it still holds."""
+    (tmp_path / "came").mkdir()
+    times = [20, 10, *range(40, 60, 2)]
+    lines = (f"a,{number},{BEGIN + timedelta(seconds=time)}.000\n" for number, time in enumerate(times))
+    (tmp_path / "came" / "rows.csv").write_text("".join(lines), "utf-8")
+    script = SCRIPT.format(FRAMES[frame]).replace("file://DATA", tmp_path.as_uri())
+    (doubt,) = query(script, TableLocations(), EVER).doubts
+    assert bool(Execution(spark).frame(doubt.steps).take(1)) is doubtful
+
+
+@pytest.mark.parametrize(
+    ("order", "reason"),
+    [
+        *((frame, None) for frame in FRAMES.values()),
+        ("p", None),
+        ("p ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", None),
+        ("p ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "when rows came that an OVER by processing time has"),
+        ("p RANGE BETWEEN INTERVAL '7' SECOND PRECEDING AND CURRENT ROW", "when rows came that an OVER by processing"),
+    ],
+)
+def test_what_is_computed(order: str, reason: str | None) -> None:
+    script = SCRIPT.format(order)
+    if reason is None:
+        found = query(script, AssumedLocations())
+        assert found.timers_tell is order.startswith("ts")
+        return
+    with pytest.raises(NotComputable, match=reason):
+        query(script, AssumedLocations())
