@@ -24,7 +24,7 @@ from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 _JOINED = {"trigger_rule": "none_failed_min_one_success"}  # runs on one of two branches
 _FIRST = "nothing deployed yet"
 _SENT = "windows sent before"
-_OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history")
+_OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
 """What of the table ``migrate`` holds for a warm restart too."""
 # A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowFailException
@@ -13,11 +14,13 @@ from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.tasks.base import known_tables, side_of
 
 if TYPE_CHECKING:
+    from airflow_flinkcompat.bootstrap import KnownHistory
     from airflow_flinkcompat.compat import Side
     from airflow_flinkcompat.deploy import Ledger, Target
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
     from airflow_flinkcompat.deploy.redeploy.run import StateMigration
     from airflow_flinkcompat.operators.summary import Summary
+    from airflow_flinkcompat.state.migration import Accept
 
 
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
@@ -43,6 +46,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         history: Tables whose rows the job had read are known, each with the place of its rows, "" for where the script
             says it lies: what would begin empty is computed of them, on Spark. None: those that the check was told.
             (templated)
+        sample: How many keys of each operator that is computed from history plain Python computes once more before
+            the job is started; 0: of none; None: of 20.
         check_task_id: As FlinkSqlDeployOperator has it, and so are all others but ``start_mode``, ``hand_over``,
             ``source_offsets`` and ``plan_only``, which a migration does not take.
     """
@@ -62,6 +67,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         spark: bool | None = None,
         spark_master: str | None = None,
         history: Mapping[str, str] | None = None,
+        sample: int | None = None,
         **kwargs: Any,
     ) -> None:
         for name in kwargs:
@@ -69,24 +75,26 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
                 raise ValueError(f"{name} cannot be chosen: the state that is written says where the job goes on")
         if spark_master and spark is False:
             raise ValueError("spark_master is given and spark is False: leave one of them out")
+        if sample is not None and sample < 0:
+            raise ValueError(f"sample: {sample!r} is no number of keys: give 0 or more")
         super().__init__(start_mode=self.start_modes[0].value, **kwargs)
         self.plan_dir = plan_dir
         self.rehearse = rehearse
         self.spark = spark
         self.spark_master = spark_master
         self.history = known_tables(history)
+        self.sample = sample
 
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
-        from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.spark_migration import migration_workers
         from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 
-        tables, accepted = self.history or summary.history, tuple(map(Accept, summary.accepted))
-        head = ledger.head()
+        accepted, head = tuple(map(Accept, summary.accepted)), ledger.head()
+        known = self._known(summary, accepted)
         if head is None or summary.migration is None:
             raise AirflowFailException(
                 f"what a migration keeps of the state of {self.deployment} was not told by the check, so nobody "
@@ -102,12 +110,18 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
             rehearsed=self.rehearse,
             accepted=accepted,
             workers=lambda savepoint: migration_workers(savepoint, self.spark, self.spark_master or None, self._note),
-            history=KnownHistory(tables, self.spark_master or None, accepted) if tables else None,
+            history=known if known.tables else None,
             savepoint_directory=self.savepoint_directory,
             hold=opened.enter_context,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )
+
+    def _known(self, summary: Summary, accepted: Collection[Accept] = ()) -> KnownHistory:
+        from airflow_flinkcompat.bootstrap import KnownHistory
+
+        known = KnownHistory(self.history or summary.history, self.spark_master or None, accepted)
+        return known if self.sample is None else replace(known, sample=self.sample)
 
     def _more(self, entry: DeployedEntry) -> dict[str, Any]:
         from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry
@@ -139,20 +153,19 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
     def _migration(
         self, target: Target, ledger: Ledger, side: Side, summary: Summary, opened: ExitStack
     ) -> StateMigration | None:
-        from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
+        from airflow_flinkcompat.bootstrap import WarmStart
         from airflow_flinkcompat.deploy.ledger.steps import Progress, begun_mode
         from airflow_flinkcompat.deploy.restore_test import Cluster
         from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 
         progress = Progress.of(ledger.entries())
-        head, tables, begun = progress.head, self.history or summary.history, begun_mode(progress, side.digest())
+        head, begun, history = progress.head, begun_mode(progress, side.digest()), self._known(summary)
         if head is None or begun == StartMode.STATELESS:
             return None
         status = target.status(head.start.job_ref) if self.allow_ended and begun is None else None
         if status is not None and status.terminal:
             self._note(f"no warm start: job {head.job_id} has ended ({status.state}), and leaves no savepoint now")
             return None
-        history = KnownHistory(tables, self.spark_master or None)
         restart = WarmRestart(
             side,
             Cluster(target, self.hook.location()),

@@ -193,6 +193,7 @@ class MigrateTable(StartTable, total=False):
     spark: bool | None
     spark_master: str | None
     history: Mapping[str, str] | None
+    sample: int | None
 
 
 class RehearseTable(AnyTask, total=False):

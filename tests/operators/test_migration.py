@@ -23,6 +23,7 @@ from airflow_flinkcompat.operators import (
     redeploy_dag,
 )
 from airflow_flinkcompat.operators.approval import MIGRATE, REJECT, RESTART, RESUME
+from airflow_flinkcompat.operators.summary import Summary
 from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.migration.cases import CASES, FOLDER
 from tests.operators.conftest import Site
@@ -219,6 +220,15 @@ def test_a_master_belongs_to_spark() -> None:
             task_id="migrate", deployment="orders", script="orders.sql", ledger="/ledger", spark=False,
             spark_master="local[2]",
         )  # fmt: skip
+
+
+def test_a_sample_is_of_keys() -> None:
+    given = {"task_id": "migrate", "deployment": "orders", "script": "orders.sql", "ledger": "/ledger"}
+    with pytest.raises(ValueError, match="sample: -1 is no number of keys: give 0 or more"):
+        FlinkStateMigrationOperator(**given, sample=-1)
+    checked = Summary("orders", "migrate", "", "flink", None, history={"orders": ""})
+    known = [FlinkStateMigrationOperator(**given, **more)._known(checked) for more in ({}, {"sample": 0})]
+    assert [each.sample for each in known] == [20, 0]
 
 
 def test_without_that_branch_nothing_changes(running: Site) -> None:
