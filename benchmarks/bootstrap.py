@@ -37,6 +37,7 @@ from tests.services.kafka import Broker, kafka_broker
 GOAL = 0.25
 PARTITIONS = 3
 HOURS = 24
+HISTORIES = ("topic", "lake")
 SETTINGS = {"parallelism.default": "2", "execution.checkpointing.interval": "1 h", "state.backend.type": "rocksdb"}
 METRICS = "SUM(v), COUNT(*), MAX(v)"
 QUERIES = {
@@ -168,7 +169,7 @@ class Bench:
             self._jobs.cancel(job_id)
 
 
-def results(bench: Bench, shapes: Sequence[Shape], lakes: Path) -> Iterator[str]:
+def results(bench: Bench, shapes: Sequence[Shape], lakes: Path, histories: Sequence[str]) -> Iterator[str]:
     """The benchmark as Markdown, line by line as it is measured."""
     yield f"# The state of a long history, {datetime.now(UTC):%Y-%m-%d}"
     yield ""
@@ -184,7 +185,7 @@ def results(bench: Bench, shapes: Sequence[Shape], lakes: Path) -> Iterator[str]
     for shape in shapes:
         peer = bench.replayed(shape)
         places = {"topic": "", "lake": f"parquet:{(lakes / shape.topic).as_uri()}#kafka_partition,kafka_offset"}
-        for name, place in places.items():
+        for name, place in ((name, places[name]) for name in histories):
             written, start = bench.computed(shape, place)
             cpu, wall = ((getattr(written, of) + getattr(start, of)) / getattr(peer, of) for of in ("cpu", "wall"))
             figures = [peer.cpu, peer.wall, name, written.cpu, written.wall, start.cpu, start.wall]
@@ -198,6 +199,7 @@ def main() -> None:
     parser.add_argument("--write", metavar="FILE", type=Path, help="write the results there too")
     parser.add_argument("--rows", type=int, default=100_000_000, help="of the history (default: %(default)s)")
     parser.add_argument("--keys", type=int, nargs="+", default=[1000, 1_000_000], help="(default: %(default)s)")
+    parser.add_argument("--histories", nargs="+", default=HISTORIES, choices=HISTORIES, help="(default: both)")
     parser.add_argument("--folder", metavar="DIR", type=Path, help="where topics and lakes lie, 20 GB")
     parser.add_argument("--fill", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -223,7 +225,7 @@ def main() -> None:
             jars = [fetch("flink-sql-connector-kafka")]
             with LocalFlink(folder / "flink", slots=4, extra_jars=jars) as flink:
                 lines = []
-                for line in results(Bench(flink, broker.servers, folder), shapes, folder):
+                for line in results(Bench(flink, broker.servers, folder), shapes, folder, given.histories):
                     print(line, flush=True)
                     lines.append(line)
                     if given.write:  # a run that ends early leaves what it measured

@@ -236,7 +236,8 @@ def drawn(session: SparkSession, rows: PlainRows, watermark: int | None, count: 
     reached = 0 if watermark is None else LocalClock(rows.made.zone).reached(watermark)
     frame = Execution(session).frame(rows.steps)
     if rows.made.time is not None and rows.made.windows is not None and reached > LONG_AGO:
-        frame = frame.where(F.col(f"c{rows.made.time}") > (reached - rows.made.windows.size) * 1000 - _DAY)
+        least = (reached - rows.made.windows.size) * 1000 - (0 if rows.made.zone == "UTC" else _DAY)
+        frame = frame.where(F.col(f"c{rows.made.time}") > least)
     columns = [F.col(f"c{i}") for i in range(rows.made.key)]
     # Spark's hash is that of the columns which are not NULL.
     hashed = F.xxhash64(*columns, *(column.isNull() for column in columns)) if columns else F.lit(0)
