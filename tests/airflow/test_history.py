@@ -38,7 +38,7 @@ with DAG({dag_id!r}, schedule=None, start_date=datetime(2026, 1, 1), max_active_
             check={{
                 "explain_plan": True,
                 "history": {{"orders": ""}},
-                "policy": {{"migratable": "migrate", "incompatible": "restart"}},
+                "policy": {{"migratable": "migrate", "incompatible": "restart", "unknown": "restart"}},
             }},
             deploy={{"settle_seconds": 1}},
             backfill={{"sinks": {{"totals": {filled!r}}}}},

@@ -67,7 +67,7 @@ def history(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "bounds"), mostly_nightly([("TUMBLE", BOUNDS[0]), ("HOP", BOUNDS[1])]))
+@pytest.mark.parametrize(("kind", "bounds"), mostly_nightly([("TUMBLE", BOUNDS[0]), ("HOP", BOUNDS[1])], 0))
 def test_the_rows_are_those_of_sparks_own_operators(
     spark: SparkSession, history: Path, kind: str, bounds: tuple[str | None, str | None]
 ) -> None:

@@ -12,6 +12,7 @@ from benchmarks.downtime import measure
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_both_redeploy_with_state(local_flink: LocalFlink, tmp_path: Path) -> None:
     ((ours, raw),) = measure(local_flink, tmp_path, 1)
     for each in (ours, raw):
