@@ -45,7 +45,7 @@ QUERIES = {
     "GROUP BY k, window_start, window_end",
     "GROUP BY": "SELECT k, {0} FROM orders GROUP BY k",
 }
-_LONGEST = 4 * 3600
+LONGEST = 4 * 3600
 _LOOK = 0.5
 
 
@@ -56,11 +56,12 @@ class Shape:
     query: str
     rows: int
     keys: int
+    metrics: str = METRICS
 
     @property
     def topic(self) -> str:
-        """Its topic, which both queries read."""
-        return f"orders-{self.keys}"
+        """Its topic, which all queries of a size read."""
+        return f"orders-{self.keys}-{self.rows}"
 
     def statements(self, servers: str) -> list[str]:
         """What is executed, the settings left out."""
@@ -72,13 +73,13 @@ class Shape:
             "scan.startup.mode": "earliest-offset",
             "format": "json",
         }
+        declared = "".join(f", m{number} BIGINT" for number, _ in enumerate(self.metrics.split(", ")))
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in topic.items())
         return [
             "CREATE TABLE orders (k BIGINT, v BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) "
             f"WITH ({listed})",
-            "CREATE TABLE totals (k BIGINT, total BIGINT, number BIGINT, highest BIGINT) "
-            "WITH ('connector' = 'blackhole')",
-            f"INSERT INTO totals {QUERIES[self.query].format(METRICS)}",
+            f"CREATE TABLE totals (k BIGINT{declared}) WITH ('connector' = 'blackhole')",
+            f"INSERT INTO totals {QUERIES[self.query].format(self.metrics)}",
         ]
 
     def script(self, servers: str) -> str:
@@ -87,26 +88,58 @@ class Shape:
         return ";\n".join([*given, *self.statements(servers), ""])
 
 
-def fill(servers: str, topic: str, rows: int, keys: int, lake: Path) -> None:
-    """A day of rows in a topic, in the order of time but for some seconds; then the same in a lake."""
+def send(servers: str, topic: str, rows: int, keys: int, first: int = 0, lake: Path | None = None) -> None:
+    """Has a process of its own :func:`fill` a topic, which ends its Spark too."""
+    told = ["--rows", str(rows), "--keys", str(keys)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.bootstrap",
+        *told,
+        "--fill",
+        servers,
+        topic,
+        str(first),
+        str(lake or ""),
+    ]
+    filled = cost_of(command, LONGEST)
+    if filled.status:
+        raise SystemExit(filled.output)
+
+
+def fill(servers: str, topic: str, rows: int, keys: int, first: int, lake: str) -> None:
+    """Rows in a topic, a day of them or as many more as come behind that, in the order of time but for some seconds.
+
+    Then the same in a lake, where one is named.
+    """
     from airflow_flinkcompat.backfill.spark.session import spark_session
 
     with spark_session("local[2]", NEEDS) as session:
-        Broker(servers).topic(session._jvm, PARTITIONS, topic)
-        millis = f"CAST(id * {HOURS * 3_600_000 / rows} + rand(7) * 4000 AS BIGINT)"
+        if not first:
+            Broker(servers).topic(session._jvm, PARTITIONS, topic)
+        millis = f"CAST(id * {HOURS * 3_600_000 / (first or rows)} + rand(7) * 4000 AS BIGINT)"
         moment = f"timestamp_millis(1704067200000 + {millis})"
-        made = session.range(rows).selectExpr(
+        made = session.range(first, first + rows).selectExpr(
             f"to_json(struct(CAST(rand(3) * {keys} AS BIGINT) AS k, CAST(rand(5) * 10000 AS BIGINT) AS v, "
             f"date_format({moment}, 'yyyy-MM-dd HH:mm:ss.SSS') AS ts)) AS value",
             f"CAST(id % {PARTITIONS} AS INT) AS partition",
         )
         server = {"kafka.bootstrap.servers": servers}
         made.write.format("kafka").options(**server, topic=topic).option("kafka.compression.type", "lz4").save()
+        if not lake:
+            return
         records = session.read.format("kafka").options(**server, subscribe=topic).load()
         row = "from_json(CAST(value AS STRING), 'k BIGINT, v BIGINT, ts TIMESTAMP_NTZ')"
         records.selectExpr(
             f"inline(array({row}))", "partition AS kafka_partition", "offset AS kafka_offset"
-        ).write.parquet(str(lake))
+        ).write.parquet(lake)
+
+
+def read_packages(folder: Path) -> None:
+    """Has every Spark that is started from here find its packages, as that of the tests does."""
+    defaults = "".join(f"{key} {value}\n" for key, value in CONF.items())
+    (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
+    os.environ["SPARK_CONF_DIR"] = str(folder)
 
 
 class Bench:
@@ -132,7 +165,7 @@ class Bench:
         command += ["--master", "local[2]"]
 
         def asked() -> Cost:
-            found = cost_of(command, _LONGEST)
+            found = cost_of(command, LONGEST)
             if found.status:
                 raise SystemExit(found.output)
             return found
@@ -160,7 +193,7 @@ class Bench:
             poll(
                 lambda: progress(self._jobs, job_id).rows,
                 lambda rows: "orders" not in rows or rows["orders"] < due,
-                timeout=_LONGEST,
+                timeout=LONGEST,
                 every=_LOOK,
             )
             wait_running(self._jobs, job_id)
@@ -201,27 +234,20 @@ def main() -> None:
     parser.add_argument("--keys", type=int, nargs="+", default=[1000, 1_000_000], help="(default: %(default)s)")
     parser.add_argument("--histories", nargs="+", default=HISTORIES, choices=HISTORIES, help="(default: both)")
     parser.add_argument("--folder", metavar="DIR", type=Path, help="where topics and lakes lie, 20 GB")
-    parser.add_argument("--fill", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--fill", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.fill:
-        servers, topic, lake = given.fill
-        fill(servers, topic, given.rows, given.keys[0], Path(lake))
+        servers, topic, first, lake = given.fill
+        fill(servers, topic, given.rows, given.keys[0], int(first), lake)
         return
     shapes = [Shape(query, given.rows, keys) for keys in given.keys for query in QUERIES]
     with tempfile.TemporaryDirectory(prefix="flinkcompat-bench-", dir=given.folder) as own:
         folder = Path(own)
         (folder / "kafka").mkdir()
-        # Where every Spark that is started here finds its packages, as that of the tests does.
-        defaults = "".join(f"{key} {value}\n" for key, value in CONF.items())
-        (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
-        os.environ["SPARK_CONF_DIR"] = str(folder)
+        read_packages(folder)
         with kafka_broker(folder / "kafka") as broker:
             for topic, keys in {shape.topic: shape.keys for shape in shapes}.items():
-                own_process = [sys.executable, "-m", "benchmarks.bootstrap", "--rows", str(given.rows)]
-                asked = ["--keys", str(keys), "--fill", broker.servers, topic, str(folder / topic)]
-                filled = cost_of([*own_process, *asked], _LONGEST)
-                if filled.status:
-                    raise SystemExit(filled.output)
+                send(broker.servers, topic, given.rows, keys, lake=folder / topic)
             jars = [fetch("flink-sql-connector-kafka")]
             with LocalFlink(folder / "flink", slots=4, extra_jars=jars) as flink:
                 lines = []
