@@ -90,19 +90,8 @@ class Shape:
 
 def send(servers: str, topic: str, rows: int, keys: int, first: int = 0, lake: Path | None = None) -> None:
     """Has a process of its own :func:`fill` a topic, which ends its Spark too."""
-    told = ["--rows", str(rows), "--keys", str(keys)]
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.bootstrap",
-        *told,
-        "--fill",
-        servers,
-        topic,
-        str(first),
-        str(lake or ""),
-    ]
-    filled = cost_of(command, LONGEST)
+    told = ["--rows", str(rows), "--keys", str(keys), "--fill", servers, topic, str(first), str(lake or "")]
+    filled = cost_of([sys.executable, "-m", "benchmarks.bootstrap", *told], LONGEST)
     if filled.status:
         raise SystemExit(filled.output)
 

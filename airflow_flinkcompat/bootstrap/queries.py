@@ -175,8 +175,9 @@ def _windows_below(rank: RankOperator) -> tuple[StatelessSegment, SlicedWindow] 
 
 def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
     """How long a value of an operator lives that is not written any more, in milliseconds."""
-    if not isinstance(operator, AggregateOperator | JoinOperator):
-        raise NotComputable("a time to live is followed of GROUP BY and joins alone")
+    deduplicated = isinstance(operator, RankOperator) and operator.kind is RankKind.DEDUPLICATION
+    if not deduplicated and not isinstance(operator, AggregateOperator | JoinOperator):
+        raise NotComputable("a time to live is followed of GROUP BY, joins and deduplications alone")
     if not all(isinstance(segment.origin, Source) for segment in operator.segments):
         raise NotComputable("a time to live of what is made of several tables is not followed yet")
     if any(name == _STATE_TTL for node in walk_nodes(pipeline.sink) for name, _ in getattr(node, "hints", ())):

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
+from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
+from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.lateness import rows_met
-from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by, require_exact
+from airflow_flinkcompat.bootstrap.ranked import UNORDERED, first_ranks, ordered_by, require_exact
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
     Doubt,
@@ -47,6 +50,8 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
         NotComputable: History does not say what stands in the state, or that was not measured.
     """
     (state, *more) = layout.states
+    if more and rows.time_to_live:
+        raise NotComputable("first rows by event time that live for a while only are not computed from history yet")
     if not more and state.value.form == "Boolean":
         return StateQuery(
             (rows.table,), layout.key, (StateRows(state, _Ranking(rows, operator, layout, state).keys_met()),)
@@ -71,7 +76,7 @@ def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> 
     return StateQuery(
         (rows.table,),
         layout.key,
-        (StateRows(state, ranking.stored()),),
+        (StateRows(state, ranking.living() if rows.time_to_live else ranking.stored()),),
         ranking.windows,
         zone=rows.zone if ranking.windows is not None else "UTC",
         incomparable="it keeps more rows than it ranks, by how they came together" if several else "",
@@ -192,10 +197,41 @@ class _Ranking:
 
     def keys_met(self) -> Step:
         """Each key of which a row came, whatever else it held: of a deduplication that keeps the first row to come."""
-        keys = self.keys
-        met = self.rows.grouped(self.node, keys, [AggregateCall("COUNT", (), BIGINT)])
-        types = [*(field.type for field in self.layout.key), "BOOLEAN"]
-        return exact(Select(met, tuple(enumerate([*(f"c{i}" for i in range(len(keys))), "TRUE"]))), types)
+        columns, types = [f"c{i}" for i in range(len(self.keys))], [*self._key_types, "BOOLEAN"]
+        if self.rows.time_to_live:
+            # It is written when the first row comes, and not any more until it has expired.
+            read = self.rows.selected(self.node, [*self.keys, self.rows.came], in_order=False)
+            came = self.rows.told(f"unix_millis(c{len(columns)})")
+            anew = f"at - since >= {self.rows.time_to_live}"
+            moments = f"sort_array(collect_list({came}))"
+            written = f"aggregate({moments}, {moments}[0], (since, at) -> IF({anew}, at, since))"
+            living = Group(read, tuple(columns), ((len(columns), written),))
+            there = Select(living, tuple(enumerate([*columns, "TRUE", f"c{len(columns)}"])))
+            return exact(there, [*types, "BIGINT"])
+        met = self.rows.grouped(self.node, self.keys, [AggregateCall("COUNT", (), BIGINT)])
+        return exact(Select(met, tuple(enumerate([*columns, "TRUE"]))), types)
+
+    def living(self) -> Step:
+        """The last row of each key with when it was written; one that expired before gives way to any that follows."""
+        order = [self.rows.over_table(key) for key, _, _ in ordered_by(self.operator)]
+        read = self.rows.selected(self.node, [*self.keys, *order, *self.row, self.rows.came])
+        by_key, by_order, of_row = self._width
+        keys, came = [f"c{i}" for i in by_key], f"c{of_row.stop}"
+        # Files are read one after the other; how a job mixes partitions nothing tells.
+        of_files = isinstance(self.rows.locations.source(self.rows.table), FileSource)
+        alike = f"OVER (PARTITION BY {', '.join([*keys, *([came] if of_files else [])])})"
+        mixed = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
+        told = Select(read, (*enumerate([*(f"c{i}" for i in range(of_row.stop)), f"unix_millis({came})", mixed]),))
+        row = ", ".join(f"c{i}" for i in of_row)
+        time = f"c{by_order.start}" if order else "0"
+        moment = f"IF(c{of_row.stop + 1}, {_refused('BIGINT')}, {self.rows.told(came)})"
+        rows = f"sort_array(collect_list(struct({moment} AS came, arrival, {time} AS time, struct({row}) AS row)))"
+        newer = f"next.came - held.came >= {self.rows.time_to_live} OR next.time >= held.time"
+        held = f"aggregate({rows}, {rows}[0], (held, next) -> IF({newer}, next, held))"
+        found, place = Group(told, tuple(keys), ((len(keys), held),)), f"c{len(keys)}"
+        columns = [*keys, *(f"{place}.row.c{i}" for i in of_row), f"{place}.came"]
+        types = [*self._key_types, *(field.type for field in self.state.value.fields), "BIGINT"]
+        return exact(Select(found, tuple(enumerate(columns))), types)
 
     def first_row(self) -> StateRows:
         """The first row with its time, or that there was one."""
@@ -277,3 +313,8 @@ class _Ranking:
 
 
 _NEVER = (1 << 63) - 1
+
+
+def _refused(type: str) -> str:
+    """Spark SQL that fails, as nothing tells which of two rows came first."""
+    return f"CAST(raise_error({quoted(ERROR + UNORDERED)}) AS {type})"

@@ -441,9 +441,7 @@ class TableRows:
         columns = tuple((first + i, aggregate(call)) for i, call in enumerate(made.aggregates))
         by = tuple(map(grouped, made.keys))
         if self.time_to_live:
-            came = f"max(unix_millis(c{len(self.table.columns)}))"
-            refused = quoted(f"{ERROR}table {self.table.name}: a record does not say when it came")
-            columns += ((first + len(columns), f"IF({came} >= 0, {came}, raise_error({refused}))"),)
+            columns += ((first + len(columns), self.told(f"max(unix_millis(c{len(self.table.columns)}))")),)
             return Group(self._since_they_expired(context, made.input, read, by), by, columns)
         below = context.compile(made.input, read)
         merged = tuple(
@@ -452,6 +450,23 @@ class TableRows:
         )
         of_parts = tuple(grouped(InputRef(i, key.type)) for i, key in enumerate(made.keys))
         return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
+
+    def told(self, came: str) -> str:
+        """When a row came, or several.
+
+        Args:
+            came: Spark SQL of it in milliseconds.
+
+        Returns:
+            The same, which fails where it is not told.
+        """
+        refused = quoted(f"{ERROR}table {self.table.name}: a record does not say when it came")
+        return f"IF({came} >= 0, {came}, raise_error({refused}))"
+
+    @property
+    def came(self) -> InputRef:
+        """Of rows with a time to live the column that says when each came."""
+        return InputRef(len(self.table.columns), timestamp_ltz(3))
 
     @property
     def _in_parts(self) -> bool:

@@ -141,12 +141,12 @@ TOPIC = "'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9
         (JOINED + "FROM orders o LEFT JOIN orders p ON o.a = p.a", "how many rows each row of an outer join matched"),
         (
             GROUPED + "a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b) n FROM orders) WHERE n < 3",
-            "a time to live is followed of GROUP BY and joins alone",
+            "a time to live is followed of GROUP BY, joins and deduplications alone",
         ),
         (
             GROUPED.replace("b BIGINT, ts", "b BIGINT, came AS PROCTIME(), ts")
             + "a, MAX(b) OVER (PARTITION BY a ORDER BY came) FROM orders",
-            "a time to live is followed of GROUP BY and joins alone",
+            "a time to live is followed of GROUP BY, joins and deduplications alone",
         ),
         (GROUPED + "/*+ STATE_TTL('orders' = '1d') */ a, SUM(b) FROM orders GROUP BY a", "given by STATE_TTL"),
     ],

@@ -35,16 +35,20 @@ LIVES = 60
 TTL = {"table.exec.state.ttl": f"{LIVES} s"}
 ORDERS, LEFTS = "orders", "lefts"
 TABLES = "".join(
-    f"""CREATE TABLE {name} (a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3)) WITH (
+    f"""CREATE TABLE {name} (
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), came AS PROCTIME(), WATERMARK FOR ts AS ts
+) WITH (
   'connector' = 'filesystem', 'path' = 'file://DATA/{name}', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
 """
     for name in (ORDERS, LEFTS)
 )
-ROW = "{},{},{},{},2026-01-31 00:00:00.000\n"
+ROW = "{0},{1},{2},{3},2026-01-31 00:00:00.{3:03}\n"
 LONG_AGO = [("x", 1, "p", 10), ("x", 2, "q", 70), ("y", 3, "p", 30), ("z", 4, "p", 40), ("z", 4, "p", 40)]
 RECENT = [("x", 5, "p", 50), ("x", 6, "p", 20), ("w", 7, "q", 60)]
 SINCE = [("x", 8, "p", 15), ("y", 9, "p", 25), ("x", 1, "q", 5)]
+FIRST = "SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {} ORDER BY {}) AS n FROM orders) WHERE n = 1"
+LAST = "SELECT {} FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY {} DESC) AS n FROM orders) WHERE n = 1"
 JOIN = "SELECT o.a, o.b, l.{} FROM orders o JOIN lefts l ON o.a = l.a"
 
 
@@ -58,6 +62,9 @@ CHANGES = {
     "a metric is added": Change("a, COUNT(*), SUM(b)", "a, COUNT(*), SUM(b), MAX(d)"),
     "other keys": Change("a, COUNT(*), SUM(b)", "a, c, COUNT(*), MIN(d)"),
     "a join reads another column": Change(JOIN.format("c"), JOIN.format("d")),
+    "the first row of another key": Change(FIRST.format("a", "came"), FIRST.format("c", "came")),
+    "the last row with another column": Change(LAST.format("a, b", "came"), LAST.format("a, d", "came")),
+    "the last row by event time, with another column": Change(LAST.format("a, b", "ts"), LAST.format("a, d", "ts")),
 }
 
 
