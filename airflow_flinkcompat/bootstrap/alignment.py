@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.joins import counts_matches
-from airflow_flinkcompat.bootstrap.over import BESIDE_ACCUMULATORS, ROWS, as_group_by
+from airflow_flinkcompat.bootstrap.over import BESIDE_ACCUMULATORS, as_group_by
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
+from airflow_flinkcompat.migration.slices import OVER_ROWS
 from airflow_flinkcompat.plan.column_lineage import composition
 from airflow_flinkcompat.plan.composition import Composition, together
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
@@ -238,7 +239,7 @@ def aligned_over(
         return None
     grouped, layout = found
     ordered = replace(operator, partition_by=grouped.keys, partition_types=grouped.key_types)
-    rows = next((state for state in compiled.states if state.name == ROWS), None)
+    rows = next((state for state in compiled.states if state.name == OVER_ROWS), None)
     if (rows is None) is (operator.clock is TimeAttribute.ROWTIME):
         return None
     if rows is not None:  # which of all columns these are depends on the planner

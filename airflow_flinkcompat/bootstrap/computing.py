@@ -357,7 +357,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     if spec.id not in held:
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
     operator = held[spec.id]
-    watermark = computer.reached.get(spec.id, how_far(spec, operator, savepoint))
+    watermark = computer.reached.get(spec.id, how_far(spec, operator, savepoint, computer.workers))
     query = computer.query(spec, watermark)
     if query.incomparable:
         raise NotComputable(query.incomparable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,6 +13,7 @@ from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.connectors.snapshot_pinning import pinned_snapshots
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.errors import NotComputable
@@ -26,8 +27,9 @@ from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration.computed import Differences
-from airflow_flinkcompat.migration.slices import least_begin, timers_tell, watermarks
+from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_tell, watermarks
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.layout import NamedState, Stored
 from airflow_flinkcompat.state.migration import (
@@ -47,7 +49,8 @@ if TYPE_CHECKING:
 
 
 _NOT_STORED = "which rows a job had sent follows from its watermark, which it does not store"
-_WAITING = f"{_NOT_STORED}, and its timers tell it of the rows that came to an OVER by event time alone"
+_WAITING = f"{_NOT_STORED}; the timers of an OVER by event time tell it of the rows that came to it, by its own clock"
+_NEVER_SENT = "rows that still wait for the watermark would never be sent by an OVER that goes by processing time"
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,15 @@ class KnownHistory:
     prepared: str | None = None
     sample: int = SAMPLED_KEYS
 
-    def extend(self, found: Migration, new: Side, begins: bool = False) -> tuple[Migration, Mapping[str, str]]:
+    def extend(
+        self, found: Migration, new: Side, old: Side | None = None, begins: bool = False
+    ) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep, where the rows are known that the old one had read.
 
         Args:
             found: What it could keep without.
             new: The new script.
+            old: The one of the job that had read them; None where that is not known, or there is none.
             begins: Whether the job has never run, so that how far time has come is told by its rows alone.
 
         Returns:
@@ -119,7 +125,7 @@ class KnownHistory:
             and line.keeps
             and not (line.merges or line.accepted)
         }
-        waiting = {line.new.id for line in found.operators if line.new is not None and _of_the_same_rows(line)}
+        waiting = {line.new.id: line for line in found.operators if line.new is not None and _by_timers(line)}
         queries: dict[str, StateQuery] = {}
         refused: dict[str, str] = {}
 
@@ -127,9 +133,8 @@ class KnownHistory:
             try:
                 query = state_query(new, spec, AssumedHistory(self.places))
                 require_sole(new, spec, specs)
-                told = query.stores_watermark or begins or (query.spans and spec.id in beside)
-                if not told and not (query.timers_tell and spec.id in waiting):
-                    raise NotComputable(_WAITING if query.timers_tell else _NOT_STORED)
+                if not begins:
+                    _require_told(query, spec, spec.id in beside, waiting.get(spec.id), old)
                 if query.in_windows and query.states and spec.id in untold and not begins:
                     raise NotComputable(
                         "how far time has come the savepoint does not tell of an operator that comes new"
@@ -161,11 +166,12 @@ class KnownHistory:
                 return behind_their_rows(replace(made, operators=tuple(lines)), told), reasons
             refused |= {name: why for name, why in told.items() if why}
 
-    def applied(self, found: Migration, new: Side) -> Migration:
+    def applied(self, found: Migration, old: Side, new: Side) -> Migration:
         """What another job could keep, as :meth:`extend` says it.
 
         Args:
             found: What it could keep without.
+            old: The script of the job that had read the rows.
             new: The new script.
 
         Returns:
@@ -174,7 +180,7 @@ class KnownHistory:
         Raises:
             InputError: The script declares no table of such a name.
         """
-        return self.extend(found, new)[0]
+        return self.extend(found, new, old)[0]
 
     @contextmanager
     def computing(
@@ -403,11 +409,47 @@ class KnownHistory:
         return {table: place for table, place in self.tables.items() if place}
 
 
-def _of_the_same_rows(line: OperatorMigration) -> bool:
-    """Whether timers of the old operator tell which of the rows were not sent that come to the new one."""
-    old, new = line.old, line.new
-    same = old is not None and new is not None and old.rows is not None and old.rows == new.rows
-    return same and old is not None and timers_tell(old)
+def _by_timers(line: OperatorMigration) -> bool:
+    """Whether the timers of the old operator tell which of its rows were not sent."""
+    return line.old is not None and timers_tell(line.old)
+
+
+def _require_told(
+    query: StateQuery, spec: StateSpec, beside: bool, waits: OperatorMigration | None, old: Side | None
+) -> None:
+    """Sees that a savepoint tells which rows or windows an operator had sent.
+
+    ``beside``: whether stored windows are made whole. ``waits``: its line, where timers of the old operator tell which
+    of its rows were not sent.
+    """
+    if spec.name == OVER and waits is not None and not query.timers_tell:
+        raise NotComputable(_NEVER_SENT)
+    if query.timers_tell and not (waits is not None and old is not None and _gets_the_same(waits, query, old)):
+        raise NotComputable(_WAITING)
+    if not (query.stores_watermark or query.timers_tell or (query.spans and beside)):
+        raise NotComputable(_NOT_STORED)
+
+
+def _gets_the_same(line: OperatorMigration, query: StateQuery, old: Side) -> bool:
+    """Whether the rows that come to the new operator are those of the old one, and go by the same clock."""
+    before, after = line.old, line.new
+    if before is None or after is None or before.rows is None or before.rows != after.rows:
+        return False
+    clocks = {table.path: _clock(table) for table in old.program.tables}
+    return all(clocks.get(table.path) == _clock(table) for table in query.tables)
+
+
+def _clock(table: Table) -> Hashable:
+    """What the event time of a table is made of, and how far its watermark stays behind."""
+    if table.watermark is None:
+        return None
+    computed = dict(table.computed)
+    parts = [table.watermark.expression]
+    if (made := computed.get(table.watermark.column)) is not None:
+        parts.append(made)
+    read = [table.columns[place] for place in sorted(references(parts))]
+    names = {column.name for column in read}
+    return table.watermark.column, *parts, *read, *(each for each in table.metadata if each[0] in names)
 
 
 def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, StateQuery]) -> OperatorMigration:

@@ -1,9 +1,10 @@
 """What computes the state of an OVER aggregation: accumulators, and by event time the rows that are still to be sent.
 
-Read in Flink 2.3 and 1.20, and held against savepoints: by event time rows wait until a watermark has come to them, and
-are dropped where it had when they came. From the beginning on a row that was sent stands in the accumulators alone; a
-frame keeps its rows too, to take them back when they leave it. A frame of time takes away all that it keeps of a key
-one and a half of its length behind the key's last row, or earlier, by how rows came.
+Read in Flink 2.3, and held against savepoints: by event time rows wait until a watermark has come to them, each with a
+timer. From the beginning on a row that was sent stands in the accumulators alone, and one is dropped to which the
+watermark had come before it. A frame keeps its rows too, to take them back when they leave it, and drops a row where a
+later one of its key was sent. A frame of time takes away all that it keeps of a key one and a half of its length behind
+the key's last row, or earlier, by how rows came; what is written of such keys here goes with the first watermark.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from airflow_flinkcompat.bootstrap.made_rows import Computed
 from airflow_flinkcompat.bootstrap.ranked import UNORDERED
 from airflow_flinkcompat.bootstrap.state_rows import Doubt, Moment, StateQuery, StateRows, exact, exact_value
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, TableRows
+from airflow_flinkcompat.migration.slices import OVER_LAST_SENT, OVER_ROWS
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Frame, Node
 from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
 from airflow_flinkcompat.state.layout import NamedState, StateLayout
 
-ROWS = "inputState"
-_LAST_SENT, _CLEANED, _COUNTED = "lastTriggeringTsState", "cleanupTsState", "processedCountState"
-BESIDE_ACCUMULATORS = frozenset({ROWS, _LAST_SENT, _CLEANED, _COUNTED})
+_CLEANED, _COUNTED = "cleanupTsState", "processedCountState"
+BESIDE_ACCUMULATORS = frozenset({OVER_ROWS, OVER_LAST_SENT, _CLEANED, _COUNTED})
 """What an OVER by event time stores beside its accumulators."""
 _ALWAYS = (1 << 63) - 1
 """The end of a window that no watermark comes to."""
@@ -113,13 +114,19 @@ class FramedRows(TableRows):
     over: OverOperator = field(kw_only=True)
 
     @property
+    def _in_parts(self) -> bool:
+        """What is in a frame only all rows tell, and what was sent at one moment is not what was at the next."""
+        return False
+
+    @property
     def node(self) -> Node:
         called = (part for call in self.over.aggregates for part in (*call.args, call.filter) if part is not None)
         read = sorted(references([*self._keys, *map(self.over_table, called)]))
         columns = [InputRef(place, self.table.columns[place].type) for place in read]
         width = len(self._keys)
+        timed = self._timed(columns)
         placed = tuple((place, f"c{width + i}") for i, place in enumerate(read))
-        return Computed((), self.columns, steps=Select(self._sent(self._timed(columns)), placed, unordered=True))
+        return Computed((), self.columns, steps=Select(self._sent(timed, width + len(read)), placed, unordered=True))
 
     @property
     def reach(self) -> int:
@@ -136,9 +143,13 @@ class FramedRows(TableRows):
         return [self.over_table(key) for key in self.over.partition_by]
 
     @property
-    def _reached(self) -> int | None:
-        """How far time has come, in microseconds."""
+    def _sent_until(self) -> int | None:
+        """The rows of this moment and before were sent, in microseconds. The watermark need not have come so far."""
         return None if self.watermark is None else max(self.watermark, LONG_AGO) * 1000
+
+    @property
+    def _framed(self) -> bool:
+        return self.over.frame.preceding is not None
 
     def _timed(self, columns: Sequence[Expression]) -> Select:
         """The key, some columns, and the event time in microseconds, of all rows."""
@@ -146,29 +157,31 @@ class FramedRows(TableRows):
         last = len(read.columns) - 1
         return Select(read, (*enumerate([*(f"c{i}" for i in range(last)), micros_of(f"c{last}")]),))
 
-    def _sent(self, timed: Select, met: bool = False) -> Step:
+    def _waiting(self, timed: Select) -> Step:
+        time = f"c{len(timed.columns) - 1}"
+        return timed if self._sent_until is None else Where(timed, f"{time} > {self._sent_until}")
+
+    def _sent(self, timed: Select, place: int, ties: bool = False) -> Step:
         """The rows that were sent and are still in the frame.
 
         Args:
-            timed: The key first, and as many columns as :attr:`_time_of` says before the time.
-            met: Whether they are asked for in doubt, when rows that share their time are all taken.
+            timed: The key first.
+            place: Of the time in microseconds.
+            ties: Whether all rows are taken that share the time of the last one in a frame of rows, however they came.
 
         Returns:
             The steps.
         """
-        width, place = len(timed.columns), len(timed.columns) - (3 if met else 1)
-        time, frame = f"c{place}", self.over.frame
-        sent: Step = timed if self._reached is None else Where(timed, f"{time} <= {self._reached}")
+        width, time, frame = len(timed.columns), f"c{place}", self.over.frame
+        sent: Step = timed if self._sent_until is None else Where(timed, f"{time} <= {self._sent_until}")
         if frame.preceding is None:
             return sent
+        sent = Where(sent, f"{time} > 0")  # a frame takes no row of 1970-01-01 00:00:00 or before
         columns, of_key = [f"c{i}" for i in range(width)], ", ".join(f"c{i}" for i in range(len(self._keys))) or "1"
         if frame.unit == "RANGE":
             last = Select(sent, (*enumerate([*columns, f"max({time}) OVER (PARTITION BY {of_key})"]),))
-            kept = f"{time} >= c{width} - {self.reach * 1000}"
-            if self._reached is not None:
-                kept += f" AND c{width} + {self._taken_away * 1000} > {self._reached}"
-            return Where(last, kept)
-        if met:
+            return Where(last, f"{time} >= c{width} - {self.reach * 1000}")
+        if ties:
             number, differ = f"rank() OVER (PARTITION BY {of_key} ORDER BY {time} DESC)", "FALSE"
         else:
             alike = f"OVER (PARTITION BY {of_key}, {time})"
@@ -184,7 +197,8 @@ class FramedRows(TableRows):
         """Rows that the accumulators hold, or may not, as they may have come too late."""
         met = rows_met(self, self._keys, "an OVER")
         time, watermark, unordered = (f"c{len(self._keys) + i}" for i in range(3))
-        doubtful = Where(self._sent(met, met=True), f"{unordered} OR coalesce({watermark} >= {time}, FALSE)")
+        sent = self._sent(met, len(self._keys), ties=True)
+        doubtful = Where(sent, f"{unordered} OR coalesce({watermark} >= {time}, FALSE)")
         return Doubt(
             Select(doubtful, ((0, str(_ALWAYS)),)),
             "a row may have come too late for an OVER, and history does not tell whether it did",
@@ -202,20 +216,20 @@ class FramedRows(TableRows):
         """
         keys = [f"c{i}" for i in range(len(self._keys))]
         time = f"c{len(keys)}"
-        if state.name == ROWS:
+        if state.name == OVER_ROWS:
             yield from self._lists(state, keys, types)
             return
-        timed = self._timed(())
-        if state.name != _CLEANED:
-            made = f"max({time})" if state.name == _LAST_SENT else "count(1)"
-            found = Group(self._sent(timed), (*keys,), ((len(keys), made),))
-            value = f"{time} DIV 1000" if state.name == _LAST_SENT else time
+        timed, cleaned = self._timed(()), state.name == _CLEANED
+        rows = Where(timed, f"{time} > 0") if cleaned else self._sent(timed, len(keys))
+        last, number = f"max({time})" + (f" + {self._taken_away * 1000}" if cleaned else ""), f"c{len(keys) + 1}"
+        # Of no rows Spark makes one where there is no key.
+        found = Where(Group(rows, (*keys,), ((len(keys), last), (len(keys) + 1, "count(1)"))), f"{number} > 0")
+        if cleaned:
+            columns = Select(found, (*enumerate([*keys, time, f"{time} DIV 1000"]),))
+            yield StateRows(state, exact(columns, [*types, "BIGINT", "BIGINT"]), Moment.TIMED)
+        else:
+            value = number if state.name == _COUNTED else f"{time} DIV 1000"
             yield StateRows(state, exact(Select(found, (*enumerate([*keys, value]),)), [*types, "BIGINT"]))
-            return
-        found = Group(timed, (*keys,), ((len(keys), f"max({time}) + {self._taken_away * 1000}"),))
-        there: Step = found if self._reached is None else Where(found, f"{time} > {self._reached}")
-        columns = Select(there, (*enumerate([*keys, time, f"{time} DIV 1000"]),))
-        yield StateRows(state, exact(columns, [*types, "BIGINT", "BIGINT"]), Moment.TIMED)
 
     def _lists(self, state: NamedState, keys: Sequence[str], types: Sequence[str]) -> Iterator[StateRows]:
         """Rows by their time, those of one time as they came."""
@@ -232,7 +246,8 @@ class FramedRows(TableRows):
             return exact(Select(by_time, (*enumerate(columns),)), [*types, *["BIGINT"] * len(behind_keys), "ARRAY"])
 
         moment, by_time = f"c{len(keys)}", f"c{len(keys)} DIV 1000"
-        waiting: Step = timed if self._reached is None else Where(timed, f"{time} > {self._reached}")
+        waiting = self._waiting(timed)
+        if self._framed:
+            waiting = Where(waiting, f"{time} > 0")
+            yield StateRows(state, listed(self._sent(timed, len(timed.columns) - 1), [by_time]))
         yield StateRows(state, listed(waiting, [moment, by_time]), Moment.WAITING)
-        if self.over.frame.preceding is not None:
-            yield StateRows(state, listed(self._sent(timed), [by_time]))

@@ -69,7 +69,7 @@ _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQue
     )([*map(rows, operator.segments)], operator, layout),
 }
 _RANKS_OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
-_OFFSETS_SINCE = "2.3"
+_OFFSETS_SINCE = _OVER_SINCE = "2.3"
 _TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
 _REORDERED = "table.optimizer.join-reorder-enabled"
 _CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
@@ -110,6 +110,8 @@ def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: in
             check_writable(layout.key, state)
         if isinstance(operator, AggregateOperator):
             require_punctual(side, query)
+        if isinstance(operator, OverOperator):
+            _require_measured(side, operator)
     except (BackfillError, NotMigratable, SavepointUnreadable) as error:
         raise NotComputable(str(error)) from None
     require_plain(operator)
@@ -227,8 +229,18 @@ def require_punctual(side: Side, query: StateQuery) -> None:
         raise NotComputable(
             f"in {query.zone} such windows do not end where they would by UTC, and Flink fires them late"
         )
-    if windows.offset % windows.step and ENGINE_FACTS[side.engine].flink_line(side.version) != _OFFSETS_SINCE:
+    if windows.offset % windows.step and _line(side) != _OFFSETS_SINCE:
         raise NotComputable(f"before Flink {_OFFSETS_SINCE} windows with an offset fire late")
+
+
+def _require_measured(side: Side, over: OverOperator) -> None:
+    from_beginning = over.clock is TimeAttribute.ROWTIME and over.frame.preceding is None
+    if from_beginning and _line(side) != _OVER_SINCE:
+        raise NotComputable(f"before Flink {_OVER_SINCE} an OVER from the beginning keeps values of rows that wait")
+
+
+def _line(side: Side) -> str | None:
+    return ENGINE_FACTS[side.engine].flink_line(side.version)
 
 
 def require_sole(side: Side, spec: StateSpec, specs: Iterable[StateSpec]) -> None:

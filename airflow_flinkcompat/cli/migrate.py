@@ -205,7 +205,7 @@ def migrate_command(
         _audit(before, savepoint, made, known)
         return
     if known:
-        made = _from_history(made, after, known)
+        made = _from_history(made, before, after, known)
     _show(made, before, after, style)
     unseen = _unseen(before, after, plans, accepted)
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
@@ -337,8 +337,8 @@ def _known(
     return KnownHistory(tables, master, accepted, prepared, sample)
 
 
-def _from_history(made: Migration, new: Side, known: KnownHistory) -> Migration:
-    found, reasons = known.extend(made, new)
+def _from_history(made: Migration, old: Side, new: Side, known: KnownHistory) -> Migration:
+    found, reasons = known.extend(made, new, old)
     for operator, reason in reasons.items():
         click.echo(f"flinkcompat: {operator} is not computed from history: {mask_secrets(reason)}", err=True)
     return found

@@ -55,7 +55,7 @@ TOO_DEEP = Finding(
 )
 
 
-WithHistory = Callable[[Migration, Side], Migration]
+WithHistory = Callable[[Migration, Side, Side], Migration]
 """What a migration to a new side would keep with history, given what it would keep without."""
 
 
@@ -179,7 +179,7 @@ def _with_migration(
     if report.outcome is not Outcome.INCOMPATIBLE or report.is_refused:
         return report
     told = (script_migration(change, accepted),) if explained is None else explained.migrations
-    kept = [each if history is None else history(each, change.new) for each in told if each is not None]
+    kept = [each if history is None else history(each, change.old, change.new) for each in told if each is not None]
     match list(map(MigrationReport.of, kept)):
         case [one]:
             return replace(report, migration=one)

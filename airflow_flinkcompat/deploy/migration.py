@@ -49,12 +49,13 @@ _PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", 
 class History(Protocol):
     """Knows the rows that a job had read, and computes of them what a migration would begin empty."""
 
-    def extend(self, found: Migration, new: Side) -> tuple[Migration, Mapping[str, str]]:
+    def extend(self, found: Migration, new: Side, old: Side) -> tuple[Migration, Mapping[str, str]]:
         """What another job could keep with history.
 
         Args:
             found: What it could keep without.
             new: The new script.
+            old: The script of the job that had read the rows.
 
         Returns:
             What becomes of each state, and by the name of an operator why it cannot be computed.
@@ -406,7 +407,7 @@ class SavepointMigration(SavepointWriting):
         except InputError as error:
             raise DeployRefused(str(error)) from None
         if self._history is not None:
-            made, reasons = self._history.extend(made, self._sides[1])
+            made, reasons = self._history.extend(made, self._sides[1], self._sides[0])
             for operator, reason in reasons.items():
                 self._log(f"{operator} is not computed from history: {reason}")
         if _ORDER.index(made.kept) < _ORDER.index(self._at_least) or made.kept is MigrationExtent.NONE:

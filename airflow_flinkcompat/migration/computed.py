@@ -337,7 +337,8 @@ def _join(state: StateRewrite | None) -> _Join | None:
 
 def _equal(state: NamedState, stored: bytes, computed: bytes) -> tuple[bytes, str]:
     begin = content_begin(state)
-    return stored, "" if stored[begin:] == computed[begin:] else f"has other {words(state.row)[0]} in history"
+    other = f"has other {', '.join(words(state.row)) or state.name} in history"
+    return stored, "" if stored[begin:] == computed[begin:] else other
 
 
 class _RowJoin:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from airflow_flinkcompat.migration.entries import GroupChange, StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.workers import Workers, read_parts
 from airflow_flinkcompat.savepoint.binary import write_long
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.savepoint.metadata import OperatorState
+from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
 from airflow_flinkcompat.savepoint.store import read_handle
 from airflow_flinkcompat.state.layout import StateLayout
@@ -22,6 +24,9 @@ from airflow_flinkcompat.state.windows import SlicedWindow
 TIMERS = "_timer_state/event_window-timers"
 USER_TIMERS = "_timer_state/event_user-timers"
 _WATERMARK = "watermark"
+OVER, OVER_ROWS, OVER_LAST_SENT = "over-aggregate", "inputState", "lastTriggeringTsState"
+"""An OVER, and what one by event time keeps: its rows, and in a frame by key up to when it has sent them."""
+_LONG = 8
 _END = 8
 """The length of the end of a slice or window, in front of a map's key."""
 _SIGN = 1 << 63
@@ -168,26 +173,36 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
                 yield from (int.from_bytes(element, "big", signed=True) for element in held)
 
 
-def reached(spec: StateSpec | None, operator: OperatorState, path: str) -> int | None:
+def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers: Workers) -> int | None:
     """How far time has come for an operator by what a savepoint holds of it.
 
     Args:
         spec: What its plan tells of it.
         operator: What the savepoint holds.
         path: Path or URI of the savepoint.
+        workers: Who look through it.
 
     Returns:
-        Milliseconds since 1970, as :func:`sole_watermark` tells it; of an OVER by event time, which stores none, a
-        moment that no row which it has not sent lies before, nor one behind that it has. None where nothing is told.
+        Milliseconds since 1970, as :func:`sole_watermark` tells it. Of an OVER by event time, which stores none, the
+        moment in front of its first timer: it has sent the rows that do not lie behind that, and no other ones, but
+        its watermark may not have come so far. None where nothing is told.
 
     Raises:
-        NotMigratable: It is not the same in all subtasks.
+        NotMigratable: It is not the same in all subtasks, or of an OVER a row waits that came late.
         SavepointUnreadable: It cannot be had from here.
     """
     if spec is None or not timers_tell(spec):
         return sole_watermark(operator, path)
-    first = min(_timers(operator, path), default=None)
-    return EVER if first is None else first - 1
+    keyed = [each.keyed for each in operator.subtasks or () if each.keyed is not None]
+    looked_at = partial(_first_timer_and_last_sent, path, prefix_length(operator.max_parallelism))
+    found = workers.each(looked_at, read_parts(keyed, workers))
+    first = min((timer for timer, _ in found), default=EVER)
+    if first <= max((sent for _, sent in found), default=-EVER):
+        raise NotMigratable(
+            f"a row waits in {operator.name or operator.id} that came late, so that its timers do not tell which rows "
+            "were sent: take the savepoint once more"
+        )
+    return EVER if first == EVER else first - 1
 
 
 def timers_tell(spec: StateSpec) -> bool:
@@ -200,21 +215,23 @@ def timers_tell(spec: StateSpec) -> bool:
         False of any other one.
     """
     kept = spec.layout.states if isinstance(spec.layout, StateLayout) else ()
-    return spec.name == "over-aggregate" and any(state.name == "inputState" for state in kept)
+    return spec.name == OVER and any(state.name == OVER_ROWS for state in kept)
 
 
-def _timers(operator: OperatorState, path: str) -> Iterator[int]:
-    for subtask in operator.subtasks or ():
-        if subtask.keyed is None:
-            continue
-        with open_keyed(subtask.keyed, path) as file:
-            timers = [number for number, state in enumerate(file.header.states) if state.name == USER_TIMERS]
-            prefix = prefix_length(operator.max_parallelism)
-            for _, group in file.groups(range(operator.max_parallelism)):
-                for state, key, _ in read_entries(group):
-                    if state in timers:
-                        moment = StoredKey.read(key[prefix:], timer=True).moment
-                        yield int.from_bytes(moment, "big") - _SIGN
+def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, range]) -> tuple[int, int]:
+    """Of an OVER by event time, in milliseconds; what there is none of lies beyond all moments."""
+    keyed, groups = part
+    timer, sent = EVER, -EVER
+    with open_keyed(keyed, path) as file:
+        names = [state.name for state in file.header.states]
+        for _, group in file.groups(groups):
+            for state, key, value in read_entries(group):
+                if names[state] == USER_TIMERS:
+                    moment = StoredKey.read(key[prefix:], timer=True).moment
+                    timer = min(timer, int.from_bytes(moment, "big") - _SIGN)
+                elif names[state] == OVER_LAST_SENT:
+                    sent = max(sent, int.from_bytes(value[-_LONG:], "big", signed=True))
+    return timer, sent
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:

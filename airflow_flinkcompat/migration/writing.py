@@ -244,14 +244,14 @@ class _Writing:
             self._source, keyed, _in_full(made), header, widths, self.target.path, self._now, made_of
         )
         return self._rewritten(
-            state, work, parallelism, reached(made.old, old, self._source) if made.from_history else None
+            state, work, parallelism, reached(made.old, old, self._source, self.workers) if made.from_history else None
         )
 
     def _computed(
         self, state: OperatorState, new: OperatorState, old: OperatorState, made: OperatorMigration, parallelism: int
     ) -> tuple[OperatorState, Mapping[str, int]]:
         """All of its keyed state from history; what subtasks keep beside keys goes on."""
-        watermark, header = reached(made.old, old, self._source), self._header(new, made)
+        watermark, header = reached(made.old, old, self._source, self.workers), self._header(new, made)
         widths = old.max_parallelism, new.max_parallelism
         work = OperatorRewriting(self._source, (), made, header, widths, self.target.path, self._now)
         return self._rewritten(state, work, parallelism, watermark)

@@ -2,22 +2,28 @@
 -- refused: the operator and the reason.
 --- given
 CREATE TABLE orders (
-  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '30' SECOND
+  a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), came AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '30' SECOND
 ) WITH (
   'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
 --- case: an OVER by event time gets other rows
--- refused: over-aggregate: which rows a job had sent follows from its watermark, which it does not store, and its timers tell it of the rows that came to an OVER by event time alone
+-- refused: over-aggregate: which rows a job had sent follows from its watermark, which it does not store; the timers of an OVER by event time tell it of the rows that came to it, by its own clock
 --- old
 SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders WHERE d < 5;
 --- new
 SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders WHERE d < 7;
 --- case: an OVER by event time takes the place of one by no clock
--- refused: over-aggregate: which rows a job had sent follows from its watermark, which it does not store, and its timers tell it of the rows that came to an OVER by event time alone
+-- refused: over-aggregate: which rows a job had sent follows from its watermark, which it does not store; the timers of an OVER by event time tell it of the rows that came to it, by its own clock
 --- old
 SELECT a, SUM(b) FROM orders GROUP BY a;
 --- new
 SELECT a, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders;
+--- case: an OVER by event time goes by processing time now
+-- refused: over-aggregate: rows that still wait for the watermark would never be sent by an OVER that goes by processing time
+--- old
+SELECT a, b, SUM(b) OVER (PARTITION BY a ORDER BY ts) FROM orders;
+--- new
+SELECT a, b, SUM(d) OVER (PARTITION BY a ORDER BY came) FROM orders;
 --- case: a first row by event time takes the place of an OVER
 -- refused: deduplicate: which rows a job had sent follows from its watermark, which it does not store
 --- old

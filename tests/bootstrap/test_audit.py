@@ -23,7 +23,7 @@ from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
 from airflow_flinkcompat.spark_migration import SparkWorkers
-from airflow_flinkcompat.state.migration import Accept, Migration
+from airflow_flinkcompat.state.migration import Accept, Migration, StateAction
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from measure.progress import epoch_millis
 from measure.savepoints import load_cases
@@ -72,6 +72,7 @@ OVER_ONE_ANOTHER = {
 """The same of several operators, of which each gets rows of the one before; None where it is not computed."""
 
 DAILY = {"2.3/group-retracting"}
+OVER_BY_TIME = {"accState", "inputState", "lastTriggeringTsState"}
 NOT_READ = "came-after-the-savepoint.csv"
 
 pytestmark = pytest.mark.slow
@@ -126,6 +127,53 @@ def test_history_says_what_flink_stored(name: str, history: Callable[[str], Path
     found = audited(name, history("busy" if name == "2.3/group-parallel" else "orders"))
     assert isinstance(found, Differences), found
     assert (str(found) if found else "", found.compared) == ("", EQUAL[name])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("", "", True),
+        ("AS ts", "AS ts - INTERVAL '1' SECOND", False),
+        ("ts TIMESTAMP(3)", "written STRING, ts AS TO_TIMESTAMP(written)", False),
+    ],
+)
+def test_timers_tell_what_was_sent_by_their_own_clock(before: str, after: str, told: bool) -> None:
+    """The same rows come to both, which Flink's plan does not tell of the event time."""
+    (new, _), plan = case("2.3/over-unbounded"), (FOLDER / "2.3/over-unbounded/plan.json").read_text("utf-8")
+    assert before in new.script
+    old = Side(new.script.replace(before, after) if before else new.script, new.settings, engine="flink")
+    lines = (
+        replace(line, keep=StateAction.IMPOSSIBLE) if line.new and line.new.kind is StateKind.OPERATOR else line
+        for line in migration_of(plan, plan).operators
+    )
+    found, reasons = KnownHistory({"orders": ""}).extend(Migration(tuple(lines)), new, old)
+    assert any(line.from_history for line in found.operators) is told
+    assert [reason.endswith("by its own clock") for reason in reasons.values()] == [True] * (not told)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["over-unbounded", "over-rows"])
+def test_another_frame_holds_what_a_job_holds_that_always_had_it(
+    name: str, history: Callable[[str], Path], spark: SparkSession, tmp_path: Path
+) -> None:
+    """No row waits, so that the timers of the old job tell nothing but that."""
+    folder = history("orders")
+    plans = [(FOLDER / "2.3" / each / "plan.json").read_text("utf-8") for each in (name, "over")]
+    old, new = (
+        Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
+        for side in (case(f"2.3/{name}")[0], case("2.3/over")[0])
+    )
+    change, reasons = (known := KnownHistory({"orders": ""})).extend(migration_of(*plans), new, old)
+    assert not reasons
+    before, template = (str(FOLDER / "2.3" / each) for each in (name, "over"))
+    with known.computing(old, new, before, change, lambda line: None) as computer:
+        migrate_savepoint(before, template, str(tmp_path / "to"), change, NOW, computer.workers, computer)
+    made, held = (
+        {state: entries for (_, state), entries in stored(each).items() if state in OVER_BY_TIME}
+        for each in (str(tmp_path / "to"), template)
+    )
+    assert made == held
+    assert len(made) == len(OVER_BY_TIME)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +303,7 @@ def test_what_differs_is_written_on_request_alone(
         if known is None:
             migrate_savepoint(*places, str(tmp_path / to), change, NOW)
         else:
-            change = known.applied(change, new)
+            change = known.applied(change, old, new)
             with known.computing(old, new, places[0], change, said.append) as computer:
                 migrate_savepoint(*places, str(tmp_path / to), change, NOW, computer.workers, computer)
         return said, stored(str(tmp_path / to))

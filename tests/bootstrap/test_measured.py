@@ -65,7 +65,8 @@ def test_the_job_goes_on_as_though_it_had_always_run(
     except TargetError:
         return  # Flink plans it not, or not as a compiled plan
     history = KnownHistory({name: "" for name in TABLE.findall(new.script) if name != "Printed"})
-    change, _ = history.extend(found, JobSide(new.script, dict(new.settings), engine="flink"))
+    before, after = (JobSide(each.script, dict(each.settings), engine="flink") for each in (old, new))
+    change, _ = history.extend(found, after, before)
     if is_whole(change):
         try:
             goes_on(Case(pair.id, old, new, told(change)), bench, in_folder)

@@ -182,54 +182,38 @@ def over(frame: str) -> Over:
     return Over("RANGE", reach=7000) if frame == "7 SECONDS" else Over(frame)
 
 
-def drawn(draw: random.Random, begin: int, count: int) -> list[Came]:
-    """Rows whose times go up but for some that are out of order, none of them late."""
-    since = int(BEGIN.replace(tzinfo=UTC).timestamp())
+def drawn(draw: random.Random, begin: int, count: int, delay: int) -> list[Came]:
+    """Rows whose times go up, where watermarks stay behind but for some that are out of order, none of them late."""
+    since = int(BEGIN.replace(tzinfo=UTC).timestamp()) + 50
     return [
-        Came(draw.choice("aabcd"), number, (since + 50 + number // 3 + draw.choice((0, 0, 1, 2, 3))) * 1000)
+        Came(
+            draw.choice("aabcd"),
+            number,
+            (since + (number // 3 + draw.choice((0, 0, 1, 2, 3)) if delay else 2 * number)) * 1000,
+        )
         for number in range(begin, begin + count)
     ]
 
 
-def ran(job: Over, rows: Sequence[Came], draw: random.Random) -> None:
+def ran(jobs: Sequence[Over], rows: Sequence[Came], draw: random.Random, delay: int) -> None:
     """Watermarks come between rows as it happens, and never go further than rows do."""
-    reached = job.watermark
+    reached = jobs[0].watermark
     for row in rows:
-        job.take(row)
-        reached = max(reached, row.time - DELAY * 1000)
+        for job in jobs:
+            job.take(row)
+        reached = max(reached, row.time - delay * 1000)
         if draw.random() < 0.3:
-            job.advance(reached)
+            for job in jobs:
+                job.advance(reached)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("frame", "seed"),
-    [
-        *((frame, 1) for frame in ("RANGE", "3 ROWS")),
-        *(pytest.param(frame, 1, marks=pytest.mark.nightly) for frame in ("ROWS", "7 SECONDS")),
-        *(pytest.param(frame, seed, marks=pytest.mark.nightly) for frame in FRAMES for seed in (2, 3, 4)),
-    ],
-)
-def test_rows_to_come_are_sent_alike(frame: str, seed: int, spark: SparkSession, tmp_path: Path) -> None:
-    draw = random.Random(seed)
-    before = drawn(draw, 0, 20 if seed == 4 else 90)
-    flink = over(frame)
-    ran(flink, before, draw)
-    (tmp_path / "came").mkdir()
-    lines = (f"{row.key},{row.number},{datetime.fromtimestamp(row.time / 1000, UTC):%F %T}.000" for row in before)
-    (tmp_path / "came" / "rows.csv").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    script = SCRIPT.format(FRAMES[frame]).replace("file://DATA", tmp_path.as_uri())
-    timers = [timer for key in flink.keys.values() for timer in key.timers]
-    reached = min(timers) - 1 if timers else EVER
-    begun, found = over(frame), query(script, TableLocations(), reached)
-    begun.watermark = flink.watermark
-    execution = Execution(spark)
-    (doubt,) = found.doubts
-    assert not execution.frame(doubt.steps).take(1)
+def begun(frame: str, found: StateQuery, execution: Execution) -> Over:
+    """The job that begins with what is computed."""
+    made = over(frame)
     for each in found.states:
         columns = [column for column in execution.frame(each.steps).columns if column.startswith("c")]
         for name, *told in execution.frame(each.steps).select(*columns).collect():
-            key = begun.keys[name]
+            key = made.keys[name]
             match each.state.name, each.moment:
                 case "accState", _:
                     key.count, key.total = told[:2]
@@ -245,23 +229,69 @@ def test_rows_to_come_are_sent_alike(frame: str, seed: int, spark: SparkSession,
                 case "cleanupTsState", _:
                     key.cleaned = told[1]
                     key.timers.add(told[1])
+    return made
+
+
+PAIRS = [(one, other) for one in FRAMES for other in FRAMES]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("former", "frame", "delay", "seed"),
+    [
+        ("RANGE", "7 SECONDS", 0, 1),
+        ("3 ROWS", "3 ROWS", DELAY, 1),
+        *(pytest.param(*pair, delay, 2, marks=pytest.mark.nightly) for pair in PAIRS for delay in (0, DELAY)),
+        *(pytest.param(frame, frame, DELAY, 3, marks=pytest.mark.nightly) for frame in FRAMES),
+    ],
+)
+def test_rows_to_come_are_sent_alike(
+    former: str, frame: str, delay: int, seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """``former`` is the frame of the job whose timers tell which rows it had sent."""
+    draw = random.Random(seed)
+    before = drawn(draw, 0, 20 if seed == 3 else 90, delay)
+    old, flink = over(former), over(frame)
+    ran([old, flink], before, draw, delay)
+    (tmp_path / "came").mkdir()
+    lines = (f"{row.key},{row.number},{datetime.fromtimestamp(row.time / 1000, UTC):%F %T}.000" for row in before)
+    (tmp_path / "came" / "rows.csv").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    script = SCRIPT.format(FRAMES[frame]).replace("file://DATA", tmp_path.as_uri())
+    timers = [timer for key in old.keys.values() for timer in key.timers]
+    reached = min(timers) - 1 if timers else EVER
+    found, execution = query(script, TableLocations(), reached), Execution(spark)
+    (doubt,) = found.doubts
+    assert not execution.frame(doubt.steps).take(1)
+    made = begun(frame, found, execution)
     if frame != "7 SECONDS":
-        assert begun.keys == flink.keys
-    after = [row for row in drawn(draw, 90, 60) if row.time > flink.watermark]
+        assert made.keys == flink.keys
+    after = [row for row in drawn(draw, 90, 60, delay) if row.time > flink.watermark]
     flink.sent.clear()
-    for job in (flink, begun):
-        ran(job, after, random.Random(seed))
+    # It starts without a watermark, as does one that goes on from its own state.
+    flink.watermark = made.watermark
+    for job in (flink, made):
+        ran([job], after, random.Random(seed), delay)
         job.advance(EVER)
-    assert Counter(begun.sent) == Counter(flink.sent)
+    assert Counter(made.sent) == Counter(flink.sent)
     assert len({total for _, _, total in flink.sent}) > 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("frame", "doubtful"), [("RANGE", True), ("3 ROWS", False), ("7 SECONDS", False)])
-def test_a_row_that_may_have_come_late(frame: str, doubtful: bool, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("frame", "times", "doubtful"),
+    [
+        ("RANGE", [20, 10, *range(40, 60, 2)], True),
+        ("3 ROWS", [20, 10, *range(40, 60, 2)], False),
+        ("3 ROWS", [*range(40, 60, 2), 62, 57], True),
+        ("7 SECONDS", [20, 10, *range(40, 60, 2)], False),
+        ("7 SECONDS", [*range(40, 60, 2), 53], True),
+    ],
+)
+def test_a_row_that_may_have_come_late(
+    frame: str, times: list[int], doubtful: bool, spark: SparkSession, tmp_path: Path
+) -> None:
     """Of a frame only those matter that it still holds."""
     (tmp_path / "came").mkdir()
-    times = [20, 10, *range(40, 60, 2)]
     lines = (f"a,{number},{BEGIN + timedelta(seconds=time)}.000\n" for number, time in enumerate(times))
     (tmp_path / "came" / "rows.csv").write_text("".join(lines), "utf-8")
     script = SCRIPT.format(FRAMES[frame]).replace("file://DATA", tmp_path.as_uri())

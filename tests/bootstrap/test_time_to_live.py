@@ -192,7 +192,7 @@ def test_the_job_goes_on_as_though_it_had_always_run(
     old, new = (rig.runner.complete(side(query)) for query in (change.old, change.new))
     before, after = (JobSide(rig.script(each), TTL, engine="flink") for each in (old, new))
     history = KnownHistory(dict.fromkeys((ORDERS, LEFTS) if "JOIN" in change.new else (ORDERS,), ""))
-    made, reasons = history.extend(migration_of(rig.runner.compiled(old), rig.runner.compiled(new)), after)
+    made, reasons = history.extend(migration_of(rig.runner.compiled(old), rig.runner.compiled(new)), after, before)
     assert not reasons
     begin, template, target, said = (
         left.savepoints[old],
