@@ -7,6 +7,7 @@ where the topic takes over there is each of them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -214,5 +215,8 @@ def by_partition(offsets: Mapping[int, int]) -> Column:
     Returns:
         A column beside ``m_partition``; NULL for a partition that is not known.
     """
-    known = F.create_map(*(F.lit(each) for pair in sorted(offsets.items()) for each in pair))
-    return F.element_at(known, F.col("m_partition"))
+    number, by_offset = F.col("m_partition"), defaultdict[int, list[int]](list)
+    for partition, offset in sorted(offsets.items()):
+        by_offset[offset].append(partition)
+    # Looking it up in a map costs as much per row as reading it.
+    return F.coalesce(*(F.when(number.isin(each), F.lit(offset)) for offset, each in by_offset.items()), F.lit(None))
