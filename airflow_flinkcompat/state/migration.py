@@ -118,7 +118,7 @@ class OperatorMigration:
     @property
     def computed(self) -> tuple[str, ...]:
         """The metrics that are computed from history, in SQL's words."""
-        return words(begun(self.states)) if self.from_history else ()
+        return words(field for field in begun(self.states) if not field.hidden) if self.from_history else ()
 
     @property
     def stored_windows_are_open(self) -> bool:
