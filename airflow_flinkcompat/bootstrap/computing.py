@@ -17,7 +17,6 @@ from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
-from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.prepared import (
     NOTHING,
     PreparedExecution,
@@ -316,25 +315,6 @@ class HistoryComputer:
             with execution.planning():
                 entries.append(execution.frame(step).drop(ARRIVAL).rdd.mapPartitions(writer.entries))
         return self.session.sparkContext.union(entries or [self.session.sparkContext.parallelize([], 1)])
-
-
-def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
-    """Where the rows lie that the job of a savepoint had read.
-
-    Args:
-        savepoint: Path or URI of it.
-        sources: The ids of its sources that keep positions, by the names that plans have for their tables.
-        tables: Places that stand for those of tables, by name.
-
-    Returns:
-        The places, each with how far it is read.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here.
-    """
-    held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
-    readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
-    return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
 
 
 def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differences:

@@ -19,7 +19,8 @@ from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_out, new_sources, not_told
-from airflow_flinkcompat.bootstrap.positions import last_name
+from airflow_flinkcompat.bootstrap.positions import last_name, read_positions
+from airflow_flinkcompat.bootstrap.preview import preview
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.bootstrap.source_ends import end_of, resumable
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
@@ -288,6 +289,29 @@ class KnownHistory:
         least = min(reached, default=LONG_AGO)
         return None if least <= LONG_AGO else from_micros((least + 1) * 1000)
 
+    def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
+        """What :meth:`computing` would read, and what of it is not exact, told without Spark.
+
+        Args:
+            old: The script of the job.
+            new: The new script.
+            migration: What becomes of its state.
+            savepoint: Path or URI of a savepoint of the job; None: none was taken yet.
+
+        Yields:
+            A sentence each.
+
+        Raises:
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
+        if savepoint is None:
+            yield from preview(new, specs, AssumedHistory(self.places), "as far as the job has read it when it stops")
+            return
+        job, _ = self._jobs(old, new, migration)
+        read = replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
+        yield from preview(new, specs, read, "as far as it goes then")
+
     @contextmanager
     def preparing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
@@ -365,7 +389,7 @@ class KnownHistory:
     ) -> Iterator[tuple[HistoryComputer, ...]]:
         """Of each script one."""
         # What is told without Spark is told without its packages.
-        from airflow_flinkcompat.bootstrap.computing import HistoryComputer, read_positions
+        from airflow_flinkcompat.bootstrap.computing import HistoryComputer
         from airflow_flinkcompat.bootstrap.prepared import NOTHING, PreparedHistory
         from airflow_flinkcompat.spark_migration import SparkWorkers
 

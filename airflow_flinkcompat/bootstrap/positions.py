@@ -15,6 +15,7 @@ from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import file_positions, kafka_positions
+from airflow_flinkcompat.savepoint.store import read_metadata
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,25 @@ class RowsRead(HistoryLocations):
             f"which rows of {found.place} the job had read from table {table.name} its positions do not say{remedy}",
             table.span,
         )
+
+
+def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
+    """Where the rows lie that the job of a savepoint had read.
+
+    Args:
+        savepoint: Path or URI of it.
+        sources: The ids of its sources that keep positions, by the names that plans have for their tables.
+        tables: Places that stand for those of tables, by name.
+
+    Returns:
+        The places, each with how far it is read.
+
+    Raises:
+        SavepointUnreadable: It cannot be had from here.
+    """
+    held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
+    readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
+    return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)
 
 
 def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> KafkaSource:

@@ -20,6 +20,7 @@ from airflow_flinkcompat.bootstrap.archives import AssumedHistory, HistoryLocati
 from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
 from airflow_flinkcompat.bootstrap.new_sources import GOES_ON_BEHIND
 from airflow_flinkcompat.bootstrap.positions import last_name
+from airflow_flinkcompat.bootstrap.preview import preview
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end_of, resumable
 from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
@@ -134,6 +135,17 @@ class WarmStart:
     def headline(self) -> str:
         """Whether there is a warm start, in a sentence that begins with its word in capitals."""
         return _NOT_WARM if self.reasons else _WARM
+
+    def preview(self) -> Iterator[str]:
+        """What a run would read, and what of it is not exact, told without Spark.
+
+        Yields:
+            A sentence each.
+        """
+        lines = (line for line in self.state.operators if line.keep is StateAction.COMPUTED)
+        specs = [line.new for line in lines if line.new is not None and line.new.kind is StateKind.OPERATOR]
+        places = AssumedHistory(self.history.places)
+        yield from preview(self.side, specs, places, "as far as --until says, or as it goes when the command looks")
 
     @property
     def _sources(self) -> Sequence[StateSpec]:

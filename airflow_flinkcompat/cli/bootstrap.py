@@ -120,6 +120,9 @@ def bootstrap_command(
     _show(start, style)
     if not _possible(start):
         sys.exit(1)
+    if dry_run:
+        for line in start.preview():
+            tell(mask_secrets(line))
     if to and not dry_run:
         made_of = template or template_of(side, None, place_of(planner, gateway, jobmanager))
         with state_errors(), start.computing(made_of, lambda line: tell(mask_secrets(line))) as (origin, computer):

@@ -210,6 +210,7 @@ def migrate_command(
     unseen = _unseen(before, after, plans, accepted)
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
         sys.exit(1)
+    _preview(before, after, made, known if dry_run else None, savepoint)
     if prepare and known and savepoint:
         _prepare(before, after, savepoint, made, known, prepare)
     elif savepoint and to and not dry_run:
@@ -217,6 +218,13 @@ def migrate_command(
         with _workers(before, after, savepoint, made, known, spark, master) as (workers, computer):
             made_of = template or template_of(after, savepoint, place)
             write_savepoint(savepoint, made_of, to, made, workers, computer)
+
+
+def _preview(old: Side, new: Side, made: Migration, known: KnownHistory | None, savepoint: str | None) -> None:
+    """Says what a run would read, of how many rows, and what of it is not exact."""
+    with state_errors():
+        for line in known.preview(old, new, made, savepoint) if known else ():
+            tell(mask_secrets(line))
 
 
 def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:

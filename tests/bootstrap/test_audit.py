@@ -201,7 +201,7 @@ def test_what_is_stored_beside_no_watermark(
     side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
     specs = {line.new.kind: line.new for line in change.operators if line.new is not None}
     spec, source = specs[StateKind.OPERATOR], specs[StateKind.POSITIONS]
-    locations = computing.read_positions(str(FOLDER / name), {source.name: source.id}, {})
+    locations = positions.read_positions(str(FOLDER / name), {source.name: source.id}, {})
     reached = {spec.id: epoch_millis("2024-01-01 00:01:40")}
     computer = computing.HistoryComputer(spark, SparkWorkers(spark), side, locations, reached=reached)
     found = computing.audit(computer, str(FOLDER / name), spec)
@@ -226,7 +226,7 @@ def test_the_rows_that_an_interval_join_still_joins(history: Callable[[str], Pat
     side = Side(side.script.replace("file://DATA", folder.parent.as_uri()), side.settings, engine="flink")
     specs = {line.new.kind: line.new for line in change.operators if line.new is not None}
     spec, source = specs[StateKind.OPERATOR], specs[StateKind.POSITIONS]
-    locations = computing.read_positions(str(FOLDER / name), {source.name: source.id}, {})
+    locations = positions.read_positions(str(FOLDER / name), {source.name: source.id}, {})
     with pytest.raises(NotComputable, match="it keeps rows for a while that are joined with none any more"):
         computing.audit(
             computing.HistoryComputer(spark, SparkWorkers(spark), side, locations), str(FOLDER / name), spec

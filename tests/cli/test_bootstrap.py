@@ -47,6 +47,8 @@ def test_what_a_dry_run_says(style: str, run: Callable[..., Result], snapshot: S
     result = run(WINDOWS, "--dry-run", *HISTORY, "--format", style)
     assert result.exit_code == 0
     assert (json.loads(result.stdout) if style == "json" else result.stdout) == snapshot
+    assert ", as far as --until says, or as it goes when the command looks" in result.stderr
+    assert "global-window-aggregate: all that is computed is exact" in result.stderr
     assert sorted(path.name for path in Path().iterdir()) == ["new.sql", "orders"]
 
 

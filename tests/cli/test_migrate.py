@@ -140,7 +140,12 @@ def test_a_folder_that_cannot_be_written_is_named(run: Callable[..., Result]) ->
 def test_history_says_what_would_begin_now(run: Callable[..., Result]) -> None:
     told = run(ADDED, "--dry-run").stdout
     assert "begins now MAX(d)" in told
-    told = run(ADDED, "--dry-run", "--history", "orders").stdout
+    result = run(ADDED, "--dry-run", "--history", "orders")
+    told = result.stdout
+    assert "orders is read from file:///orders, as far as the job has read it when it stops" in result.stderr
+    assert "global-window-aggregate: all that is computed is exact" in result.stderr
+    result = run(ADDED, "--dry-run", "--history", "orders", "--savepoint", (ADDED / "old").as_uri())
+    assert "orders is read from file:///orders, 1 file that the job has found" in result.stderr
     assert "computed   MAX(d)" in told
     assert "begins now" not in told
     assert told.startswith("MIGRATABLE: a rewritten savepoint keeps all of the state")
