@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
-from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, TableLocations
+from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
@@ -50,8 +50,8 @@ class HistoryLocations(TableLocations):
 
 
 @dataclass(frozen=True)
-class AssumedHistory(HistoryLocations, AssumedLocations):
-    """The same before all places are named, and before it is known what a job had read."""
+class AssumedHistory(HistoryLocations):
+    """The same before it is known what a job had read."""
 
     def source(self, table: Table) -> BackfillSource:
         """Where a table is read from.
@@ -66,4 +66,25 @@ class AssumedHistory(HistoryLocations, AssumedLocations):
             BackfillError: No place would do.
         """
         found = super().source(table)
-        return replace(found, read=FilesRead(frozenset(), (), ())) if isinstance(found, FileSource) else found
+        if not isinstance(found, FileSource):
+            return found
+        if table.option("connector") == "kafka":
+            raise Untranslatable(no_positions(table, found), table.span)
+        return replace(found, read=FilesRead(frozenset(), (), ()))
+
+
+def no_positions(table: Table, found: BackfillSource) -> str:
+    """Why rows of a place are not told by the positions of the source of its table.
+
+    Args:
+        table: The table.
+        found: Where its rows would be read.
+
+    Returns:
+        The reason, with the remedy.
+    """
+    name = table.path[2]
+    columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
+    time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
+    remedy = columns + time if table.option("connector") == "kafka" else ""
+    return f"which rows of {found.place} the job had read from table {table.name} its positions do not say{remedy}"

@@ -27,6 +27,7 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_tell, watermarks
 from airflow_flinkcompat.model import InputError
@@ -302,15 +303,20 @@ class KnownHistory:
             A sentence each.
 
         Raises:
+            NotMigratable: Of a table the savepoint does not tell how far it was read.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         specs = [line.new for line in migration.operators if line.from_history and line.new is not None]
-        if savepoint is None:
-            yield from preview(new, specs, AssumedHistory(self.places), "as far as the job has read it when it stops")
-            return
-        job, _ = self._jobs(old, new, migration)
-        read = replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
-        yield from preview(new, specs, read, "as far as it goes then")
+        places, otherwise = AssumedHistory(self.places), "as far as the job has read it when it stops"
+        try:
+            if savepoint is None:
+                yield from preview(new, specs, places, otherwise)
+                return
+            job, _ = self._jobs(old, new, migration)
+            read = replace(read_positions(savepoint, job.sources, self.places), new_tables=frozenset(job.new_sources))
+            yield from preview(new, specs, read, "as far as it goes then")
+        except NotComputable as error:
+            raise NotMigratable(str(error)) from None
 
     @contextmanager
     def preparing(

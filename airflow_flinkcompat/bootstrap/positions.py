@@ -10,7 +10,7 @@ from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Posi
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
-from airflow_flinkcompat.bootstrap.archives import HistoryLocations
+from airflow_flinkcompat.bootstrap.archives import HistoryLocations, no_positions
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState
@@ -59,13 +59,7 @@ class RowsRead(HistoryLocations):
             return _of_topic(found, operator, self.savepoint)
         if isinstance(found, FileSource) and connector == "filesystem":
             return replace(found, read=file_positions(operator, self.savepoint))
-        columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
-        time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"
-        remedy = columns + time if connector == "kafka" else ""
-        raise Untranslatable(
-            f"which rows of {found.place} the job had read from table {table.name} its positions do not say{remedy}",
-            table.span,
-        )
+        raise Untranslatable(no_positions(table, found), table.span)
 
 
 def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:

@@ -44,8 +44,11 @@ def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwi
 def _how_far(source: BackfillSource, otherwise: str) -> str:
     topic = source.topic if isinstance(source, TopicWithArchive) else source
     if isinstance(topic, KafkaSource) and topic.end.offsets:
-        below = ",".join(f"{partition}:{offset}" for partition, offset in sorted(topic.end.offsets))
-        records = sum(offset for _, offset in topic.end.offsets)
+        # Of a partition without records a reader says how it begins, by a number below 0.
+        begins = dict(topic.start.offsets)
+        ends = {partition: max(offset, 0) for partition, offset in topic.end.offsets}
+        below = ",".join(f"{partition}:{offset}" for partition, offset in sorted(ends.items()))
+        records = sum(max(offset - begins.get(partition, 0), 0) for partition, offset in ends.items())
         return f"{records:,} records or fewer, below the offsets {below}"
     if isinstance(source, FileSource) and source.read is not None and source.read.seen:
         files, begun = len(source.read.seen), len({split.path for split in source.read.begun})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -109,6 +110,19 @@ def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachErro
     text = f"{what}: {error}" if what else str(error)
     of_ledger = isinstance(error, LedgerError) and not isinstance(error, DeploymentNameError)
     return OutOfReachError(text) if of_ledger or error.unanswered else InputError(text)
+
+
+def require_spark(what: str) -> None:
+    """Sees that PySpark is there, before anything is asked of a cluster.
+
+    Args:
+        what: The command or option that needs it.
+
+    Raises:
+        InputError: It is not.
+    """
+    if find_spec("pyspark") is None:
+        raise bare_install(what, ModuleNotFoundError(name="pyspark"), "spark")
 
 
 def bare_install(what: str, error: ImportError, extra: str = "deploy") -> InputError:

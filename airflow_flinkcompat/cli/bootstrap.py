@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings, require_spark
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
     history_of,
@@ -102,6 +102,8 @@ def bootstrap_command(
     require_sql("bootstrap", script)
     if not (to or dry_run):
         raise InputError("name --to; or ask with --dry-run what would be computed")
+    if not dry_run:
+        require_spark("bootstrap")
     tables, ends = history_of(history), _ends(until)
     given = job_options(settings, functions, catalogs, engine_version)
     path = path_of(script)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings, require_spark
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
     history_of,
@@ -175,7 +175,7 @@ def migrate_command(
     if master and not (spark or history):
         raise InputError("--master belongs to --spark or --history: add one")
     tables = history_of(history)
-    known = _known(tables, master, tuple(map(Accept, accepted)), prepared, sample) if tables else None
+    known = _known(tables, master, tuple(map(Accept, accepted)), prepared, sample, dry_run) if tables else None
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
     if prepare or prepared:
@@ -336,8 +336,15 @@ def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
 
 
 def _known(
-    tables: Mapping[str, str], master: str | None, accepted: Collection[Accept], prepared: str | None, sample: int
+    tables: Mapping[str, str],
+    master: str | None,
+    accepted: Collection[Accept],
+    prepared: str | None,
+    sample: int,
+    dry_run: bool,
 ) -> KnownHistory:
+    if not dry_run:
+        require_spark("migrate --history")
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
     except ImportError as error:

@@ -16,6 +16,7 @@ from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
 from airflow_flinkcompat.cli.targets import target_option
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
+from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.migration import SAMPLED_KEYS, Migration
 
 if TYPE_CHECKING:
@@ -73,13 +74,15 @@ def history_of(texts: Iterable[str]) -> Mapping[str, str]:
         By table the place of its rows, "" where the table says it.
 
     Raises:
-        InputError: One names no table.
+        InputError: One names no table, or two name the same one.
     """
-    found = {}
+    found: dict[str, str] = {}
     for text in texts:
         table, _, place = text.partition("=")
         if not table:
             raise InputError(f"--history {text}: write TABLE or TABLE=URI")
+        if table in found:
+            raise InputError(f"--history {table}: two places are named; name an archive and its topic by URI#COLUMNS")
         found[table] = place
     return found
 
@@ -116,7 +119,7 @@ def state_errors() -> Iterator[None]:
     try:
         yield
     except NotMigratable as error:
-        click.echo(f"flinkcompat: {error}", err=True)
+        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
         sys.exit(1)
     except (MigrationVerificationFailed, SavepointUnreadable) as error:
         raise InputError(str(error)) from None
@@ -161,4 +164,4 @@ def write_savepoint(
 
 def tell(line: str) -> None:
     """Says what goes on, on standard error."""
-    click.echo(line, err=True)
+    click.echo(mask_secrets(line), err=True)

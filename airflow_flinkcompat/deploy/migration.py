@@ -345,7 +345,10 @@ class SavepointMigration(SavepointWriting):
         self._prepare_history()
 
     def _prepare_history(self) -> None:
-        """Where it cannot be prepared all of it is read later: that ends nothing."""
+        """Where no savepoint is taken beside the job all of it is read later; where it cannot be read none is stopped.
+
+        Raises DeployRefused.
+        """
         if self._history is None or self._hold is None or self._live is None or not self._computes:
             return
         target = self._cluster.target
@@ -362,7 +365,9 @@ class SavepointMigration(SavepointWriting):
             finally:
                 with suppress(DeployError):
                     target.dispose(savepoint)
-        except (DeployError, InputError, NotMigratable, SavepointUnreadable) as error:
+        except (InputError, NotMigratable) as error:
+            raise DeployRefused(f"the job goes on, as its history cannot be read: {error}") from None
+        except (DeployError, SavepointUnreadable) as error:
             self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:

@@ -36,7 +36,7 @@ class Stopped(AssumedHistory):
     def source(self, table: Table) -> BackfillSource:
         found = super().source(table)
         assert isinstance(found, KafkaSource)
-        return replace(found, end=Position("read", offsets=((1, 800), (0, 1200))))
+        return replace(found, end=Position("read", offsets=((1, 800), (0, 1200), (2, -2))))
 
 
 def told(query: str, locations: AssumedHistory, settings: dict[str, str] | None = None) -> list[str]:
@@ -69,4 +69,4 @@ def test_what_is_not_exact(query: str, settings: dict[str, str] | None, inexact:
 
 def test_how_many_rows_positions_tell() -> None:
     place, _ = told("a, SUM(d) FROM orders GROUP BY a", Stopped())
-    assert place == f"{PLACE}, 2,000 records or fewer, below the offsets 0:1200,1:800"
+    assert place == f"{PLACE}, 2,000 records or fewer, below the offsets 0:1200,1:800,2:0"

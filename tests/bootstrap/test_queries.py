@@ -244,7 +244,8 @@ def test_what_is_over_several_tables(script: str, settings: dict[str, str], reas
     ],
 )
 def test_older_windows(query: str, settings: dict[str, str], reason: str | None) -> None:
-    side = Side(ORDERS.partition("CREATE TABLE printed")[0] + query, settings, engine="flink")
+    script = ORDERS.partition("CREATE TABLE printed")[0].replace("'kafka'", TOPIC)
+    side = Side(script + query, settings, engine="flink")
     outputs, problems = side.outputs
     assert not problems
     ((place, output),) = outputs.items()

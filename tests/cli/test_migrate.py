@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
-from airflow_flinkcompat.cli import cli, migrate
+from airflow_flinkcompat.cli import arguments, cli, migrate
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -37,9 +37,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     """The command over a fixture's scripts, whose plans stand for those of Flink's planner."""
     monkeypatch.chdir(tmp_path)
 
-    def run(case: Path, *arguments: str, sides: tuple[str, str] = ("old", "new")) -> Result:
+    def run(
+        case: Path, *arguments: str, sides: tuple[str, str] = ("old", "new"), edit: tuple[str, str] = ("", "")
+    ) -> Result:
         for name, side in zip(("old", "new"), sides, strict=True):
-            Path(f"{name}.sql").write_text((case / f"{side}.sql").read_text("utf-8"), "utf-8")
+            Path(f"{name}.sql").write_text((case / f"{side}.sql").read_text("utf-8").replace(*edit), "utf-8")
         plans = tuple((read_plan((case / f"{side}.json").read_text("utf-8")),) for side in sides)
         monkeypatch.setattr(migrate, "compiled_plans", lambda *_: plans)
         return CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *arguments])
@@ -151,6 +153,21 @@ def test_history_says_what_would_begin_now(run: Callable[..., Result]) -> None:
     assert told.startswith("MIGRATABLE: a rewritten savepoint keeps all of the state")
 
 
+def test_history_that_is_not_read_is_told_by_a_dry_run(run: Callable[..., Result]) -> None:
+    avro = ("'csv'", "'avro'")
+    result = run(ADDED, "--dry-run", "--history", "orders", edit=avro)
+    assert "begins now MAX(d)" in result.stdout
+    assert "global-window-aggregate is not computed from history" in result.stderr
+
+
+def test_spark_is_asked_for_before_anything_else(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arguments, "find_spec", lambda name: None)
+    result = run(ADDED, *FILES, "--to", "new", "--history", "orders")
+    assert isinstance(result.exception, InputError)
+    assert str(result.exception).endswith("(pyspark is missing): pip install 'airflow-flinkcompat[spark]'")
+    assert "computed   MAX(d)" in run(ADDED, "--dry-run", "--history", "orders").stdout
+
+
 @pytest.mark.parametrize("to", ["", "/", "/below", "/../old/below"])
 def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[..., Result], tmp_path: Path) -> None:
     shutil.copytree(ADDED / "old", tmp_path / "old")
@@ -173,6 +190,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
         (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),
+        (("--dry-run", "--history", "orders=/a", "--history", "orders=/b"), "--history orders: two places are named"),
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
         (("--audit-history", "--savepoint", "s"), "--audit-history needs --history TABLE for each table"),
         (("--audit-history", "--history", "orders", "--savepoint", "nowhere"), "nowhere/_metadata cannot be read"),

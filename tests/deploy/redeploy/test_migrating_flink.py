@@ -146,6 +146,20 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
 
 
 @pytest.mark.nightly
+def test_where_history_cannot_be_read_nothing_is_stopped(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
+    entry = deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    known = KnownHistory({"orders": (files.root / "nowhere").as_uri()})
+    with ExitStack() as opened, pytest.raises(DeployRefused, match="the job goes on, as its history cannot be read"):
+        migrated(local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context)
+    assert target.running(ledger.deployment) == (entry.job_id,)
+    assert ledger.head() == entry
+
+
+@pytest.mark.nightly
 def test_a_restart_begins_with_all_state_that_history_says(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
