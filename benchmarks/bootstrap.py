@@ -91,9 +91,15 @@ class Shape:
 def send(servers: str, topic: str, rows: int, keys: int, first: int = 0, lake: Path | None = None) -> None:
     """Has a process of its own :func:`fill` a topic, which ends its Spark too."""
     told = ["--rows", str(rows), "--keys", str(keys), "--fill", servers, topic, str(first), str(lake or "")]
-    filled = cost_of([sys.executable, "-m", "benchmarks.bootstrap", *told], LONGEST)
-    if filled.status:
-        raise SystemExit(filled.output)
+    ran([sys.executable, "-m", "benchmarks.bootstrap", *told])
+
+
+def ran(command: Sequence[str]) -> Cost:
+    """What a command costs; one that fails ends the benchmark with what it said."""
+    found = cost_of(command, LONGEST)
+    if found.status:
+        raise SystemExit(found.output)
+    return found
 
 
 def fill(servers: str, topic: str, rows: int, keys: int, first: int, lake: str) -> None:
@@ -153,14 +159,8 @@ class Bench:
         command += ["--gateway", self._flink.gateway_url, "--jobmanager", self._flink.jobmanager_url]
         command += ["--master", "local[2]"]
 
-        def asked() -> Cost:
-            found = cost_of(command, LONGEST)
-            if found.status:
-                raise SystemExit(found.output)
-            return found
-
         own: list[Cost] = []
-        beside = self._measured(lambda: own.append(asked()))
+        beside = self._measured(lambda: own.append(ran(command)))
         written = Cost(own[0].cpu + beside.cpu, own[0].wall, 0)
         return written, self._measured(lambda: self._run(shape, target.as_uri(), 0))
 

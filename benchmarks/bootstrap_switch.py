@@ -26,9 +26,9 @@ from airflow_flinkcompat.deploy import JobManager
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
-from benchmarks.bootstrap import LONGEST, SETTINGS, Shape, read_packages, send
+from benchmarks.bootstrap import LONGEST, SETTINGS, Shape, ran, read_packages, send
 from benchmarks.downtime import Cluster
-from benchmarks.processes import Cost, cost_of
+from benchmarks.processes import Cost
 from measure.progress import checkpoint, progress, wait_running
 from tests.services.kafka import kafka_broker
 
@@ -74,21 +74,11 @@ def switched(flink: LocalFlink, servers: str, folder: Path, rows: int) -> Switch
         )
 
     def migrate(savepoint: str, *more: str) -> Cost:
-        command = [
-            sys.executable,
-            "-m",
-            "airflow_flinkcompat.cli",
-            "migrate",
-            *map(str, scripts),
-            "--history",
-            "orders",
-        ]
+        command = [sys.executable, "-m", "airflow_flinkcompat.cli", "migrate", *map(str, scripts)]
+        command += ["--history", "orders"]
         command += ["--engine-version", "2.3", "--savepoint", savepoint, "--master", "local[2]", *more]
         command += ["--gateway", flink.gateway_url, "--jobmanager", flink.jobmanager_url]
-        found = cost_of(command, LONGEST)
-        if found.status:
-            raise SystemExit(found.output)
-        return found
+        return ran(command)
 
     wait_read(rows)
     trigger = uuid.uuid4().hex

@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from airflow_flinkcompat.backfill.spark_sql.expressions import quoted, references
-from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
+from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.windows import micros_of
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.lateness import rows_met
 from airflow_flinkcompat.bootstrap.made_rows import Computed
-from airflow_flinkcompat.bootstrap.ranked import UNORDERED
+from airflow_flinkcompat.bootstrap.ranked import refused_as
 from airflow_flinkcompat.bootstrap.state_rows import Doubt, Moment, StateQuery, StateRows, exact, exact_value
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, TableRows
 from airflow_flinkcompat.migration.slices import OVER_LAST_SENT, OVER_ROWS
@@ -189,8 +188,7 @@ class FramedRows(TableRows):
             differ = f"min(arrival.stream) {alike} <> max(arrival.stream) {alike}"
         numbered = Select(sent, (*enumerate([*columns, number, differ]),))
         kept = f"c{width} <= {frame.preceding + 1}"
-        refused = f"CAST(raise_error({quoted(ERROR + UNORDERED)}) AS BOOLEAN)"
-        return Where(numbered, f"IF({kept} AND c{width + 1}, {refused}, {kept})")
+        return Where(numbered, f"IF({kept} AND c{width + 1}, {refused_as('BOOLEAN')}, {kept})")
 
     @property
     def late(self) -> Doubt:

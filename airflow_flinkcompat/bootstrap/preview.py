@@ -12,7 +12,7 @@ from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.types import APPROXIMATE
-from airflow_flinkcompat.state.layout import CallPart, StateLayout
+from airflow_flinkcompat.state.layout import CallPart
 from airflow_flinkcompat.state.model import StateSpec
 
 
@@ -37,7 +37,7 @@ def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwi
     for read in {read.table: read for _, query in queries for read in query.reads}.values():
         yield f"{read.table} is read from {read.source.place}, {_how_far(read.source, otherwise)}"
     for spec, query in queries:
-        doubts = "; ".join(_inexact(spec, query))
+        doubts = "; ".join(_inexact(query))
         yield f"{spec.name}: {doubts or 'all that is computed is exact'}"
 
 
@@ -57,7 +57,7 @@ def _how_far(source: BackfillSource, otherwise: str) -> str:
     return otherwise
 
 
-def _inexact(spec: StateSpec, query: StateQuery) -> Iterator[str]:
+def _inexact(query: StateQuery) -> Iterator[str]:
     if query.time_to_live:
         yield "when values were last written is by when their rows came, which the job may have read later"
     fields = [field for state in query.states for field in state.state.value.fields]
@@ -68,5 +68,5 @@ def _inexact(spec: StateSpec, query: StateQuery) -> Iterator[str]:
         yield f"the run ends where {doubt.reason}"
     if query.incomparable:
         yield f"what the savepoint holds in its place is not compared with history: {query.incomparable}"
-    if isinstance(spec.layout, StateLayout) and not query.states:
+    if not query.states:
         yield "nothing is stored between two watermarks"

@@ -13,8 +13,19 @@ from airflow_flinkcompat.plan.operators import RankKind, RankOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
 
 _BY_TIME = (RankKind.DEDUPLICATION, RankKind.WINDOW_DEDUPLICATION)
-UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
-"""Why a run ends."""
+_UNORDERED = "rows of one key share their place in the order, and nothing tells which of them arrived first"
+
+
+def refused_as(type: str) -> str:
+    """What ends a run where nothing tells which of two rows came first.
+
+    Args:
+        type: That it stands for, in Spark's words.
+
+    Returns:
+        Spark SQL that fails.
+    """
+    return f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS {type})"
 
 
 def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool | None]]:
@@ -84,6 +95,6 @@ def first_ranks(
     width = of_row.stop
     columns = tuple(enumerate([*(f"c{i}" for i in range(width)), number, differ]))
     ranked = Select(step, columns)
-    refused = f"CAST(raise_error({quoted(ERROR + UNORDERED)}) AS BOOLEAN)"
+    refused = refused_as("BOOLEAN")
     kept = "TRUE" if every else f"c{width} <= {operator.last}"
     return Where(ranked, f"IF({kept} AND c{width + 1}, {refused}, {kept})")

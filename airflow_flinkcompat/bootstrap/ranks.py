@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
-from airflow_flinkcompat.backfill.spark_sql.expressions import quoted
-from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Group, Select, Step, Where
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.lateness import rows_met
-from airflow_flinkcompat.bootstrap.ranked import UNORDERED, first_ranks, ordered_by, require_exact
+from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by, refused_as, require_exact
 from airflow_flinkcompat.bootstrap.state_rows import (
     BOUND_TYPE,
     Doubt,
@@ -224,7 +222,7 @@ class _Ranking:
         told = Select(read, (*enumerate([*(f"c{i}" for i in range(of_row.stop)), f"unix_millis({came})", mixed]),))
         row = ", ".join(f"c{i}" for i in of_row)
         time = f"c{by_order.start}" if order else "0"
-        moment = f"IF(c{of_row.stop + 1}, {_refused('BIGINT')}, {self.rows.told(came)})"
+        moment = f"IF(c{of_row.stop + 1}, {refused_as('BIGINT')}, {self.rows.told(came)})"
         rows = f"sort_array(collect_list(struct({moment} AS came, arrival, {time} AS time, struct({row}) AS row)))"
         newer = f"next.came - held.came >= {self.rows.time_to_live} OR next.time >= held.time"
         held = f"aggregate({rows}, {rows}[0], (held, next) -> IF({newer}, next, held))"
@@ -313,8 +311,3 @@ class _Ranking:
 
 
 _NEVER = (1 << 63) - 1
-
-
-def _refused(type: str) -> str:
-    """Spark SQL that fails, as nothing tells which of two rows came first."""
-    return f"CAST(raise_error({quoted(ERROR + UNORDERED)}) AS {type})"
