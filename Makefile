@@ -58,7 +58,7 @@ RELEASE_ARGS ?=
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs frontend site release-check test-fast test test-kubernetes test-matrix test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs frontend site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,10 @@ test: setup lint ## Lint and every test, with a real Flink, Airflow and Spark; a
 test-kubernetes: export FLINKCOMPAT_NIGHTLY := 1
 test-kubernetes: setup ## The tests on a real Kubernetes API server with Flink's real operator; builds the server once (Go 1.24, 16 minutes)
 	@if ! python -m tests.local_kubernetes.binary; then exit 0; fi; $(WITH_JAVA) pytest --numprocesses 0 -m kubernetes $(PYTEST_ARGS) tests/local_kubernetes
+
+test-history: export FLINKCOMPAT_NIGHTLY := 1
+test-history: setup ## All changes whose state is computed from history, on a real Flink; writes what they came to, some two hours
+	@$(WITH_JAVA) pytest --numprocesses 2 --dist loadscope --no-loadscope-reorder -m slow -p tests.bootstrap.results $(PYTEST_ARGS) tests/bootstrap
 
 test-matrix: $(VENV)/.core-ready ## The tests of Airflow and Python on each version that the package takes, in environments of their own [MATRIX_ARGS='--airflow 3.1']
 	@python scripts/version_matrix.py --write benchmarks/results/matrix-$$(date -u +%F).md $(MATRIX_ARGS)

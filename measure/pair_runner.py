@@ -299,8 +299,11 @@ class PairRunner:
         made: _Made = future.result()
         return made
 
-    def savepoint(self, old: Side) -> Savepoint:
-        """What the side leaves once it has read the rows before. Raises MeasureError."""
+    def savepoint(self, old: Side, kept_back: Collection[str] = ()) -> Savepoint:
+        """What the side leaves once it has read the rows before. Raises MeasureError.
+
+        The rows after have come by then, but those ``kept_back``, which are for :meth:`bring`.
+        """
         with self._first_rows(old) as (folder, run, job_id, _):
             try:
                 poll(
@@ -312,8 +315,12 @@ class PairRunner:
             except Overdue as overdue:
                 raise MeasureError(f"{overdue.last} of {old.rows_before} rows came before the savepoint") from None
             path = self._jobs.stop_with_savepoint(job_id)
-        self._arrive(_feeds(old), folder, "after")
+        self._arrive({feed for feed in _feeds(old) if feed.rows not in kept_back}, folder, "after")
         return Savepoint(path, folder, self._rows(run, folder), self._written(folder), old)
+
+    def bring(self, savepoint: Savepoint, rows: Collection[str]) -> None:
+        """Has the rows after come that were kept back."""
+        self._arrive({feed for feed in _feeds(savepoint.old) if feed.rows in rows}, savepoint.folder, "after")
 
     def later(self, earlier: Savepoint) -> str:
         """The savepoint of the same side once it has gone on and read the rows after. Raises MeasureError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,6 +16,7 @@ from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import PairRunner
 from measure.pairs import Pair, load_pairs, measured_again
 from tests import measured
+from tests.bootstrap.results import CAME_TO
 from tests.bootstrap.test_on_flink import TABLE, Case, bench, goes_on, in_folder, told
 from tests.migration.cases import migration_of
 
@@ -41,11 +42,9 @@ def load_measured() -> Iterator[Pair]:
 
 
 @pytest.fixture(scope="module")
-def whole() -> Iterator[list[str]]:
+def whole() -> list[str]:
     """The ids of those that went on."""
-    found: list[str] = []
-    yield found
-    print(f"\n{len(found)} went on: {' '.join(found)}")
+    return []
 
 
 def is_whole(change: Migration) -> bool:
@@ -57,23 +56,32 @@ def is_whole(change: Migration) -> bool:
 
 @pytest.mark.parametrize("pair", load_measured(), ids=lambda pair: pair.id)
 def test_the_job_goes_on_as_though_it_had_always_run(
-    pair: Pair, bench: PairRunner, spark: SparkSession, whole: list[str]
+    pair: Pair,
+    bench: PairRunner,
+    spark: SparkSession,
+    whole: list[str],
+    record_property: Callable[[str, str], None],
 ) -> None:
     try:
         old, new = bench.complete(pair.old), bench.complete(pair.new)
         found = migration_of(bench.compiled(old), bench.compiled(new))
     except TargetError:
-        return  # Flink plans it not, or not as a compiled plan
+        record_property(CAME_TO, "not planned by Flink, or not as a compiled plan")
+        return
     history = KnownHistory({name: "" for name in TABLE.findall(new.script) if name != "Printed"})
     before, after = (JobSide(each.script, dict(each.settings), engine="flink") for each in (old, new))
     change, _ = history.extend(found, after, before)
-    if is_whole(change):
+    if not is_whole(change):
+        record_property(CAME_TO, "history does not make it whole")
+    else:
         try:
-            goes_on(Case(pair.id, old, new, told(change)), bench, in_folder)
+            assert goes_on(Case(pair.id, old, new, told(change)), bench, in_folder)
         except NotMigratable as error:
             if UNORDERED not in str(error):
                 raise
-            return  # their rows tell that, and nothing else does
+            record_property(CAME_TO, "refused by its rows, of which nothing tells which came first")
+            return
+        record_property(CAME_TO, "whole")
         whole.append(pair.id)
 
 

@@ -17,8 +17,18 @@ from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.source_positions import kafka_positions
 from airflow_flinkcompat.savepoint.store import read_metadata
 from measure.pair_runner import CLUSTER, PairRunner
+from measure.pairs import Side
 from measure.services import SIDES, Services, jars, services
-from tests.bootstrap.test_on_flink import EMPTY, UNMERGED, Case, begins, goes_on, load_cases, prepared_is_whole
+from tests.bootstrap.test_on_flink import (
+    NEW_TABLES,
+    UNMERGED,
+    Case,
+    begins,
+    goes_on,
+    is_prepared,
+    load_cases,
+    prepared_is_whole,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(600)]
 FOLDER = re.compile(r"'connector' = 'filesystem', 'path' = 'file://DATA/(\w+)'.*?\n(?=\))", re.DOTALL)
@@ -69,12 +79,52 @@ UNENDED = frozenset({"a tumbling window becomes longer"})
 """No window ends with the rows that come to the slowest of three partitions."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def of_three(case: Case, subtasks: int, served: Services, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """The case over topics of three partitions; what the bench keeps of the same script is of one."""
+    monkeypatch.setattr(served, "partitions", 3)
+    parallelism = ("parallelism.default", str(subtasks))
+    old, new = (
+        Side(each.script.replace("'shop'", f"'three-{subtasks}'"), (*each.settings, parallelism))
+        for each in (case.old, case.new)
+    )
+    return replace(case, old=old, new=new)
+
+
+@pytest.mark.parametrize(
+    ("case", "subtasks"),
+    [*((case, 2) for case in IN_ANY_ORDER), *((case, 1) for case in IN_ANY_ORDER[::3])],
+    ids=lambda each: getattr(each, "title", str(each)),
+)
 def test_the_job_goes_on_as_though_it_had_always_run(
-    case: Case, bench: PairRunner, served: Services, spark: SparkSession
+    case: Case,
+    subtasks: int,
+    bench: PairRunner,
+    served: Services,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert "kafka" in case.new.script
+    sent = goes_on(of_three(case, subtasks, served, monkeypatch), bench, served.bound)
+    assert bool(sent) is not (case.title in UNENDED)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in IN_ANY_ORDER], ids=lambda case: case.title)
+def test_a_partition_tells_the_order(case: Case, bench: PairRunner, served: Services, spark: SparkSession) -> None:
     assert goes_on(case, bench, served.bound)
+
+
+@pytest.mark.parametrize("subtasks", [1, 2])
+@pytest.mark.parametrize("case", [from_topic(case) for case in load_cases([NEW_TABLES])], ids=lambda case: case.title)
+def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
+    case: Case,
+    subtasks: int,
+    bench: PairRunner,
+    served: Services,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its source goes on behind the records that were there when the savepoint was written."""
+    wanted = of_three(case, subtasks, served, monkeypatch)
+    assert goes_on(wanted, bench, served.bound, kept_back=["untimed_rights"])
 
 
 OFFSETS, BOUNDARY, EARLIER_BOUNDARY = "kafka_partition,kafka_offset", "2024-01-01T00:01:35", "2024-01-01T00:01:25"
@@ -97,7 +147,13 @@ def archived(spark: SparkSession, folder: Path, script: str, joined: str) -> tup
 @pytest.mark.parametrize("joined", [OFFSETS, BOUNDARY])
 @pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
 def test_what_the_topic_no_longer_holds_comes_from_an_archive(
-    case: Case, joined: str, bench: PairRunner, served: Services, spark: SparkSession, tmp_path: Path
+    case: Case,
+    joined: str,
+    bench: PairRunner,
+    served: Services,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """All but the last three of the records that were read are gone from the topic."""
 
@@ -108,14 +164,20 @@ def test_what_the_topic_no_longer_holds_comes_from_an_archive(
         )
         return found
 
-    assert goes_on(case, bench, served.bound, place)
+    sent = goes_on(of_three(case, 1, served, monkeypatch), bench, served.bound, place)
+    assert bool(sent) is not (case.title in UNENDED)
 
 
 @pytest.mark.parametrize(
     "case", [case for case in CASES if "SESSION(" not in case.new.script], ids=lambda case: case.title
 )
 def test_what_was_prepared_while_the_job_ran_goes_on(
-    case: Case, bench: PairRunner, served: Services, spark: SparkSession, tmp_path: Path
+    case: Case,
+    bench: PairRunner,
+    served: Services,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """Though none of the records that were prepared is in the topic any more."""
 
@@ -124,8 +186,10 @@ def test_what_was_prepared_while_the_job_ran_goes_on(
             for topic, offsets in offsets_of(savepoint).items():
                 served.delete_below(topic, offsets)
 
+    if case in IN_ANY_ORDER:
+        case = of_three(case, 1, served, monkeypatch)
     said = prepared_is_whole(case, bench, served.bound, tmp_path / "prepared", forgotten)
-    assert any(UNMERGED in line or line.endswith(("behind what was prepared", EMPTY)) for line in said)
+    assert is_prepared(said, case.new)
 
 
 def offsets_of(savepoint: str) -> Mapping[str, Mapping[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +21,13 @@ UNTIMED = [case for case in load_cases() if not any(word in case.new.script for 
 """With two subtasks that read one file, the one that reads none would hold all windows and intervals back."""
 TWO_SUBTASKS = (("parallelism.default", "2"), ("table.exec.source.idle-timeout", "1 s"))
 """The rig waits for the watermark of all rows, and one subtask reads the only file."""
-EVERY_THIRD = [*load_cases()][::3]
+FROM_THE_BEGINNING = re.compile(r"ORDER BY ts( ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)?\)")
+"""An OVER by event time, which Flink 1.20 stores in another way: there nothing is computed."""
+EVERY_THIRD = [
+    case
+    for case in load_cases()
+    if not any(" OVER " in each.script and FROM_THE_BEGINNING.search(each.script) for each in (case.old, case.new))
+][::3]
 
 
 @pytest.fixture(scope="module")
