@@ -81,6 +81,8 @@ class KnownHistory:
             something else, and what history alone has of it is not written.
         prepared: Path or URI of a folder that :meth:`prepare` wrote, from which it goes on; None: all rows are read.
         sample: How many keys of each operator are computed once more in plain Python before a savepoint is published.
+        prepared_once: Whether ``prepared`` is for one savepoint: where nothing was prepared all rows are read, and it
+            is deleted when the savepoint was computed.
     """
 
     tables: Mapping[str, str]
@@ -88,6 +90,7 @@ class KnownHistory:
     accepted: Collection[Accept] = ()
     prepared: str | None = None
     sample: int = SAMPLED_KEYS
+    prepared_once: bool = False
 
     def extend(
         self, found: Migration, new: Side, old: Side | None = None, begins: bool = False
@@ -222,14 +225,10 @@ class KnownHistory:
             if (sent := self.sent_until(new, savepoint, migration)) is not None:
                 until = sent.isoformat(timespec="milliseconds")
                 say(f"windows that end by {until} count as sent: a backfill computes what they lack")
-            for spec, found in _audited(former, _replaced(lines), savepoint):
-                if isinstance(found, NotComputable):
-                    say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
-                elif found:
-                    computer.differ(spec.name, found)
-                else:
-                    say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
+            _say_compared(former, _replaced(lines), savepoint)
             yield computer
+            if self.prepared_once:
+                self.forget(computer.session)
 
     def prepare(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
@@ -321,38 +320,84 @@ class KnownHistory:
     @contextmanager
     def preparing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
-    ) -> Iterator[KnownHistory]:
-        """What :meth:`prepare` does, for as long as it is needed: one Spark does that and what goes on from it.
+    ) -> Iterator[None]:
+        """What :meth:`prepare` and :meth:`compare` do, with a Spark that stays for what goes on from it.
 
         Args:
             old: The script of the savepoint's job.
             new: The new script.
             savepoint: Path or URI of a savepoint of the old job.
             migration: What becomes of its state.
-            folder: Path or URI of a folder that does not exist; it is deleted when the block ends.
-            say: Gets a line for what is prepared.
+            folder: Path or URI of a folder to write, which does not exist.
+            say: Gets a line for what is prepared and compared.
 
         Yields:
-            The history that goes on from the folder.
+            Nothing. Where the block fails with an Exception what was prepared is deleted.
 
         Raises:
+            HistoryDiffers: What history says is not what the savepoint holds.
             InputError: Spark does not start.
             NotMigratable: A state cannot be computed, or history cannot be read.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         from airflow_flinkcompat.backfill.spark.session import spark_session
-        from airflow_flinkcompat.bootstrap.prepared import delete_prepared
 
-        places = AssumedHistory(self.places)
+        places, prepared = AssumedHistory(self.places), self.going_on(folder)
         try:
             with spark_session(self.master, _needs([(old, places), (new, places)])) as session:
                 try:
                     self.prepare(old, new, savepoint, migration, folder, say)
-                    yield replace(self, prepared=folder)
-                finally:
-                    delete_prepared(session, folder)
+                    prepared.compare(old, savepoint, migration, say)
+                    yield
+                except Exception:
+                    prepared.forget(session)
+                    raise
         except BackfillError as error:
             raise InputError(str(error)) from None
+
+    def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
+        """Holds what a savepoint keeps of the operators of which something is computed against what history says.
+
+        Args:
+            old: The script of the savepoint's job.
+            savepoint: Path or URI of it.
+            migration: What becomes of its state.
+            say: Gets a line for each operator.
+
+        Raises:
+            HistoryDiffers: What history says is not what the savepoint holds.
+            InputError: Spark does not start.
+            NotMigratable: History cannot be read.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        specs = [line.old for line in migration.operators if line.from_history and line.old is not None]
+        with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
+            _say_compared(computer, specs, savepoint)
+
+    def going_on(self, folder: str) -> KnownHistory:
+        """The same, which goes on from what :meth:`preparing` wrote, if it did.
+
+        Args:
+            folder: Path or URI of where.
+
+        Returns:
+            The history.
+        """
+        return replace(self, prepared=folder, prepared_once=True)
+
+    def forget(self, session: SparkSession) -> None:
+        """Delete what was prepared.
+
+        Args:
+            session: Of Spark.
+
+        Raises:
+            BackfillError: It is no place.
+        """
+        from airflow_flinkcompat.bootstrap.prepared import delete_prepared
+
+        assert self.prepared is not None
+        delete_prepared(session, self.prepared)
 
     def audit(
         self, old: Side, savepoint: str, migration: Migration
@@ -410,7 +455,9 @@ class KnownHistory:
                 try:
                     prepared = PreparedHistory.read(session, self.prepared)
                 except BackfillError as error:
-                    raise InputError(str(error)) from None
+                    if not self.prepared_once:
+                        raise InputError(str(error)) from None
+                    say("nothing was prepared: all rows are read")
             computers = []
             for job, locations in zip(jobs, found, strict=True):
                 ends = {}
@@ -546,6 +593,17 @@ def _positions(migration: Migration) -> Mapping[str, str]:
     """The ids of the old sources, by the names of their tables."""
     lines = (line.old for line in migration.operators if line.old is not None)
     return {spec.name: spec.id for spec in lines if spec.kind is StateKind.POSITIONS}
+
+
+def _say_compared(computer: HistoryComputer, specs: Iterable[StateSpec], savepoint: str) -> None:
+    """Raises HistoryDiffers."""
+    for spec, found in _audited(computer, specs, savepoint):
+        if isinstance(found, NotComputable):
+            computer.say(f"what the savepoint holds of {spec.name} is not compared with history: {found}")
+        elif found:
+            computer.differ(spec.name, found)
+        else:
+            computer.say(f"{spec.name}: history says what the savepoint holds of {found.compared} keys or windows")
 
 
 def _audited(

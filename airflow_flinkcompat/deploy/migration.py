@@ -18,6 +18,7 @@ from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.plans import explain_plans
+from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
 from airflow_flinkcompat.deploy.restore_test.place import Cluster, RestoreTestTarget, missing_slots, slots_of
@@ -91,8 +92,8 @@ class History(Protocol):
 
     def preparing(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
-    ) -> AbstractContextManager[History]:
-        """Computes most of it while the old job still runs.
+    ) -> AbstractContextManager[None]:
+        """Computes most of it while the old job still runs, and holds history against what the job stores.
 
         Args:
             old: The script of the savepoint's job.
@@ -100,10 +101,21 @@ class History(Protocol):
             savepoint: Path or URI of a savepoint of the old job.
             migration: What becomes of its state.
             folder: Path or URI of a folder to write, which does not exist.
-            say: Gets a line for what is prepared.
+            say: Gets a line for what is prepared and compared.
 
         Returns:
-            A block, for which the history goes on from what was prepared.
+            A block, for which what goes on from it is quick to start. What was prepared is deleted where it fails with
+            an Exception.
+        """
+
+    def going_on(self, folder: str) -> History:
+        """The same, which goes on from what was prepared, if something was, and deletes that once it was used.
+
+        Args:
+            folder: Path or URI of where.
+
+        Returns:
+            The history.
         """
 
 
@@ -149,10 +161,13 @@ class SavepointWriting(ABC):
         self._old, self._new, self._cluster, self._live = old, new, cluster, live
         self._plan_dir, self._rehearsed, self._log, self._planner = plan_dir, rehearsed, log, planner
 
-    def prepare(self) -> None:
+    def prepare(self) -> str | None:
         """See that enough is kept, and make ready what the job needs not have stopped for.
 
         That is the template, where slots are free for it beside the live job.
+
+        Returns:
+            None.
 
         Raises:
             DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
@@ -164,6 +179,7 @@ class SavepointWriting(ABC):
             self._log(f"the template is taken when the job has stopped: {missing}")
         else:
             self._template()
+        return None
 
     @property
     @abstractmethod
@@ -176,7 +192,7 @@ class SavepointWriting(ABC):
 
     @abstractmethod
     def _computing(
-        self, savepoint: str, template: str
+        self, savepoint: str, template: str, prepared: str | None
     ) -> AbstractContextManager[tuple[str, Workers | None, StateComputer | None]]:
         """The savepoint that is rewritten, who does that, and who computes from history."""
 
@@ -191,12 +207,13 @@ class SavepointWriting(ABC):
         described = target.describe(self._live) if self._live and isinstance(target, JobDescriptions) else None
         return missing_slots(self._cluster.restore_test_target, slots_of(described))
 
-    def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
+    def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
         """Write the new job's savepoint and read it back.
 
         Args:
             savepoint: Path or URI of the former job's.
             folder: Path or URI of the folder to write.
+            prepared: What :meth:`prepare` gave, in this process or another one.
 
         Returns:
             The report; under ``entries`` the number of entries by operator, with its id, and by state; under ``sums``
@@ -209,7 +226,7 @@ class SavepointWriting(ABC):
         try:
             template = str(self._template())
             sent = self._sent_until(savepoint)
-            with self._computing(savepoint, template) as (source, workers, computer):
+            with self._computing(savepoint, template, prepared) as (source, workers, computer):
                 written = migrate_savepoint(
                     source, template, folder, self._migration, int(time.time() * 1000), workers, computer
                 )
@@ -327,48 +344,47 @@ class SavepointMigration(SavepointWriting):
         workers: Callable[[str], AbstractContextManager[Workers | None]] = lambda _: nullcontext(),
         history: History | None = None,
         savepoint_directory: str | None = None,
-        hold: Callable[[AbstractContextManager[History]], History] | None = None,
+        hold: Callable[[AbstractContextManager[None]], None] | None = None,
         planner: Callable[[], Cluster] | None = None,
     ) -> None:
         super().__init__(old, new, cluster, live, plan_dir=plan_dir, rehearsed=rehearsed, log=log, planner=planner)
         self._at_least, self._accepted, self._workers, self._history = at_least, accepted, workers, history
         self._savepoint_directory, self._hold = savepoint_directory, hold
 
-    def prepare(self) -> None:
+    def prepare(self) -> str | None:
         """The same, and make ready what history says by now.
 
+        Returns:
+            Path or URI of the folder that holds it; None where there is none.
+
         Raises:
-            DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
+            DeployRefused: Less is kept than was decided on, the target cannot do what is needed, or history cannot be
+                read or is not what the job has read.
             DeployError: Plans or template could not be made.
         """
         super().prepare()
-        self._prepare_history()
-
-    def _prepare_history(self) -> None:
-        """Where no savepoint is taken beside the job all of it is read later; where it cannot be read none is stopped.
-
-        Raises DeployRefused.
-        """
         if self._history is None or self._hold is None or self._live is None or not self._computes:
-            return
+            return None
         target = self._cluster.target
         if not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
             self._log(f"all of history is read once the job has stopped: {target} takes no savepoint beside it")
-            return
+            return None
         try:
             savepoint = self._live_savepoint(target, self._live)
             try:
                 place = target.location(savepoint)
                 folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
                 block = self._history.preparing(*self._sides, place, self._migration, folder, self._log)
-                self._history = self._hold(block)
+                self._hold(_goes_on_after_waiting(block))
             finally:
                 with suppress(DeployError):
                     target.dispose(savepoint)
         except (InputError, NotMigratable) as error:
-            raise DeployRefused(f"the job goes on, as its history cannot be read: {error}") from None
+            raise DeployRefused(f"the job goes on, as its state is not computed from history: {error}") from None
         except (DeployError, SavepointUnreadable) as error:
             self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
+            return None
+        return folder
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
         """Raises DeployError."""
@@ -392,12 +408,15 @@ class SavepointMigration(SavepointWriting):
         return self._history.sent_until(self._sides[1], savepoint, self._migration)
 
     @contextmanager
-    def _computing(self, savepoint: str, template: str) -> Iterator[tuple[str, Workers | None, StateComputer | None]]:
+    def _computing(
+        self, savepoint: str, template: str, prepared: str | None
+    ) -> Iterator[tuple[str, Workers | None, StateComputer | None]]:
         if self._history is None or not self._computes:
             with self._workers(savepoint) as workers:
                 yield savepoint, workers, None
             return
-        with self._history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
+        history = self._history if prepared is None else self._history.going_on(prepared)
+        with history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
             yield savepoint, computer.workers, computer
 
     @cached_property
@@ -428,3 +447,16 @@ class SavepointMigration(SavepointWriting):
                 "change with explain_plan, then decide anew"
             )
         return made
+
+
+@contextmanager
+def _goes_on_after_waiting(block: AbstractContextManager[None]) -> Iterator[None]:
+    """A block that does not fail where the run waits elsewhere for the cluster, and is taken up after that."""
+    waiting: Waiting | None = None
+    with block:
+        try:
+            yield
+        except Waiting as error:
+            waiting = error
+    if waiting is not None:
+        raise waiting

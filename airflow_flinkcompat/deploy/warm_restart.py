@@ -122,6 +122,8 @@ class WarmRestart(SavepointWriting):
         return self._start.report
 
     @contextmanager
-    def _computing(self, savepoint: str, template: str) -> Iterator[tuple[str, Workers | None, StateComputer | None]]:
+    def _computing(
+        self, savepoint: str, template: str, prepared: str | None
+    ) -> Iterator[tuple[str, Workers | None, StateComputer | None]]:
         with self._start.computing(template, self._log) as (origin, computer):
             yield origin, computer.workers, computer

@@ -56,7 +56,7 @@ SAMPLED = re.compile(r"[1-9]\d* keys computed once more in plain Python are the 
 NOT_SAMPLED = "no key is computed once more in plain Python: "
 OF_ONE_ROW = r"SESSION\(|ROW_NUMBER\(|RANK\(|\bOVER\b|BETWEEN .* INTERVAL"
 """In scripts of which some state is rows, or cut by them: that is neither computed once more nor prepared."""
-NOT_COMPUTED_AGAIN = re.compile(rf"{OF_ONE_ROW}|GROUP BY .*TUMBLE\(")
+NOT_COMPUTED_AGAIN = re.compile(rf"{OF_ONE_ROW}|GROUP BY .*TUMBLE\(|JOIN \(SELECT .*GROUP BY", re.DOTALL)
 NOT_PREPARED = re.compile(rf"{OF_ONE_ROW}|(LEFT|FULL) JOIN")
 
 

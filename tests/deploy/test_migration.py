@@ -52,7 +52,7 @@ def test_it_says_what_is_kept_and_writes_it(tmp_path: Path, monkeypatch: pytest.
     made, said = of(monkeypatch)
     made.prepare()
     assert "    begins now MAX(d)" in said
-    kept = made.write(str(ADDED / "old"), f"{tmp_path}/new")
+    kept = made.write(str(ADDED / "old"), f"{tmp_path}/new", None)
     assert (kept["kept"], [each.split()[0] for each in kept["entries"]]) == ("partial", ["global-window-aggregate"])
     (sums,) = kept["sums"].values()
     assert {len(each) for each in sums.values()} == {32}
@@ -85,7 +85,7 @@ def test_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_savepoint_that_cannot_be_read_is_no_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch)
     with pytest.raises(DeployError, match=r"nowhere/_metadata cannot be read from here"):
-        made.write(str(tmp_path / "nowhere"), f"{tmp_path}/new")
+        made.write(str(tmp_path / "nowhere"), f"{tmp_path}/new", None)
     assert not (tmp_path / "new").exists()
 
 
@@ -94,7 +94,7 @@ def test_a_folder_that_cannot_be_written_is_no_migration(tmp_path: Path, monkeyp
     made, _ = of(monkeypatch)
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(DeployError, match=r"file/new cannot be written from here \(NotADirectoryError"):
-        made.write(str(ADDED / "old"), f"{tmp_path}/file/new")
+        made.write(str(ADDED / "old"), f"{tmp_path}/file/new", None)
 
 
 def test_a_plan_that_is_not_understood_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
     monkeypatch.setattr(module, "explain_plans", lambda *given, **more: asked.append(given) or plan(*given, **more))
     monkeypatch.setattr(module, "kept_template", lambda *given: asked.append(given) or ADDED / "template")
     made.prepare()
-    made.write(str(ADDED / "old"), f"{tmp_path}/new")
+    made.write(str(ADDED / "old"), f"{tmp_path}/new", None)
     (old, new, planned_by), (side, where, options, *_), *_ = asked
     assert (planned_by, opened) == ("the planner", ["opened"])
     assert old.settings == new.settings == side.settings == {

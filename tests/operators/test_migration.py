@@ -47,7 +47,7 @@ class Migration:
 
     def prepare(self) -> None: ...
 
-    def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
+    def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
         return {"kept": "whole"}
 
     def rehearse(self, savepoint: str) -> str:

@@ -31,8 +31,8 @@ def _absent() -> dict[str, Any]:
         "sinks": {}, "counts": {},
         "owner": "", "hand_over": None, "claim_seconds": None, "request_id": None, "trigger_id": None,
         "checkpoint": None, "state": {}, "rolls_back_to": None, "evidence": (), "effective_settings": {},
-        "migrated_from": None, "migrated_to": None, "migration": {}, "savepoint_before": None, "waivers": (),
-        "passes_over": (),
+        "migrated_from": None, "migrated_to": None, "migration": {}, "prepared": None, "savepoint_before": None,
+        "waivers": (), "passes_over": (),
         "number": 0, "at": "", "schema": SCHEMA,
     }  # fmt: skip
 
@@ -376,11 +376,15 @@ class StopEntry(AttemptEntry):
 # ------------------------------------------------------------------------------------------------ steps of a redeploy
 @dataclass(frozen=True, kw_only=True)
 class DeployingEntry(AttemptEntry):
-    """A run claims the deployment; ``start_mode`` is how the job was asked to start."""
+    """A run claims the deployment; ``start_mode`` is how the job was asked to start.
+
+    ``prepared`` is the folder that holds what a migration computed of history by then.
+    """
 
     KIND = "deploying"
 
     start_mode: str | None = None
+    prepared: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

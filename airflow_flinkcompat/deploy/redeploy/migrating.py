@@ -13,7 +13,7 @@ from contextlib import suppress
 from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError, DeployRefused
-from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry, MigratingEntry, MigrationEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployingEntry, MigratedEntry, MigratingEntry, MigrationEntry
 from airflow_flinkcompat.deploy.ledger.steps import Progress
 from airflow_flinkcompat.deploy.redeploy.run import Run, StateMigration, new_id
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, SavepointStore, Snapshot, same_snapshot
@@ -23,13 +23,16 @@ class MigrationFailed(DeployError):
     """There is no savepoint that the new job could start from; the message says why."""
 
 
-def prepare(run: Run, migration: StateMigration) -> None:
-    """See that a migration can be done, before anything is touched. Raises DeployRefused and DeployError."""
+def prepare(run: Run, migration: StateMigration) -> str | None:
+    """See that a migration can be done, before anything is touched; what :func:`migrate` goes on from, if anything.
+
+    Raises DeployRefused and DeployError.
+    """
     if not isinstance(run.target, SavepointStore):
         raise DeployRefused(
             f"no state of {run.ledger.deployment} can be migrated: where a savepoint lies {CANNOT_TELL} ({run.target})"
         )
-    migration.prepare()
+    return migration.prepare()
 
 
 def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapshot:
@@ -56,7 +59,7 @@ def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapsho
     run.log(f"migrating {savepoint} for {run.side.source}")
     written = run.target.savepoint_at(folder)
     try:
-        kept = migration.write(source, folder)
+        kept = migration.write(source, folder, _prepared(run))
         rehearsed = migration.rehearse(written)
     except DeployError as error:
         if error.unanswered and not isinstance(error, DeployRefused):
@@ -73,6 +76,12 @@ def _earlier(run: Run) -> Iterator[MigrationEntry]:
     for entry in Progress.of(run.ledger.entries()).steps:
         if isinstance(entry, MigrationEntry) and entry.sha256 == run.side.digest():
             yield entry
+
+
+def _prepared(run: Run) -> str | None:
+    claims = Progress.of(run.ledger.entries()).steps
+    ours = (each for each in reversed(claims) if isinstance(each, DeployingEntry) and each.sha256 == run.side.digest())
+    return next((each.prepared for each in ours if each.prepared), None)
 
 
 def _name(folder: str) -> str:

@@ -193,7 +193,7 @@ def _deploy(run: Run, progress: Progress) -> DeployedEntry:
     require_savepoint(startup_offsets, head, stopped)
     check_strangers(run, progress, taken_up)
     if run.migration is not None and stopped is None and run.resumed is None:
-        prepare(run, run.migration)
+        claim = replace(claim, prepared=prepare(run, run.migration))
     if run.resumed is None:  # whoever else holds this run's name goes no further
         run.append(claim)
     if head is not None and stopped is None:

@@ -99,6 +99,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "hand_over": st.none() | mappings,
     "claim_seconds": st.none() | st.floats(0, 1e6),
     "start_mode": maybe,
+    "prepared": maybe,
     "evidence": st.lists(texts, max_size=2).map(tuple),
     "effective_settings": st.dictionaries(texts, mappings, max_size=2),
     "rolls_back_to": st.none() | numbers,
@@ -156,7 +157,7 @@ UNUSED = {
 
 TYPES_SINCE = {MigratingEntry, MigratedEntry, PlannedEntry, CheckedEntry, RehearsedEntry, BackfilledEntry}
 """Types that were added since the stored ledger was written."""
-FIELDS_SINCE = {"origin"}
+FIELDS_SINCE = {"prepared", "origin"}
 """Groups of keys that were added since then, of whatever kind."""
 
 

@@ -57,7 +57,7 @@ SINCE = {
     "request_id": None, "migrated_from": None, "migrated_to": None, "migration": {}, "reason": None, "branch": None,
     "policy": None, "commit": None, "author": None, "team": None, "owned_by": None, "savepoint_bytes": None,
     "savepoint_at": None, "rehearsal": {}, "range_from": None, "range_to": None, "sinks": {}, "counts": {},
-    "savepoint_before": None, "waivers": [],
+    "prepared": None, "savepoint_before": None, "waivers": [],
 }  # fmt: skip
 """Keys that were added since the stored ledger was written, and what they say where nothing is known."""
 BESIDE = ("mark", "checksum")
@@ -138,8 +138,8 @@ def test_a_filled_entry_of_each_type_is_read_whole(entry: LedgerEntry, path: Pat
     kept = {**SINCE, **{key: value for key, value in row.items() if key not in BESIDE}}
     assert json.loads(json.dumps(entry.to_dict())) == kept
     assert type(entry) in ENTRY_TYPES, "a type that knows what its keys say, not one that only hands them on"
-    # A group that was added since holds nothing here.
-    kept = {each.name for each in fields(entry) if each.name not in ("passes_over", "origin")}
+    # What was added since holds nothing here.
+    kept = {each.name for each in fields(entry) if each.name not in ("passes_over", "origin", "prepared")}
     assert [name for name in kept if not getattr(entry, name)] == []
 
 

@@ -37,13 +37,15 @@ class Rewriting:
 
     writes = "migrated"
 
-    def prepare(self) -> None:
+    def prepare(self) -> str:
         self._step("prepare")
+        return "prepared"
 
-    def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
+    def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
         place = Path(folder.removeprefix("file:"))
         place.mkdir(parents=True)
         (place / "part").write_text("written")
+        assert prepared == "prepared"
         self._step("write", savepoint, folder)
         return KEPT
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,16 @@ import pytest
 
 from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
 from airflow_flinkcompat.compat import Side as Script
-from airflow_flinkcompat.deploy import DeployRefused, Ledger, Options, RolledBack, SqlGatewayTarget, deploy
+from airflow_flinkcompat.deploy import (
+    DeployRefused,
+    Ledger,
+    Options,
+    RolledBack,
+    SqlGatewayTarget,
+    Wait,
+    Waiting,
+    deploy,
+)
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, StoppedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
@@ -39,6 +49,9 @@ def script(files: Files, **changes: str) -> Script:
     return Script(files.script(**changes), dict(SETTINGS), engine="flink", engine_version="2.3.0", source="orders.sql")
 
 
+SAME = re.compile("history says what the savepoint holds of 1 keys or windows")
+
+
 def first(target: SqlGatewayTarget, ledger: Ledger, files: Files) -> DeployedEntry:
     files.arrive("1.csv", FIRST)
     entry = deploy(target, ledger, script(files, **OLD), checked_old_sha256=None, options=OPTIONS, log=print)
@@ -53,7 +66,11 @@ def after_minute_1(files: Files) -> list[str]:
 
 
 def migrated(
-    flink: LocalFlink, target: SqlGatewayTarget | JobManagerTarget, ledger: Ledger, new: Script, **changes: Any
+    flink: LocalFlink,
+    target: SqlGatewayTarget | JobManagerTarget,
+    ledger: Ledger,
+    new: Script,
+    **changes: Any,
 ) -> DeployedEntry:
     head = ledger.head()
     assert head is not None
@@ -84,8 +101,8 @@ def damage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut off the end of every savepoint that is rewritten from now on."""
     write = SavepointMigration.write
 
-    def damaged(self: SavepointMigration, savepoint: str, folder: str) -> Any:
-        found = write(self, savepoint, folder)
+    def damaged(self: SavepointMigration, savepoint: str, folder: str, prepared: str | None) -> Any:
+        found = write(self, savepoint, folder, prepared)
         metadata = Path(folder.removeprefix("file:")) / "_metadata"
         metadata.write_bytes(metadata.read_bytes()[:-40])
         return found
@@ -135,14 +152,66 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
         migrated(
             local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context, log=said.append
         )
-        (prepared,) = files.root.parent.rglob("prepared.json")
-    assert not prepared.parent.exists(), "it is deleted once the new job runs"
+    assert not [*files.root.parent.rglob("prepared.json")], "it is deleted once the savepoint is written"
     stop = said.index(next(line for line in said if line.startswith("migrating ")))
     assert any(line.startswith("prepared of ") for line in said[:stop]), "before the job was stopped"
+    assert any(SAME.search(line) for line in said[:stop])
     assert any(line.endswith("behind what was prepared") for line in said[stop:])
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.migration["sent_until"] == "2026-01-01T00:01:10.001"
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "left", [KeyboardInterrupt(), Waiting("it takes its time", Wait("", 0, 0))], ids=["killed", "waits"]
+)
+def test_a_run_that_is_taken_up_goes_on_from_what_was_prepared(
+    left: BaseException,
+    local_flink: LocalFlink,
+    target: SqlGatewayTarget,
+    ledger: Ledger,
+    files: Files,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The process ends once the job has stopped, as that of a task that is killed, or waits in the triggerer."""
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
+    deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    said: list[str] = []
+    new, again = script(files, **OLD), {"history": KnownHistory({"orders": ""}), "log": said.append}
+
+    def ends(*given: object) -> None:
+        raise left
+
+    with monkeypatch.context() as patched, ExitStack() as opened:
+        patched.setattr(SavepointMigration, "write", ends)
+        with pytest.raises(type(left)):
+            migrated(local_flink, target, ledger, new, hold=opened.enter_context, **again)
+    assert [*files.root.parent.rglob("prepared.json")]
+    with ExitStack() as opened:
+        migrated(local_flink, target, ledger, new, hold=opened.enter_context, **again)
+    assert sum(line.startswith("taking a savepoint") for line in said) == 1
+    assert any(line.endswith("behind what was prepared") for line in said)
+    assert not [*files.root.parent.rglob("prepared.json")]
+    assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
+
+
+@pytest.mark.nightly
+def test_where_history_is_not_what_the_job_has_read_nothing_is_stopped(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
+) -> None:
+    """The file has lost a row of the open window since."""
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
+    entry = deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    (files.source / "1.csv").write_text("ann,1,2026-01-01 00:00:10\n")
+    known = KnownHistory({"orders": ""})
+    with ExitStack() as opened, pytest.raises(DeployRefused, match="history is not what the job has read"):
+        migrated(local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context)
+    assert target.running(ledger.deployment) == (entry.job_id,)
+    assert ledger.head() == entry
+    assert not [*files.root.parent.rglob("prepared-*")]
 
 
 @pytest.mark.nightly
@@ -153,7 +222,10 @@ def test_where_history_cannot_be_read_nothing_is_stopped(
     entry = deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
     wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
     known = KnownHistory({"orders": (files.root / "nowhere").as_uri()})
-    with ExitStack() as opened, pytest.raises(DeployRefused, match="the job goes on, as its history cannot be read"):
+    with (
+        ExitStack() as opened,
+        pytest.raises(DeployRefused, match="the job goes on, as its state is not computed"),
+    ):
         migrated(local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context)
     assert target.running(ledger.deployment) == (entry.job_id,)
     assert ledger.head() == entry

@@ -27,7 +27,7 @@ class Rewriting:
 
     def prepare(self) -> None: ...
 
-    def write(self, savepoint: str, folder: str) -> Mapping[str, Any]:
+    def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
         if self.fails:
             raise DeployError(self.fails)
         assert savepoint in self.stand_in.flink.savepoints
