@@ -18,7 +18,7 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered
-from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row, write_row
+from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.field_values import field_reader
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -347,6 +347,11 @@ class _RowJoin:
     def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
         self._fields = state.value.fields
         self._forms = [field_form(each.type) for each in self._fields]
+        # What has parts of its own is compared as it is stored.
+        self._readers = [
+            None if form is FieldForm.BEHIND else field_reader(each.type)
+            for each, form in zip(self._fields, self._forms, strict=True)
+        ]
         self._kept = [place is not None for place in places]
         self._begin = content_begin(state)
 
@@ -366,10 +371,15 @@ class _RowJoin:
         return stored[:begin] + len(row).to_bytes(4, "big") + row, ", ".join(told)
 
     def _shown(self, place: int, one: Field, other: Field) -> str:
-        stored, computed = map(field_reader(self._fields[place].type), (one, other))
-        return f"{self._fields[place].words} is {stored!r} and by history {computed!r}"
+        read = self._readers[place]
+        words = self._fields[place].words
+        return (
+            f"{words} is {read(one)!r} and by history {read(other)!r}" if read else f"{words} is another one by history"
+        )
 
     def _rounded(self, place: int, one: Field, other: Field) -> bool:
         """Whether both are one sum of numbers that were added up in another order."""
-        left, right = map(field_reader(self._fields[place].type), (one, other))
+        if (read := self._readers[place]) is None:
+            return False
+        left, right = read(one), read(other)
         return isinstance(left, float) and isinstance(right, float) and math.isclose(left, right, rel_tol=ROUNDING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,8 +61,8 @@ def change(name: str) -> Migration:
     return migration_of(*((FOLDER / name / f"{side}.json").read_text("utf-8") for side in ("old", "new")))
 
 
-def migration_of(old: str, new: str, accepted: Sequence[Accept] = ()) -> Migration:
+def migration_of(old: str, new: str, accepted: Sequence[Accept] = (), stateless_sinks: Set[str] = SINKS) -> Migration:
     """What of the state of one compiled plan another one keeps."""
     symbols = Symbols()
-    states = (job_state(compiled_state(read_plan(plan), symbols, {}, SINKS), symbols) for plan in (old, new))
+    states = (job_state(compiled_state(read_plan(plan), symbols, {}, stateless_sinks), symbols) for plan in (old, new))
     return migration(*states, accepted=accepted)

@@ -104,8 +104,11 @@ LACKING: list[tuple[Archive, int]] = [
     (lambda rows: rows.where("kafka_offset <> 2"), 2),
     (lambda rows: rows.where("kafka_offset > 0"), 0),
     (lambda rows: rows.where("kafka_offset < 4"), 4),
+    (lambda rows: rows.where("kafka_partition = 1"), 0),
 ]
-"""One record in the midst, in whose place another one is there twice, too; the first; those in front of the topic."""
+"""One record in the midst, in whose place another one is there twice, too; the first; those in front of the topic; all
+of a partition.
+"""
 
 
 @pytest.mark.slow
