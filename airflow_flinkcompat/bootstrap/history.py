@@ -172,7 +172,7 @@ class KnownHistory:
             refused |= {name: why for name, why in told.items() if why}
 
     def applied(self, found: Migration, old: Side, new: Side) -> Migration:
-        """What another job could keep, as :meth:`extend` says it.
+        """What another job could keep, as :meth:`extend` says it, with why a state is not computed.
 
         Args:
             found: What it could keep without.
@@ -185,7 +185,14 @@ class KnownHistory:
         Raises:
             InputError: The script declares no table of such a name.
         """
-        return self.extend(found, new, old)[0]
+        made, reasons = self.extend(found, new, old)
+
+        def line(each: OperatorMigration) -> OperatorMigration:
+            why = reasons.get(each.new.name) if each.new is not None and not each.from_history else None
+            told = (each.reason, f"not computed from history, because {why}") if why else ()
+            return replace(each, reason="; ".join(filter(None, told))) if told else each
+
+        return replace(made, operators=tuple(map(line, made.operators)))
 
     @contextmanager
     def computing(
@@ -340,20 +347,15 @@ class KnownHistory:
             NotMigratable: A state cannot be computed, or history cannot be read.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
-        from airflow_flinkcompat.backfill.spark.session import spark_session
-
         places, prepared = AssumedHistory(self.places), self.going_on(folder)
-        try:
-            with spark_session(self.master, _needs([(old, places), (new, places)])) as session:
-                try:
-                    self.prepare(old, new, savepoint, migration, folder, say)
-                    prepared.compare(old, savepoint, migration, say)
-                    yield
-                except Exception:
-                    prepared.forget(session)
-                    raise
-        except BackfillError as error:
-            raise InputError(str(error)) from None
+        with history_spark(self.master, [(old, places), (new, places)]) as session:
+            try:
+                self.prepare(old, new, savepoint, migration, folder, say)
+                prepared.compare(old, savepoint, migration, say)
+                yield
+            except Exception:
+                prepared.forget(session)
+                raise
 
     def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
         """Holds what a savepoint keeps of the operators of which something is computed against what history says.
@@ -553,8 +555,8 @@ def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, State
 
 
 @contextmanager
-def history_session(master: str | None, read: Iterable[tuple[Side, TableLocations]]) -> Iterator[SparkSession]:
-    """The Spark that reads history: the one that is active, or one of its own; what it reads does not change meanwhile.
+def history_spark(master: str | None, read: Iterable[tuple[Side, TableLocations]]) -> Iterator[SparkSession]:
+    """The Spark that reads history: the one that is active, or one of its own.
 
     Args:
         master: Its master; None: all cores of this machine.
@@ -569,10 +571,28 @@ def history_session(master: str | None, read: Iterable[tuple[Side, TableLocation
     from airflow_flinkcompat.backfill.spark.session import spark_session
 
     try:
-        with spark_session(master, _needs(read)) as session, pinned_snapshots(session):
+        with spark_session(master, _needs(read)) as session:
             yield session
     except BackfillError as error:
         raise InputError(str(error)) from None
+
+
+@contextmanager
+def history_session(master: str | None, read: Iterable[tuple[Side, TableLocations]]) -> Iterator[SparkSession]:
+    """The same, for which what is read does not change meanwhile.
+
+    Args:
+        master: Its master; None: all cores of this machine.
+        read: The scripts whose tables are read, each with where these lie.
+
+    Yields:
+        The session.
+
+    Raises:
+        InputError: Spark does not start, or a source cannot be read.
+    """
+    with history_spark(master, read) as session, pinned_snapshots(session):
+        yield session
 
 
 def _needs(read: Iterable[tuple[Side, TableLocations]]) -> Needs:

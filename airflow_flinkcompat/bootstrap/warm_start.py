@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory, HistoryLocations
-from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session
+from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session, history_spark
 from airflow_flinkcompat.bootstrap.new_sources import GOES_ON_BEHIND
 from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.preview import preview
@@ -39,6 +39,8 @@ from airflow_flinkcompat.state.migration import Migration, MigrationExtent, Oper
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from airflow_flinkcompat.bootstrap.computing import HistoryComputer
 
 
@@ -171,6 +173,35 @@ class WarmStart:
         return table
 
     @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Sees that the rows can be had, with a Spark that stays for what computes from them.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            InputError: Spark does not start, or what is to be read is not there.
+        """
+        from airflow_flinkcompat.backfill.connectors.registry import reader
+
+        with history_spark(self.history.master, [(self.side, self._locations)]) as session:
+            for name, end in self._ends(session).items():
+                reader(session, SourceEnds(ends=((name, end),)).source(self._tables[name])).check()
+            yield
+
+    @property
+    def _tables(self) -> Mapping[str, Table]:
+        """Raises BackfillError."""
+        return {last_name(spec.name): self._table(spec) for spec in self._sources}
+
+    def _ends(self, session: SparkSession) -> dict[str, SourceEnd]:
+        """How far each table goes by now. Raises BackfillError."""
+        return {
+            name: end_of(session, resumable(table, self._locations), self.until.get(name, ALL))
+            for name, table in self._tables.items()
+        }
+
+    @contextmanager
     def computing(self, template: str, say: Callable[[str], None]) -> Iterator[tuple[str, HistoryComputer]]:
         """Who computes the state, and the savepoint in whose place it comes.
 
@@ -189,12 +220,10 @@ class WarmStart:
         from airflow_flinkcompat.bootstrap.computing import HistoryComputer
         from airflow_flinkcompat.spark_migration import SparkWorkers
 
-        tables = {last_name(spec.name): self._table(spec) for spec in self._sources}
         with history_session(self.history.master, [(self.side, self._locations)]) as session:
-            ends: dict[str, SourceEnd] = {}
-            for name, table in tables.items():
-                ends[name] = end_of(session, resumable(table, self._locations), self.until.get(name, ALL))
-                say(f"{name} is read to here: {ends[name]}")
+            ends = self._ends(session)
+            for name, end in ends.items():
+                say(f"{name} is read to here: {end}")
             locations = SourceEnds(ends=tuple(ends.items()))
             sample = self.history.sample
             computer = HistoryComputer(session, SparkWorkers(session), self.side, locations, say, sample=sample)

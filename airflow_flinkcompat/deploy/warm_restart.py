@@ -37,6 +37,13 @@ class WarmStarted(Protocol):
     def report(self) -> MigrationReport:
         """The same for a reader."""
 
+    def ready(self) -> AbstractContextManager[None]:
+        """Sees that the rows can be had.
+
+        Returns:
+            A block, for which computing from them is quick to start.
+        """
+
     def computing(
         self, template: str, say: Callable[[str], None]
     ) -> AbstractContextManager[tuple[str, HistoryWorkers]]:
@@ -61,6 +68,7 @@ class WarmRestart(SavepointWriting):
         new: As :class:`SavepointWriting` has it, and so are all others that are not named here.
         begin: What a job begins with, given what becomes of its state where it is migrated to itself, its script, and
             Flink's plan of that.
+        hold: Opens what is needed until the new job runs.
     """
 
     writes = "computed"
@@ -76,10 +84,11 @@ class WarmRestart(SavepointWriting):
         plan_dir: str | None,
         rehearsed: bool,
         log: Callable[[str], None],
+        hold: Callable[[AbstractContextManager[None]], None],
         planner: Callable[[], Cluster] | None = None,
     ) -> None:
         super().__init__(new, new, cluster, live, plan_dir=plan_dir, rehearsed=rehearsed, log=log, planner=planner)
-        self._begin = begin
+        self._begin, self._hold = begin, hold
 
     def is_possible(self) -> bool:
         """Whether history says all of the state; the log is told why not.
@@ -98,6 +107,23 @@ class WarmRestart(SavepointWriting):
         for name, reason in reasons.items():
             self._log(f"no warm start, because of {name}: {reason}")
         return not reasons
+
+    def prepare(self) -> str | None:
+        """The same, and see that history can be read.
+
+        Returns:
+            None.
+
+        Raises:
+            DeployRefused: It cannot, or the target cannot do what is needed.
+            DeployError: Plan or template could not be made.
+        """
+        super().prepare()
+        try:
+            self._hold(self._start.ready())
+        except InputError as error:
+            raise DeployRefused(f"the job goes on, as its state is not computed from history: {error}") from None
+        return None
 
     @cached_property
     def _start(self) -> WarmStarted:

@@ -173,6 +173,7 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
             lambda own, made, plan: WarmStart.of(own, made, plan, history, {}),
             plan_dir=self.plan_dir or None,
             rehearsed=self.rehearse,
+            hold=opened.enter_context,
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.backfill.protocols import BackfillSource
+from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.preview import preview
 from airflow_flinkcompat.compat import Side
@@ -18,6 +19,7 @@ from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from tests.bootstrap.planned import as_compiled, planned_as
+from tests.migration.cases import change, load_cases
 
 SCRIPT = """
 CREATE TABLE orders (a STRING, b BIGINT, d DOUBLE, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH (
@@ -70,3 +72,17 @@ def test_what_is_not_exact(query: str, settings: dict[str, str] | None, inexact:
 def test_how_many_rows_positions_tell() -> None:
     place, _ = told("a, SUM(d) FROM orders GROUP BY a", Stopped())
     assert place == f"{PLACE}, 2,000 records or fewer, below the offsets 0:1200,1:800,2:0"
+
+
+def test_a_check_says_why_a_state_is_not_computed() -> None:
+    """Beside what becomes of the state without history."""
+    title = "a metric is added to a tumbling window"
+    (case,) = (each for each in load_cases() if each.title == title)
+    old, new = (Side(each.script, engine="flink") for each in (case.old, case.new))
+    found = change(title.replace(" ", "-"))
+    for tables, why in (({"orders": ""}, ""), ({}, "the history of table orders is not named")):
+        (window,) = (
+            each for each in KnownHistory(tables).applied(found, old, new).operators if each.new and each.new.layout
+        )
+        assert bool(window.from_history) is not bool(why)
+        assert window.reason.endswith(f"not computed from history, because {why}" if why else "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +14,9 @@ from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused
 from airflow_flinkcompat.deploy import migration as module
 from airflow_flinkcompat.deploy.errors import DeployError
-from airflow_flinkcompat.deploy.migration import SavepointMigration
+from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWriting
 from airflow_flinkcompat.deploy.targets import TargetLocation
+from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
@@ -134,3 +137,30 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
     }  # fmt: skip
     assert (where, options) == (None, {})
     assert said[0] == "the planner compiles both scripts, for what can be kept of the state"
+
+
+def test_a_restart_whose_history_cannot_be_read_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read for the first time before that."""
+
+    class Unreadable:
+        @contextmanager
+        def ready(self) -> Iterator[None]:
+            raise InputError("orders: there is no such topic")
+            yield
+
+    monkeypatch.setattr(WarmRestart, "_start", Unreadable())
+    monkeypatch.setattr(SavepointWriting, "prepare", lambda self: None)
+    cluster: Any = SimpleNamespace(target=None)
+    with ExitStack() as opened:
+        restart = WarmRestart(
+            Script("SELECT 1", engine="flink"),
+            cluster,
+            None,
+            lambda *_: pytest.fail("it is made already"),
+            plan_dir=None,
+            rehearsed=False,
+            hold=opened.enter_context,
+            log=print,
+        )
+        with pytest.raises(DeployRefused, match=r"the job goes on, as .*: orders: there is no such topic"):
+            restart.prepare()

@@ -236,38 +236,46 @@ def test_a_restart_begins_with_all_state_that_history_says(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
     """The open window, which is longer now, has the rows that the former job had read."""
-    head = first(target, ledger, files)
-    longer = script(files, **OLD)
-    longer = replace(longer, script=longer.script.replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"))
-    where = TargetLocation(
-        "sql-gateway", {"gateway": local_flink.gateway_url, "jobmanager": local_flink.jobmanager_url}
-    )
-    said: list[str] = []
-    restart = WarmRestart(
-        longer,
-        Cluster(target, where),
-        head.job_id,
-        lambda own, side, plan: WarmStart.of(own, side, plan, KnownHistory({"orders": ""}), {}),
-        plan_dir=None,
-        rehearsed=True,
-        log=said.append,
-    )
-    assert restart.is_possible()
-    deploy(
-        target,
-        ledger,
-        longer,
-        start_mode="migrated",
-        checked_old_sha256=head.sha256,
-        outcome="incompatible",
-        migration=restart,
-        options=OPTIONS,
-        log=said.append,
-    )
+    first(target, ledger, files)
+    said = started_warm(local_flink, target, ledger, files)
     assert "windows over table orders that end by 2026-01-01T00:01:10.001 count as sent" in "\n".join(said)
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.evidence == ("rehearsed: a job of the new script restored from it",)
     assert after_minute_1(files) == ['ann,15,"2026-01-01 00:00:00",7', MINUTE_0]
+
+
+def started_warm(flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files) -> list[str]:
+    """A redeploy of longer windows, and what it said."""
+    head = ledger.head()
+    assert head is not None
+    longer = script(files, **OLD)
+    longer = replace(longer, script=longer.script.replace("INTERVAL '1' MINUTE", "INTERVAL '2' MINUTE"))
+    where = TargetLocation("sql-gateway", {"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
+    said: list[str] = []
+    with ExitStack() as opened:
+        restart = WarmRestart(
+            longer,
+            Cluster(target, where),
+            head.job_id,
+            lambda own, side, plan: WarmStart.of(own, side, plan, KnownHistory({"orders": ""}), {}),
+            plan_dir=None,
+            rehearsed=True,
+            hold=opened.enter_context,
+            log=said.append,
+        )
+        assert restart.is_possible()
+        deploy(
+            target,
+            ledger,
+            longer,
+            start_mode="migrated",
+            checked_old_sha256=head.sha256,
+            outcome="incompatible",
+            migration=restart,
+            options=OPTIONS,
+            log=said.append,
+        )
+    return said
 
 
 @pytest.mark.nightly
