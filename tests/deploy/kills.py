@@ -15,6 +15,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -26,6 +27,7 @@ import httpx
 from urllib3.connectionpool import HTTPConnectionPool
 
 from airflow_flinkcompat import compat
+from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.deploy import DeployError, Ledger, Options, deploy
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
@@ -149,7 +151,7 @@ class Told:
 class Attempt:
     """One call of ``deploy``, in words that another process can be given.
 
-    ``open`` opens the target; ``location`` does, too, for a migration.
+    ``open`` opens the target; ``location`` does, too, for a migration, which may compute from ``history``.
     """
 
     open: Callable[[], OpenTarget]
@@ -163,6 +165,7 @@ class Attempt:
     outcome: str = "compatible"
     calls: type[Calls] = FlinkCalls
     location: TargetLocation | None = None
+    history: KnownHistory | None = None
 
     def run(self) -> str:
         """What it came to: the kind of its entry, or the class of its error."""
@@ -170,7 +173,7 @@ class Attempt:
 
     def said(self) -> tuple[str, str]:
         """The same, with the error's message."""
-        with self.open() as target:
+        with self.open() as target, ExitStack() as opened:
             try:
                 ledger = Ledger(self.ledger, self.deployment)
                 entry = deploy(
@@ -181,14 +184,14 @@ class Attempt:
                     checked_old_sha256=self.checked,
                     outcome=self.outcome,
                     owner=self.owner,
-                    migration=self._migration(target, ledger),
+                    migration=self._migration(target, ledger, opened),
                     options=self.options,
                 )
             except DeployError as error:
                 return type(error).__name__, str(error)
             return entry.kind, entry.message
 
-    def _migration(self, target: Target, ledger: Ledger) -> SavepointMigration | None:
+    def _migration(self, target: Target, ledger: Ledger, opened: ExitStack) -> SavepointMigration | None:
         head = ledger.head()
         if self.start_mode != "migrated" or head is None:
             return None
@@ -196,7 +199,16 @@ class Attempt:
         cluster = Cluster(target, self.location)
         old, new = (compat.Side.of(job) for job in (head.job, self.side))
         return SavepointMigration(
-            old, new, cluster, head.job_id, at_least=MigrationExtent.WHOLE, plan_dir=None, rehearsed=True, log=print
+            old,
+            new,
+            cluster,
+            head.job_id,
+            at_least=MigrationExtent.WHOLE,
+            plan_dir=None,
+            rehearsed=True,
+            history=self.history,
+            hold=opened.enter_context,
+            log=print,
         )
 
     def hit_at(

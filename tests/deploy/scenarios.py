@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.deploy import Options, Start
 from airflow_flinkcompat.deploy.flink.jobmanager import JobManager
 from airflow_flinkcompat.deploy.ledger.entries import (
@@ -75,6 +76,11 @@ def _migrated(files: Files) -> Side:
     return Side(_script(files), {**SETTINGS, "pipeline.max-parallelism": "64"})
 
 
+def _computed(files: Files) -> Side:
+    """The same sum in other words, which no former state is one of: it is computed from history."""
+    return Side(_script(files, select="customer, SUM(CASE WHEN amount > 0 THEN amount ELSE 0 END), window_start"))
+
+
 def _copies(files: Files) -> Side:
     """No state of the windowed job fits it."""
     tables, _, _ = _script(files).partition("INSERT INTO")
@@ -83,9 +89,13 @@ def _copies(files: Files) -> Side:
 
 @dataclass(frozen=True)
 class FlinkScenario(Scenario):
-    """``recorded`` is the side that the ledger says runs, where that is not the one that does."""
+    """``recorded`` is the side that the ledger says runs, where that is not the one that does.
+
+    ``history``: state is computed from the rows that were read.
+    """
 
     proposed: Callable[[Files], Side] = _succeeds
+    history: bool = False
     recorded: Callable[[Files], Side] | None = None
 
     @property
@@ -129,6 +139,16 @@ SCENARIOS = (
         recorded=lambda files: Side(_script(files, where=" WHERE amount > 2")),
         only="^(failed|rolling-back)",
     ),
+)
+
+
+FROM_HISTORY = FlinkScenario(
+    "computes from history",
+    "deployed",
+    "migrated",
+    proposed=_computed,
+    history=True,
+    only=r"savepoints|^deploying|ledger stopped|^(stopped|migrating|migrated)",
 )
 
 
@@ -179,6 +199,7 @@ class FlinkCase(Case[FlinkScenario, Any]):
             OPTIONS,
             "incompatible" if mode == "stateless" else "compatible",
             location=self.location,
+            history=KnownHistory({"orders": ""}) if self.scenario.history else None,
         )
 
     @property

@@ -16,7 +16,7 @@ from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.deploy.kill_cases import Hit, Matrix
 from tests.deploy.kills import Point
-from tests.deploy.scenarios import OPTIONS, SCENARIOS, FlinkCase, FlinkScenario
+from tests.deploy.scenarios import FROM_HISTORY, OPTIONS, SCENARIOS, FlinkCase, FlinkScenario
 from tests.nightly import NIGHTLY
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200 if NIGHTLY else 600)]
@@ -57,6 +57,18 @@ def test_a_killed_run_is_taken_up_by_its_retry(local_flink: LocalFlink, tmp_path
         return _case(local_flink, tmp_path, scenario, name, points, hit)
 
     Matrix(case, "kills", "Redeploys killed and taken up", _NOTES, AT_ONCE).whole(SCENARIOS)
+
+
+@pytest.mark.nightly
+def test_a_killed_run_that_computes_state_is_taken_up_by_its_retry(local_flink: LocalFlink, tmp_path: Path) -> None:
+    """Before and after it is prepared, once the job has stopped, and while its savepoint is written."""
+    numbers = count()
+
+    def case(scenario: FlinkScenario, points: tuple[Point, ...], hit: Hit, losses: int) -> FlinkCase:
+        return _case(local_flink, tmp_path, scenario, f"history-{RUN}-{next(numbers):03d}", points, hit)
+
+    title = "Redeploys that compute state from history, killed and taken up"
+    Matrix(case, "kills-history", title, _NOTES, at_once=2).whole([FROM_HISTORY])
 
 
 @pytest.mark.nightly
