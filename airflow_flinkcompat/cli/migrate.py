@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings, require_spark
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
@@ -175,6 +176,7 @@ def migrate_command(
     if master and not (spark or history):
         raise InputError("--master belongs to --spark or --history: add one")
     tables = history_of(history)
+    _require_named(tables, accepted)
     known = _known(tables, master, tuple(map(Accept, accepted)), prepared, sample, dry_run) if tables else None
     if job_id:
         savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
@@ -225,6 +227,14 @@ def _preview(old: Side, new: Side, made: Migration, known: KnownHistory | None, 
     with state_errors():
         for line in known.preview(old, new, made, savepoint) if known else ():
             tell(mask_secrets(line))
+
+
+def _require_named(tables: Mapping[str, str], accepted: Collection[str]) -> None:
+    """Raises InputError: what is asked for is of history, and no table of it is named."""
+    sampled = click.get_current_context().get_parameter_source("sample") is ParameterSource.COMMANDLINE
+    for option, given in (("--accept history", Accept.HISTORY in accepted), ("--sample", sampled)):
+        if given and not tables:
+            raise InputError(f"{option} is of what is computed from history: add --history TABLE, or leave it out")
 
 
 def _require_audited(tables: Mapping[str, str], savepoint: str | None) -> None:

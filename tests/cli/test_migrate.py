@@ -189,6 +189,8 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--dry-run", "--source-renamed", "orders"), "--source-renamed orders: write OLD=NEW"),
         (("--dry-run", "--restart-source", "order"), "no source is named order; sources that keep positions: orders"),
         (("--dry-run", "--master", "local[2]"), "--master belongs to --spark or --history: add one"),
+        (("--dry-run", "--accept", "history"), "--accept history is of what is computed from history: add --history"),
+        (("--dry-run", "--sample", "5"), "--sample is of what is computed from history: add --history TABLE, or leave"),
         (("--dry-run", "--history", "=file:///rows"), "--history =file:///rows: write TABLE or TABLE=URI"),
         (("--dry-run", "--history", "orders=/a", "--history", "orders=/b"), "--history orders: two places are named"),
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
