@@ -258,7 +258,7 @@ def test_a_first_row_that_may_have_come_late(history: Callable[[str], Path], spa
 COUNTED = {
     "2.3/group-rocksdb": ".",
     "2.3/inner-join": ".",
-    "2.3/group-all": ".",
+    "2.3/group-compressed": ".",
     "2.3/group-retracting": ".",
     "2.3/left-join": ".",
     "2.3/top-n-counted": ".",

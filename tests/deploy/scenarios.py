@@ -148,7 +148,7 @@ FROM_HISTORY = FlinkScenario(
     "migrated",
     proposed=_computed,
     history=True,
-    only=r"savepoints|^deploying|ledger stopped|^(stopped|migrating|migrated)",
+    only=r"savepoints|published|ledger (stopping|stopped|migrating|migrated|starting)|^deploying",
 )
 
 
