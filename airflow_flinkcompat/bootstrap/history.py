@@ -81,8 +81,7 @@ class KnownHistory:
             something else, and what history alone has of it is not written.
         prepared: Path or URI of a folder that :meth:`prepare` wrote, from which it goes on; None: all rows are read.
         sample: How many keys of each operator are computed once more in plain Python before a savepoint is published.
-        prepared_once: Whether ``prepared`` is for one savepoint: where nothing was prepared all rows are read, and it
-            is deleted when the savepoint was computed.
+        prepared_once: Whether ``prepared`` may be gone by now: all rows are read then.
     """
 
     tables: Mapping[str, str]
@@ -187,10 +186,19 @@ class KnownHistory:
         """
         made, reasons = self.extend(found, new, old)
 
+        wanting = [
+            line.new.name
+            for line in made.operators
+            if line.new and not line.from_history and line.keep not in (StateAction.CARRIED, StateAction.MOVED)
+        ]
+
         def line(each: OperatorMigration) -> OperatorMigration:
-            why = reasons.get(each.new.name) if each.new is not None and not each.from_history else None
-            told = (each.reason, f"not computed from history, because {why}") if why else ()
-            return replace(each, reason="; ".join(filter(None, told))) if told else each
+            name = each.new.name if each.new else ""
+            # Reasons are told by name, which operators of one kind share.
+            if each.from_history or wanting.count(name) != 1 or name not in reasons:
+                return each
+            told = (each.reason, f"not computed from history, because {reasons[name]}")
+            return replace(each, reason="; ".join(filter(None, told)))
 
         return replace(made, operators=tuple(map(line, made.operators)))
 
@@ -234,8 +242,6 @@ class KnownHistory:
                 say(f"windows that end by {until} count as sent: a backfill computes what they lack")
             _say_compared(former, _replaced(lines), savepoint)
             yield computer
-            if self.prepared_once:
-                self.forget(computer.session)
 
     def prepare(
         self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
@@ -326,7 +332,14 @@ class KnownHistory:
 
     @contextmanager
     def preparing(
-        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+        self,
+        old: Side,
+        new: Side,
+        savepoint: str,
+        migration: Migration,
+        folder: str,
+        say: Callable[[str], None],
+        keeps: Callable[[Exception], bool],
     ) -> Iterator[None]:
         """What :meth:`prepare` and :meth:`compare` do, with a Spark that stays for what goes on from it.
 
@@ -337,9 +350,10 @@ class KnownHistory:
             migration: What becomes of its state.
             folder: Path or URI of a folder to write, which does not exist.
             say: Gets a line for what is prepared and compared.
+            keeps: Whether what was prepared stays where the block ends by an exception.
 
         Yields:
-            Nothing. Where the block fails with an Exception what was prepared is deleted.
+            Nothing. What was prepared is deleted when the block ends, but not where the process is killed.
 
         Raises:
             HistoryDiffers: What history says is not what the savepoint holds.
@@ -347,15 +361,11 @@ class KnownHistory:
             NotMigratable: A state cannot be computed, or history cannot be read.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
-        places, prepared = AssumedHistory(self.places), self.going_on(folder)
-        with history_spark(self.master, [(old, places), (new, places)]) as session:
-            try:
-                self.prepare(old, new, savepoint, migration, folder, say)
-                prepared.compare(old, savepoint, migration, say)
-                yield
-            except Exception:
-                prepared.forget(session)
-                raise
+        prepared = self.going_on(folder)
+        with prepared.forgetting(old, new, keeps):
+            self.prepare(old, new, savepoint, migration, folder, say)
+            prepared.compare(old, savepoint, migration, say)
+            yield
 
     def compare(self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]) -> None:
         """Holds what a savepoint keeps of the operators of which something is computed against what history says.
@@ -372,7 +382,10 @@ class KnownHistory:
             NotMigratable: History cannot be read.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
-        specs = [line.old for line in migration.operators if line.from_history and line.old is not None]
+        lines = [line for line in migration.operators if line.from_history]
+        # Beside kept metrics all others are compared too, and what is lost may not be what history says.
+        kept = [line.old for line in lines if line.keep is StateAction.REWRITTEN and line.old and not line.lost]
+        specs = [*_replaced(lines), *kept]
         with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
             _say_compared(computer, specs, savepoint)
 
@@ -387,19 +400,38 @@ class KnownHistory:
         """
         return replace(self, prepared=folder, prepared_once=True)
 
-    def forget(self, session: SparkSession) -> None:
-        """Delete what was prepared.
+    @contextmanager
+    def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> Iterator[None]:
+        """Deletes what was prepared when the block ends, but not where the process is killed.
 
         Args:
-            session: Of Spark.
+            old: The script of the savepoint's job.
+            new: The new script.
+            keeps: Whether it stays where the block ends by an exception.
+
+        Yields:
+            Nothing.
 
         Raises:
-            BackfillError: It is no place.
+            InputError: Spark does not start.
         """
         from airflow_flinkcompat.bootstrap.prepared import delete_prepared
 
         assert self.prepared is not None
-        delete_prepared(session, self.prepared)
+        places = AssumedHistory(self.places)
+        with history_spark(self.master, [(old, places), (new, places)]) as session:
+
+            def forget() -> None:
+                with suppress(Exception):  # what became of the run is what is told, and the files hurt nobody
+                    delete_prepared(session, str(self.prepared))
+
+            try:
+                yield
+            except Exception as error:
+                if not keeps(error):
+                    forget()
+                raise
+            forget()
 
     def audit(
         self, old: Side, savepoint: str, migration: Migration

@@ -212,7 +212,10 @@ def delete_prepared(session: SparkSession, folder: str) -> None:
         BackfillError: It is no place.
     """
     place = normalised(folder, "--prepare")
-    FileSystem(session, place).delete(place)
+    files = FileSystem(session, place)
+    # First what says that it is whole: no run goes on from what is half deleted.
+    files.delete(f"{place}/{_MANIFEST}")
+    files.delete(place)
 
 
 def goes_on(step: Step) -> bool:

@@ -181,6 +181,7 @@ class WarmStart:
 
         Raises:
             InputError: Spark does not start, or what is to be read is not there.
+            NotMigratable: The oldest records of a topic are gone.
         """
         from airflow_flinkcompat.backfill.connectors.registry import reader
 

@@ -17,6 +17,7 @@ from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
+from airflow_flinkcompat.deploy.ledger.history import LedgerConflict
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
@@ -91,7 +92,14 @@ class History(Protocol):
         """
 
     def preparing(
-        self, old: Side, new: Side, savepoint: str, migration: Migration, folder: str, say: Callable[[str], None]
+        self,
+        old: Side,
+        new: Side,
+        savepoint: str,
+        migration: Migration,
+        folder: str,
+        say: Callable[[str], None],
+        keeps: Callable[[Exception], bool],
     ) -> AbstractContextManager[None]:
         """Computes most of it while the old job still runs, and holds history against what the job stores.
 
@@ -102,14 +110,26 @@ class History(Protocol):
             migration: What becomes of its state.
             folder: Path or URI of a folder to write, which does not exist.
             say: Gets a line for what is prepared and compared.
+            keeps: Whether what was prepared stays where the block ends by an exception.
 
         Returns:
-            A block, for which what goes on from it is quick to start. What was prepared is deleted where it fails with
-            an Exception.
+            A block, for which what goes on from it is quick to start. What was prepared is deleted when it ends.
+        """
+
+    def forgetting(self, old: Side, new: Side, keeps: Callable[[Exception], bool]) -> AbstractContextManager[None]:
+        """Deletes what was prepared.
+
+        Args:
+            old: The script of the savepoint's job.
+            new: The new script.
+            keeps: Whether it stays where the block ends by an exception.
+
+        Returns:
+            A block, which that is done at the end of.
         """
 
     def going_on(self, folder: str) -> History:
-        """The same, which goes on from what was prepared, if something was, and deletes that once it was used.
+        """The same, which goes on from what was prepared, if that is still there.
 
         Args:
             folder: Path or URI of where.
@@ -350,6 +370,7 @@ class SavepointMigration(SavepointWriting):
         super().__init__(old, new, cluster, live, plan_dir=plan_dir, rehearsed=rehearsed, log=log, planner=planner)
         self._at_least, self._accepted, self._workers, self._history = at_least, accepted, workers, history
         self._savepoint_directory, self._hold = savepoint_directory, hold
+        self._prepared: str | None = None
 
     def prepare(self) -> str | None:
         """The same, and make ready what history says by now.
@@ -374,8 +395,9 @@ class SavepointMigration(SavepointWriting):
             try:
                 place = target.location(savepoint)
                 folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
-                block = self._history.preparing(*self._sides, place, self._migration, folder, self._log)
-                self._hold(_goes_on_after_waiting(block))
+                asked = (*self._sides, place, self._migration, folder, self._log)
+                self._hold(self._history.preparing(*asked, _is_taken_up))
+                self._prepared = folder
             finally:
                 with suppress(DeployError):
                     target.dispose(savepoint)
@@ -383,8 +405,11 @@ class SavepointMigration(SavepointWriting):
             raise DeployRefused(f"the job goes on, as its state is not computed from history: {error}") from None
         except (DeployError, SavepointUnreadable) as error:
             self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
-            return None
-        return folder
+        except Exception as error:  # Spark and stores raise whatever their own libraries do
+            raise DeployRefused(
+                f"the job goes on, as its state is not computed from history ({type(error).__name__}: {error})"
+            ) from None
+        return self._prepared
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
         """Raises DeployError."""
@@ -415,7 +440,11 @@ class SavepointMigration(SavepointWriting):
             with self._workers(savepoint) as workers:
                 yield savepoint, workers, None
             return
-        history = self._history if prepared is None else self._history.going_on(prepared)
+        history = self._history
+        if prepared is not None and self._hold is not None:
+            history = history.going_on(prepared)
+            if prepared != self._prepared:  # another process prepared it
+                self._hold(history.forgetting(*self._sides, _is_taken_up))
         with history.computing(*self._sides, savepoint, self._migration, self._log) as computer:
             yield savepoint, computer.workers, computer
 
@@ -449,14 +478,6 @@ class SavepointMigration(SavepointWriting):
         return made
 
 
-@contextmanager
-def _goes_on_after_waiting(block: AbstractContextManager[None]) -> Iterator[None]:
-    """A block that does not fail where the run waits elsewhere for the cluster, and is taken up after that."""
-    waiting: Waiting | None = None
-    with block:
-        try:
-            yield
-        except Waiting as error:
-            waiting = error
-    if waiting is not None:
-        raise waiting
+def _is_taken_up(error: Exception) -> bool:
+    """Whether another call goes on with the run, from what was prepared."""
+    return isinstance(error, (Waiting, LedgerConflict)) or (isinstance(error, DeployError) and error.unanswered)

@@ -347,12 +347,12 @@ class _RowJoin:
     def __init__(self, state: NamedState, places: Sequence[int | None]) -> None:
         self._fields = state.value.fields
         self._forms = [field_form(each.type) for each in self._fields]
+        self._kept = [place is not None for place in places]
         # What has parts of its own is compared as it is stored.
         self._readers = [
-            None if form is FieldForm.BEHIND else field_reader(each.type)
-            for each, form in zip(self._fields, self._forms, strict=True)
+            field_reader(each.type) if kept and form is not FieldForm.BEHIND else None
+            for each, form, kept in zip(self._fields, self._forms, self._kept, strict=True)
         ]
-        self._kept = [place is not None for place in places]
         self._begin = content_begin(state)
 
     def __call__(self, stored: bytes, computed: bytes) -> tuple[bytes, str]:

@@ -17,6 +17,7 @@ from airflow_flinkcompat.deploy.errors import DeployError
 from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWriting
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
+from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
@@ -139,13 +140,16 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
     assert said[0] == "the planner compiles both scripts, for what can be kept of the state"
 
 
-def test_a_restart_whose_history_cannot_be_read_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [InputError, NotMigratable, ValueError])
+def test_a_restart_whose_history_cannot_be_read_stops_nothing(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is read for the first time before that."""
 
     class Unreadable:
         @contextmanager
         def ready(self) -> Iterator[None]:
-            raise InputError("orders: there is no such topic")
+            raise error("orders: there is no such topic")
             yield
 
     monkeypatch.setattr(WarmRestart, "_start", Unreadable())

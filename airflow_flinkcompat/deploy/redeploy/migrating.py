@@ -32,7 +32,10 @@ def prepare(run: Run, migration: StateMigration) -> str | None:
         raise DeployRefused(
             f"no state of {run.ledger.deployment} can be migrated: where a savepoint lies {CANNOT_TELL} ({run.target})"
         )
-    return migration.prepare()
+    earlier, prepared = _prepared(run), migration.prepare()
+    if prepared and earlier:  # of a call that died before the job had stopped
+        _delete(earlier)
+    return prepared or earlier
 
 
 def migrate(run: Run, migration: StateMigration, savepoint: Snapshot) -> Snapshot:
@@ -92,6 +95,4 @@ def _delete(folder: str) -> None:
     """What a run that died has written; nothing refers to it."""
     place = UPath(re.sub(r"^file:/+", "file:///", folder))
     with suppress(Exception):  # a store raises whatever its own library does
-        for file in place.iterdir():
-            file.unlink()
-        place.rmdir()
+        place.fs.rm(place.path, recursive=True)

@@ -22,7 +22,7 @@ from airflow_flinkcompat.deploy import (
     Waiting,
     deploy,
 )
-from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, MigratedEntry, StoppedEntry
+from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, MigratedEntry, StoppedEntry
 from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -184,13 +184,17 @@ def test_a_run_that_is_taken_up_goes_on_from_what_was_prepared(
     def ends(*given: object) -> None:
         raise left
 
-    with monkeypatch.context() as patched, ExitStack() as opened:
+    def attempted() -> None:
+        with ExitStack() as opened:
+            migrated(local_flink, target, ledger, new, hold=opened.enter_context, **again)
+
+    with monkeypatch.context() as patched:
         patched.setattr(SavepointMigration, "write", ends)
         with pytest.raises(type(left)):
-            migrated(local_flink, target, ledger, new, hold=opened.enter_context, **again)
+            attempted()
+    assert [each for each in ledger.entries() if isinstance(each, DeployingEntry) and each.prepared]
     assert [*files.root.parent.rglob("prepared.json")]
-    with ExitStack() as opened:
-        migrated(local_flink, target, ledger, new, hold=opened.enter_context, **again)
+    attempted()
     assert sum(line.startswith("taking a savepoint") for line in said) == 1
     assert any(line.endswith("behind what was prepared") for line in said)
     assert not [*files.root.parent.rglob("prepared.json")]
