@@ -401,14 +401,10 @@ class SavepointMigration(SavepointWriting):
             finally:
                 with suppress(DeployError):
                     target.dispose(savepoint)
-        except (InputError, NotMigratable) as error:
-            raise DeployRefused(f"the job goes on, as its state is not computed from history: {error}") from None
         except (DeployError, SavepointUnreadable) as error:
             self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
         except Exception as error:  # Spark and stores raise whatever their own libraries do
-            raise DeployRefused(
-                f"the job goes on, as its state is not computed from history ({type(error).__name__}: {error})"
-            ) from None
+            raise goes_on_without(error) from None
         return self._prepared
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
@@ -476,6 +472,20 @@ class SavepointMigration(SavepointWriting):
                 "change with explain_plan, then decide anew"
             )
         return made
+
+
+def goes_on_without(error: Exception) -> DeployRefused:
+    """What is told where state is not computed from history before the job was stopped.
+
+    Args:
+        error: Why.
+
+    Returns:
+        The refusal.
+    """
+    known = isinstance(error, (InputError, NotMigratable))
+    why = f": {error}" if known else f" ({type(error).__name__}: {error})"
+    return DeployRefused(f"the job goes on, as its state is not computed from history{why}")
 
 
 def _is_taken_up(error: Exception) -> bool:

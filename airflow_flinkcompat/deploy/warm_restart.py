@@ -10,12 +10,12 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import DeployRefused
-from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWriting
+from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWriting, goes_on_without
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.place import Cluster
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobRef, SavepointStore
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.migration import NotMigratable, StateComputer
+from airflow_flinkcompat.migration import StateComputer
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan
@@ -121,12 +121,8 @@ class WarmRestart(SavepointWriting):
         super().prepare()
         try:
             self._hold(self._start.ready())
-        except (InputError, NotMigratable) as error:
-            raise DeployRefused(f"the job goes on, as its state is not computed from history: {error}") from None
         except Exception as error:  # Spark and stores raise whatever their own libraries do
-            raise DeployRefused(
-                f"the job goes on, as its state is not computed from history ({type(error).__name__}: {error})"
-            ) from None
+            raise goes_on_without(error) from None
         return None
 
     @cached_property
