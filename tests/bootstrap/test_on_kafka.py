@@ -215,9 +215,7 @@ def its_positions(savepoint: str, tables: Sequence[Table]) -> Mapping[str, Until
 def test_a_job_that_has_never_run_begins_as_though_it_had(
     case: Case, bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of three partitions; what the bench keeps of the same script is of one."""
-    monkeypatch.setattr(served, "partitions", 3)
-    new = replace(case.new, script=case.new.script.replace("'shop'", "'three'"))
+    new = of_three(case, 1, served, monkeypatch).new
     # The enumerator of a real job goes on saying of partitions that it has handed out where they began, and a reader of
     # one without records that it begins with the earliest: only thirds have one.
     told_otherwise = {"coordinator"} | ({"SourceReaderState"} if "JOIN thirds" in new.script else set())
@@ -235,8 +233,7 @@ def test_a_job_that_has_never_run_begins_with_an_archive(
     tmp_path: Path,
 ) -> None:
     """The first record of each partition is gone, and how far time has come the others tell."""
-    monkeypatch.setattr(served, "partitions", 3)
-    new = replace(case.new, script=case.new.script.replace("'shop'", "'archived'"))
+    new = of_three(case, 1, served, monkeypatch).new
 
     def place(savepoint: str, script: str) -> str:
         topic, found = archived(spark, tmp_path, script, EARLIER_BOUNDARY)

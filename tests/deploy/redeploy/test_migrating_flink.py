@@ -59,6 +59,14 @@ def first(target: SqlGatewayTarget, ledger: Ledger, files: Files) -> DeployedEnt
     return entry
 
 
+def narrow(target: SqlGatewayTarget, ledger: Ledger, files: Files) -> DeployedEntry:
+    """A job of one metric, whose window of minute 1 is open."""
+    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
+    entry = deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
+    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    return entry
+
+
 def after_minute_1(files: Files) -> list[str]:
     files.arrive("2.csv", SECOND)
     wait_for(lambda: len(files.rows()) >= 2, "minute 1 is written")
@@ -131,9 +139,7 @@ def test_a_metric_is_added_and_the_open_window_keeps_its_sum(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
     """The sink gets a column for it; the new metric counts from the switch on."""
-    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
-    deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
-    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    narrow(target, ledger, files)
     migrated(local_flink, target, ledger, script(files, **OLD), at_least=MigrationExtent.PARTIAL)
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",7']
 
@@ -143,9 +149,7 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
     """The open window has the new metric of all its rows, though the most of them came before the savepoint."""
-    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
-    deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
-    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    narrow(target, ledger, files)
     said: list[str] = []
     with ExitStack() as opened:
         known = KnownHistory({"orders": ""})
@@ -175,9 +179,7 @@ def test_a_run_that_is_taken_up_goes_on_from_what_was_prepared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The process ends once the job has stopped, as that of a task that is killed, or waits in the triggerer."""
-    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
-    deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
-    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    narrow(target, ledger, files)
     said: list[str] = []
     new, again = script(files, **OLD), {"history": KnownHistory({"orders": ""}), "log": said.append}
 
@@ -206,9 +208,7 @@ def test_where_history_is_not_what_the_job_has_read_nothing_is_stopped(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
     """The file has lost a row of the open window since."""
-    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
-    entry = deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
-    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    entry = narrow(target, ledger, files)
     (files.source / "1.csv").write_text("ann,1,2026-01-01 00:00:10\n")
     known = KnownHistory({"orders": ""})
     with ExitStack() as opened, pytest.raises(DeployRefused, match="history is not what the job has read"):
@@ -222,9 +222,7 @@ def test_where_history_is_not_what_the_job_has_read_nothing_is_stopped(
 def test_where_history_cannot_be_read_nothing_is_stopped(
     local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files
 ) -> None:
-    files.arrive("1.csv", [("ann", 1, "00:10"), ("ann", 50, "01:10")])
-    entry = deploy(target, ledger, script(files), checked_old_sha256=None, options=OPTIONS, log=print)
-    wait_for(lambda: files.rows() == ['ann,1,"2026-01-01 00:00:00"'], "minute 0 is written")
+    entry = narrow(target, ledger, files)
     known = KnownHistory({"orders": (files.root / "nowhere").as_uri()})
     with (
         ExitStack() as opened,
