@@ -5,7 +5,8 @@ the topic from the earliest offset until it has read all and has completed a che
 bootstrap`` over the topic, and over the lake, and then the job's start from that savepoint until it has completed a
 checkpoint. Processor time is that of all processes but the broker's: of the command with its Spark, and of Flink's,
 which plans the script, takes the template and runs the job. Seconds are by the clock, on the same cores, one after the
-other, with two subtasks and two of Spark's cores. What is sent nobody takes.
+other, with two subtasks and two of Spark's cores. What is sent nobody takes. Where Flink had not read all after
+``--longest`` seconds it was stopped: reading all takes more than that, and the ratios are less than what is given.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import psutil
 
 from airflow_flinkcompat.backfill.connectors.kafka.spec import NEEDS
 from airflow_flinkcompat.deploy import JobManager
-from airflow_flinkcompat.deploy.flink.polling import poll
+from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.local_flink.jars import fetch
 from benchmarks.downtime import Cluster
@@ -145,9 +146,11 @@ class Bench:
         self._cluster = Cluster(flink.jobmanager_url, flink.gateway_url)
         self._jobs = JobManager(flink.jobmanager_url)
 
-    def replayed(self, shape: Shape) -> Cost:
-        """Flink from the earliest offset until it is caught up."""
-        return self._measured(lambda: self._run(shape, None, shape.rows))
+    def replayed(self, shape: Shape, longest: float) -> tuple[Cost, int]:
+        """Flink from the earliest offset until it is caught up, or so many seconds; and how many rows it read."""
+        read: list[int] = []
+        cost = self._measured(lambda: read.append(self._run(shape, None, shape.rows, longest)))
+        return cost, read[0]
 
     def computed(self, shape: Shape, place: str) -> tuple[Cost, Cost]:
         """Ours: the savepoint, and the job's start from it."""
@@ -162,9 +165,9 @@ class Bench:
         own: list[Cost] = []
         beside = self._measured(lambda: own.append(ran(command)))
         written = Cost(own[0].cpu + beside.cpu, own[0].wall, 0)
-        return written, self._measured(lambda: self._run(shape, target.as_uri(), 0))
+        return written, self._measured(lambda: self._run(shape, target.as_uri(), 0, LONGEST))
 
-    def _measured(self, work: Callable[[], None]) -> Cost:
+    def _measured(self, work: Callable[[], object]) -> Cost:
         """The processor time of Flink's processes meanwhile."""
         processes = [psutil.Process(pid) for pid in self._flink.pids.values()]
 
@@ -175,23 +178,28 @@ class Bench:
         work()
         return Cost(used() - before, time.monotonic() - started, 0)
 
-    def _run(self, shape: Shape, savepoint: str | None, due: int) -> None:
-        """The job until it has read so many rows and completed a checkpoint."""
+    def _run(self, shape: Shape, savepoint: str | None, due: int, longest: float) -> int:
+        """The job until it has read so many rows and completed a checkpoint, or for the longest time; rows read."""
         job_id = self._cluster.submit(shape.statements(self._servers), SETTINGS, savepoint)
         try:
-            poll(
+            rows = poll(
                 lambda: progress(self._jobs, job_id).rows,
                 lambda rows: "orders" not in rows or rows["orders"] < due,
-                timeout=LONGEST,
+                timeout=longest,
                 every=_LOOK,
             )
             wait_running(self._jobs, job_id)
             checkpoint(self._jobs, job_id)
+            return int(rows["orders"])
+        except Overdue as overdue:
+            return int(overdue.last.get("orders", 0))
         finally:
             self._jobs.cancel(job_id)
 
 
-def results(bench: Bench, shapes: Sequence[Shape], lakes: Path, histories: Sequence[str]) -> Iterator[str]:
+def results(
+    bench: Bench, shapes: Sequence[Shape], lakes: Path, histories: Sequence[str], longest: float
+) -> Iterator[str]:
     """The benchmark as Markdown, line by line as it is measured."""
     yield f"# The state of a long history, {datetime.now(UTC):%Y-%m-%d}"
     yield ""
@@ -200,20 +208,22 @@ def results(bench: Bench, shapes: Sequence[Shape], lakes: Path, histories: Seque
     yield (__doc__ or "").partition("\n\n")[2].strip().replace("``", "`")
     yield ""
     yield (
-        "| job | rows | keys | Flink replays: CPU s | elapsed s | history | savepoint: CPU s | elapsed s | "
+        "| job | rows | keys | Flink replays: rows | CPU s | elapsed s | history | savepoint: CPU s | elapsed s | "
         f"start: CPU s | elapsed s | CPU, ours / Flink (goal ≤ {GOAL:g}) | elapsed, ours / Flink |"
     )
-    yield f"|{'---|' * 12}"
+    yield f"|{'---|' * 13}"
     for shape in shapes:
-        peer = bench.replayed(shape)
+        peer, read = bench.replayed(shape, longest)
+        less = "" if read >= shape.rows else "< "
         places = {"topic": "", "lake": f"parquet:{(lakes / shape.topic).as_uri()}#kafka_partition,kafka_offset"}
         for name, place in ((name, places[name]) for name in histories):
             written, start = bench.computed(shape, place)
             cpu, wall = ((getattr(written, of) + getattr(start, of)) / getattr(peer, of) for of in ("cpu", "wall"))
             figures = [peer.cpu, peer.wall, name, written.cpu, written.wall, start.cpu, start.wall]
             told = " | ".join(each if isinstance(each, str) else f"{each:.1f}" for each in figures)
-            met = "met" if cpu <= GOAL else "missed"
-            yield f"| {shape.query} | {shape.rows:,} | {shape.keys:,} | {told} | {cpu:.2f}, {met} | {wall:.2f} |"
+            met = "met" if cpu <= GOAL else "not shown" if less else "missed"
+            sizes = f"{shape.query} | {shape.rows:,} | {shape.keys:,} | {read:,}"
+            yield f"| {sizes} | {told} | {less}{cpu:.2f}, {met} | {less}{wall:.2f} |"
 
 
 def main() -> None:
@@ -222,6 +232,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000_000, help="of the history (default: %(default)s)")
     parser.add_argument("--keys", type=int, nargs="+", default=[1000, 1_000_000], help="(default: %(default)s)")
     parser.add_argument("--histories", nargs="+", default=HISTORIES, choices=HISTORIES, help="(default: both)")
+    parser.add_argument("--longest", type=float, default=LONGEST, help="seconds for Flink (default: %(default)s)")
     parser.add_argument("--folder", metavar="DIR", type=Path, help="where topics and lakes lie, 20 GB")
     parser.add_argument("--fill", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -240,7 +251,9 @@ def main() -> None:
             jars = [fetch("flink-sql-connector-kafka")]
             with LocalFlink(folder / "flink", slots=4, extra_jars=jars) as flink:
                 lines = []
-                for line in results(Bench(flink, broker.servers, folder), shapes, folder, given.histories):
+                for line in results(
+                    Bench(flink, broker.servers, folder), shapes, folder, given.histories, given.longest
+                ):
                     print(line, flush=True)
                     lines.append(line)
                     if given.write:  # a run that ends early leaves what it measured

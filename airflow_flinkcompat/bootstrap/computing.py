@@ -20,10 +20,11 @@ from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.prepared import (
     NOTHING,
     PreparedExecution,
+    PreparedFolder,
     PreparedHistory,
     goes_on,
-    write_prepared,
 )
+from airflow_flinkcompat.bootstrap.prepared_samples import sample_of, write_sample
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.sampling import WrittenKeys, check_sample
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
@@ -180,13 +181,16 @@ class HistoryComputer:
             if not query.plain:
                 self.say(f"{told} that is done of GROUP BY, windows and joins alone, without a time to live")
                 return
-            if any(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states):
-                self.say(f"{told} its rows are not read again behind what was prepared")
+            before = [sample_of(self.session, self.prepared, each, watermark) for each in query.plain]
+            prepared = any(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
+            if prepared and None in before:
+                self.say(f"{told} it was not done of what was prepared, and its rows are not read again")
                 return
             state = WrittenKeys(spec.name, folder, written, query.key, wanted.max_parallelism)
-            keys = sum(
-                check_sample(self.session, each, watermark, state, self.workers, self.sample) for each in query.plain
-            )
+            keys = 0
+            for each, found in zip(query.plain, before, strict=True):
+                rows, sample = found or (each, None)
+                keys += check_sample(self.session, rows, watermark, state, self.workers, self.sample, sample)
         if keys:
             self.say(f"{spec.name}: {keys} keys computed once more in plain Python are the same")
         else:
@@ -382,7 +386,9 @@ def prepare(
     watermark = min(
         (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
     )
-    steps = []
+    first, spec = asked[0]
+    with first.reading(spec.name):
+        prepared = PreparedFolder(first.session, folder)
     for computer, spec in asked:
         with computer.reading(spec.name):
             query = state_query(computer.side, spec, computer.locations, watermark)
@@ -392,7 +398,11 @@ def prepare(
             if unmerged := sum(not goes_on(each) for each in found):
                 say(f"{spec.name}: {unmerged} of {len(found)} states are computed of all rows once the job has stopped")
             # Of a state without slices nothing is left out, and its operator stores no watermark to compare with.
-            steps += [(each, watermark if query.windows is not None else None) for each in found]
-    computer, spec = asked[0]
-    with computer.reading(spec.name):
-        write_prepared(computer.session, folder, steps, say)
+            reached = watermark if query.windows is not None else None
+            for each in found:
+                prepared.write_groups(each, reached, say)
+            if computer.sample and not query.spans and any(map(prepared.written.covers, found)):
+                for plain in query.plain:
+                    write_sample(prepared, plain, query.states, reached, computer.sample)
+    with first.reading(spec.name):
+        prepared.finish()

@@ -266,7 +266,7 @@ class KnownHistory:
         with self._computers(*self._jobs(old, new, migration), savepoint=savepoint) as (computer, former):
             lines = [line for line in migration.operators if line.from_history]
             asked = [(computer, line.new) for line in lines if line.new is not None]
-            asked += [(former, spec) for spec in _replaced(lines)]
+            asked += [(replace(former, sample=0), spec) for spec in _replaced(lines)]
             prepare(asked, savepoint, folder, say)
 
     def sent_until(self, new: Side, savepoint: str, migration: Migration) -> datetime | None:

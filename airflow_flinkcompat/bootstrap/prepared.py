@@ -1,14 +1,16 @@
 """History that was aggregated while the old job still ran, up to an earlier savepoint of it.
 
 At the switch only the rows behind that savepoint are read then, and what they come to is merged with what was prepared.
-A folder holds for each aggregation its rows as Parquet, under a digest of what computes them, and how far each table
-was read for them. What is not found there, as it is computed otherwise by now, is computed of all rows.
+A folder holds for each aggregation its rows as Parquet, under a digest of what computes them, beside that what Python
+computes of some keys, and how far each table was read for both. What is not found there, as it is computed otherwise by
+now, is computed of all rows; so is what was prepared of rows that the savepoint has not read, as the job went back to a
+checkpoint since.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
@@ -38,8 +40,8 @@ Reads = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class PreparedGroup:
-    """One aggregation of the rows up to a savepoint.
+class PreparedPart:
+    """What was computed of the rows up to a savepoint: one aggregation, or what Python computes of some keys.
 
     Attributes:
         reads: By the name of a table how far it was read: ``offsets`` by partition, or the ``files``.
@@ -56,11 +58,11 @@ class PreparedHistory:
 
     Attributes:
         folder: Path or URI, for Spark.
-        groups: By digest.
+        parts: By digest.
     """
 
     folder: str = ""
-    groups: Mapping[str, PreparedGroup] = field(default_factory=dict)
+    parts: Mapping[str, PreparedPart] = field(default_factory=dict)
 
     @classmethod
     def read(cls, session: SparkSession, folder: str) -> PreparedHistory:
@@ -71,7 +73,7 @@ class PreparedHistory:
             folder: Path or URI.
 
         Returns:
-            Its aggregations; their rows are not read yet.
+            What was; its rows are not read yet.
 
         Raises:
             BackfillError: No history was prepared there, or that did not come to its end.
@@ -81,7 +83,7 @@ class PreparedHistory:
         if found is None:
             raise BackfillError(f"{folder} holds no history that was prepared to its end: migrate --prepare writes one")
         told = json.loads(found)
-        return cls(place, {digest: PreparedGroup(**each) for digest, each in told.items()})
+        return cls(place, {digest: PreparedPart(**each) for digest, each in told.items()})
 
     def covers(self, step: Step) -> bool:
         """Whether all rows of a step go on from what was prepared.
@@ -92,9 +94,9 @@ class PreparedHistory:
         Returns:
             False where some are read from the beginning.
         """
-        return goes_on(step) and all(digest_of(group) in self.groups for group in _groups_of(step))
+        return goes_on(step) and all(self._reached(digest_of(group), group) for group in _groups_of(step))
 
-    def of(self, step: Step, watermark: int | None) -> PreparedGroup | None:
+    def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
         """What was prepared for an aggregation.
 
         Args:
@@ -102,11 +104,30 @@ class PreparedHistory:
             watermark: How far time has come by now.
 
         Returns:
-            None where nothing was, or less than is needed.
+            None where nothing was, or less than is needed, or of rows that the savepoint has not read.
         """
-        found = self.groups.get(digest_of(step)) if isinstance(step, Group) and step.merge else None
-        behind = found is None or (found.watermark is not None and (watermark is None or watermark < found.watermark))
-        return None if behind else found
+        return self.part(digest_of(step), step, watermark) if isinstance(step, Group) and step.merge else None
+
+    def part(self, digest: str, step: Step, watermark: int | None) -> PreparedPart | None:
+        """What was prepared under a name.
+
+        Args:
+            digest: The name.
+            step: What reads the rows that it is of.
+            watermark: How far time has come by now.
+
+        Returns:
+            None where nothing was, or less than is needed, or of rows that the savepoint has not read.
+        """
+        if not self._reached(digest, step):
+            return None
+        found = self.parts[digest]
+        late = found.watermark is not None and (watermark is None or watermark < found.watermark)
+        return None if late else found
+
+    def _reached(self, digest: str, step: Step) -> bool:
+        """Whether the savepoint has read all rows that were prepared under a name."""
+        return digest in self.parts and all(_has_read(each, self.parts[digest].reads) for each in reads_of(step))
 
 
 NOTHING = PreparedHistory()
@@ -137,14 +158,11 @@ class PreparedExecution(Execution):
 
         Yields:
             Each source, with how far it is read and from where on.
-
-        Raises:
-            BackfillError: A savepoint has read less than was prepared.
         """
         if isinstance(step, Read):
             yield step.source
         elif (found := self._prepared.of(step, self._watermark)) is not None:
-            yield from map(_behind(found.reads), reads_of(step))
+            yield from map(behind(found.reads), reads_of(step))
         else:
             for inner in inputs_of(step):
                 yield from self.sources(inner)
@@ -155,7 +173,7 @@ class PreparedExecution(Execution):
         Returns:
             A block, in which Spark plans unions of unions.
         """
-        return configured(self.session, _SETTINGS) if self._prepared.groups else nullcontext()
+        return configured(self.session, _SETTINGS) if self._prepared.parts else nullcontext()
 
     def _group(self, step: Group) -> DataFrame:
         from pyspark.sql import functions as F
@@ -163,7 +181,7 @@ class PreparedExecution(Execution):
         found = self._prepared.of(step, self._watermark)
         if found is None or step.merge is None:
             return super()._group(step)
-        rest = super()._group(replace(step, input=with_sources(step.input, _behind(found.reads))))
+        rest = super()._group(replace(step, input=with_sources(step.input, behind(found.reads))))
         rows = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns).union(rest)
         keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.merge.keys)]
         if not step.aggregates:
@@ -171,34 +189,61 @@ class PreparedExecution(Execution):
         return rows.groupBy(*keys).agg(*(F.expr(sql).alias(f"c{i}") for i, sql in step.merge.aggregates))
 
 
-def write_prepared(
-    session: SparkSession, folder: str, steps: Iterable[tuple[Step, int | None]], say: Callable[[str], None]
-) -> None:
-    """Aggregate what can go on later, and write it; the folder says last what it holds.
+class PreparedFolder:
+    """A folder that is written; it says last what it holds.
 
     Args:
         session: Of Spark.
         folder: Path or URI of a folder that does not exist.
-        steps: What computes states from the rows up to a savepoint, each with how far time has come there.
-        say: Gets a line for what is written, and one for what is not.
 
     Raises:
         BackfillError: Something is there already.
     """
-    place = normalised(folder, "--prepare")
-    files = FileSystem(session, place)
-    if files.exists(place):
-        raise BackfillError(f"{folder} exists already: name a folder that does not")
-    written: dict[str, Mapping[str, Any]] = {}
-    for step, watermark in steps:
+
+    def __init__(self, session: SparkSession, folder: str) -> None:
+        self.session = session
+        self._place = normalised(folder, "--prepare")
+        self._files = FileSystem(session, self._place)
+        if self._files.exists(self._place):
+            raise BackfillError(f"{folder} exists already: name a folder that does not")
+        self._parts: dict[str, PreparedPart] = {}
+
+    @property
+    def written(self) -> PreparedHistory:
+        """What it holds by now."""
+        return PreparedHistory(self._place, self._parts)
+
+    def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:
+        """Aggregate what can go on later.
+
+        Args:
+            step: What computes a state from the rows up to a savepoint.
+            watermark: How far time has come there; None where rows are left out of nothing.
+            say: Gets a line for what is written.
+        """
         for group in _groups_of(step):
-            digest, reads = digest_of(group), _positions(group)
-            if reads is None or digest in written:
+            digest, reads = digest_of(group), positions(group)
+            if reads is None or digest in self._parts:
                 continue
-            Execution(session).frame(with_sources(group, _settled)).write.parquet(f"{place}/{digest}")
-            written[digest] = {"reads": reads, "watermark": watermark}
+            Execution(self.session).frame(with_sources(group, settled)).write.parquet(f"{self._place}/{digest}")
+            self._parts[digest] = PreparedPart(reads, watermark)
             say(f"prepared of {', '.join(sorted(read.source.place for read in reads_of(group)))}")
-    files.write(f"{place}/{_MANIFEST}", json.dumps(written).encode())
+
+    def write_part(self, digest: str, part: PreparedPart, content: bytes) -> None:
+        """Write what Python computed.
+
+        Args:
+            digest: Under which name.
+            part: Of which rows.
+            content: What is written.
+        """
+        self._files.write(f"{self._place}/{digest}", content)
+        self._parts[digest] = part
+
+    def finish(self) -> None:
+        """Say what the folder holds."""
+        told = {digest: {"reads": part.reads, "watermark": part.watermark} for digest, part in self._parts.items()}
+        self._files.write(f"{self._place}/{_MANIFEST}", json.dumps(told).encode())
 
 
 def delete_prepared(session: SparkSession, folder: str) -> None:
@@ -227,7 +272,7 @@ def goes_on(step: Step) -> bool:
     Returns:
         False where some rows are read again.
     """
-    groups = [group for group in _groups_of(step) if _positions(group) is not None]
+    groups = [group for group in _groups_of(step) if positions(group) is not None]
     return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
 
 
@@ -264,10 +309,17 @@ def _groups_of(step: Step) -> Iterator[Group]:
             yield from _groups_of(inner)
 
 
-def _positions(group: Group) -> Reads | None:
-    """By table how far it is read; None where that is not told, or not of one that a later savepoint tells too."""
+def positions(step: Step) -> Reads | None:
+    """How far the tables of a step are read.
+
+    Args:
+        step: What reads them.
+
+    Returns:
+        By the name of a table; None where that is not told, or not of one that a later savepoint tells too.
+    """
     found: dict[str, Mapping[str, Any]] = {}
-    for read in reads_of(group):
+    for read in reads_of(step):
         source, topic = read.source, _topic(read.source)
         if topic is not None and topic.end.mode == "read":
             found[read.table] = {"offsets": {str(number): at for number, at in topic.end.offsets if at >= 0}}
@@ -278,8 +330,15 @@ def _positions(group: Group) -> Reads | None:
     return found
 
 
-def _settled(read: Read) -> BackfillSource:
-    """What is read of a source of which positions are told: of folders the files alone that are read to their end."""
+def settled(read: Read) -> BackfillSource:
+    """What is read of a source of which positions are told.
+
+    Args:
+        read: What reads it.
+
+    Returns:
+        The source, of folders the files alone that are read to their end.
+    """
     source = read.source
     if not isinstance(source, FileSource) or source.read is None:
         return source
@@ -296,8 +355,26 @@ def _topic(source: BackfillSource) -> KafkaSource | None:
     return found if isinstance(found, KafkaSource) else None
 
 
-def _behind(reads: Reads) -> Callable[[Read], BackfillSource]:
-    """The rows behind what was prepared. Raises BackfillError for a savepoint that has read less."""
+def _has_read(read: Read, reads: Reads) -> bool:
+    """Whether a savepoint has read what was prepared of a table."""
+    told, topic = reads.get(read.table, {}), _topic(read.source)
+    if topic is not None and "offsets" in told:
+        by_now = dict(topic.end.offsets)
+        return all(by_now.get(int(partition), -1) >= offset for partition, offset in told["offsets"].items())
+    if isinstance(read.source, FileSource) and read.source.read is not None and "files" in told:
+        return set(told["files"]) <= set(map(normal, _done(read.source.read)))
+    return False
+
+
+def behind(reads: Reads) -> Callable[[Read], BackfillSource]:
+    """The rows behind what was prepared.
+
+    Args:
+        reads: How far tables were read for that; the savepoint has read as far at least.
+
+    Returns:
+        What says of a read its source from there on.
+    """
 
     def source_of(read: Read) -> BackfillSource:
         source, told = read.source, reads[read.table]
@@ -308,29 +385,12 @@ def _behind(reads: Reads) -> Callable[[Read], BackfillSource]:
         if isinstance(source, KafkaSource):
             return _topic_behind(source, told["offsets"])
         assert isinstance(source, FileSource)
-        return _files_behind(source, told["files"])
+        assert source.read is not None
+        seen = frozenset(path for path in source.read.seen or () if normal(path) not in told["files"])
+        return replace(source, read=replace(source.read, seen=seen))
 
     return source_of
 
 
 def _topic_behind(topic: KafkaSource, told: Mapping[str, int]) -> KafkaSource:
-    read = dict(topic.end.offsets)
-    for partition, offset in told.items():
-        if read.get(int(partition), -1) < offset:
-            raise BackfillError(
-                f"table {topic.table}: history was prepared below offset {offset} of partition {partition}, and the "
-                "savepoint has not read so far: leave --prepared out, or name a later savepoint"
-            )
     return replace(topic, start=Position("behind", offsets=tuple((int(each), told[each]) for each in sorted(told))))
-
-
-def _files_behind(source: FileSource, told: Sequence[str]) -> FileSource:
-    read = source.read
-    assert read is not None
-    if missing := sorted(set(told) - set(map(normal, _done(read)))):
-        raise BackfillError(
-            f"table {source.table}: history was prepared with {missing[0]}, which the savepoint has not read to its "
-            "end: leave --prepared out, or name a later savepoint"
-        )
-    seen = frozenset(path for path in read.seen or () if normal(path) not in told)
-    return replace(source, read=replace(read, seen=seen))

@@ -229,6 +229,21 @@ class PlainAggregation:
             shown = (_EPOCH + moment * _MILLISECOND).astimezone(zones.zone(self.zone)).utcoffset()
             assert shown is not None
             moment += shown // _MILLISECOND
+        return self._open(windows, moment, reached)
+
+    def later(self, bounds: tuple[int, ...], reached: int) -> tuple[int, ...] | None:
+        """Under which window or slice rows are kept once time has come further.
+
+        Args:
+            bounds: Under which they were.
+            reached: How far the clock of the windows has come, in milliseconds.
+
+        Returns:
+            The bounds; None: all windows that take them have fired.
+        """
+        return bounds if self.windows is None else self._open(self.windows, bounds[-1] - 1, reached)
+
+    def _open(self, windows: SlicedWindow, moment: int, reached: int) -> tuple[int, ...] | None:
         start = moment - (moment - windows.offset) % windows.step
         end = start + windows.step
         widest = moment - (moment - windows.offset) % windows.size
@@ -268,7 +283,7 @@ class PlainKey:
         for number, state in enumerate(made.states):
             if state.holds is None or (row[state.holds[0]] is not None) is state.holds[1]:
                 place = number, bounds, identity(row[column] for column in state.by)
-                self._merge(made, place, [call.of_row(row) for call in state.calls])
+                self.merge_at(made, place, [call.of_row(row) for call in state.calls])
 
     def merge(self, made: PlainAggregation, other: PlainKey) -> None:
         """Add what more rows come to.
@@ -279,9 +294,16 @@ class PlainKey:
         """
         self.rows += other.rows
         for place, partials in other.found.items():
-            self._merge(made, place, partials)
+            self.merge_at(made, place, partials)
 
-    def _merge(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
+    def merge_at(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
+        """Add what more rows of one entry come to.
+
+        Args:
+            made: What is computed.
+            place: Of the entry.
+            partials: Of each call.
+        """
         calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
         self.found[place] = [
             call.together(one, other) for call, one, other in zip(calls, former, partials, strict=True)
@@ -312,6 +334,27 @@ class KeySample:
 
     below: int | None = None
     held: dict[tuple[int, Identity], PlainKey] = field(default_factory=dict)
+
+    def later(self, made: PlainAggregation, reached: int) -> KeySample:
+        """The same once time has come further.
+
+        Args:
+            made: What is computed.
+            reached: How far the clock of the windows has come, in milliseconds.
+
+        Returns:
+            The keys of which something is still to fire.
+        """
+        found = KeySample(self.below)
+        for place, key in self.held.items():
+            open_yet = PlainKey(key.key, key.rows)
+            with localcontext(prec=_DIGITS):
+                for (number, bounds, by), partials in key.found.items():
+                    if (moved := made.later(bounds, reached)) is not None:
+                        open_yet.merge_at(made, (number, moved, by), partials)
+            if open_yet.found:
+                found.held[place] = open_yet
+        return found
 
     def narrow(self, below: int) -> None:
         """Leave keys out.

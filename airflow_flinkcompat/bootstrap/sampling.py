@@ -178,16 +178,18 @@ def check_sample(
     written: WrittenKeys,
     workers: Workers,
     count: int,
+    before: KeySample | None = None,
 ) -> int:
     """Sees that some keys are written as Python computes them of their rows.
 
     Args:
         session: Of Spark.
-        rows: What is computed.
+        rows: What is computed, behind what was prepared where something was.
         watermark: How far time has come; None of an operator that does not go by it.
         written: What was written of the operator.
         workers: Who read that.
         count: How many keys are wanted.
+        before: What was prepared of some keys.
 
     Returns:
         How many keys there were.
@@ -196,7 +198,7 @@ def check_sample(
         SampleDiffers: One is written otherwise.
     """
     keys, exact = written.keys(rows.made.states, count)
-    sample = drawn(session, rows, watermark, count, keys)
+    sample = drawn(session, rows, watermark, count, keys, before)
     of_row = row_writer(written.key)
     stored = {place: of_row(key.key) for place, key in sample.held.items()}
     found = written.of_keys(rows.made.states, list(stored.values()), workers)
@@ -218,7 +220,14 @@ def check_sample(
     return len(sample.held)
 
 
-def drawn(session: SparkSession, rows: PlainRows, watermark: int | None, count: int, keys: int) -> KeySample:
+def drawn(
+    session: SparkSession,
+    rows: PlainRows,
+    watermark: int | None,
+    count: int,
+    keys: int,
+    before: KeySample | None = None,
+) -> KeySample:
     """The keys with the least hashes: one look at all rows.
 
     Args:
@@ -227,6 +236,8 @@ def drawn(session: SparkSession, rows: PlainRows, watermark: int | None, count: 
         watermark: How far time has come; None of an operator that does not go by it.
         count: How many keys are wanted.
         keys: How many there are, roughly.
+        before: What more rows of some keys come to, from when time had not come further than this; the keys that it
+            left out are left out again.
 
     Returns:
         The keys with what their rows come to.
@@ -241,10 +252,15 @@ def drawn(session: SparkSession, rows: PlainRows, watermark: int | None, count: 
     columns = [F.col(f"c{i}") for i in range(rows.made.key)]
     # Spark's hash is that of the columns which are not NULL.
     hashed = F.xxhash64(*columns, *(column.isNull() for column in columns)) if columns else F.lit(0)
-    if (drawn := _DRAWN * count) < keys:
-        frame = frame.where(hashed < _LEAST_HASH + _HASHES * drawn // keys)
+    wanted = _DRAWN * count
+    left_out = KeySample(_LEAST_HASH + _HASHES * wanted // keys if wanted < keys else None)
+    samples = [left_out] if before is None else [left_out, before.later(rows.made, reached)]
+    limits = [each.below for each in samples if each.below is not None]
+    if limits:
+        frame = frame.where(hashed < min(limits))
     sampling = KeySampling(rows.made, count, reached)
-    return sampling.together(frame.select(hashed, *frame.columns).rdd.mapPartitions(sampling.of_partition).collect())
+    hashes = frame.select(hashed, *frame.columns)
+    return sampling.together([*samples, *hashes.rdd.mapPartitions(sampling.of_partition).collect()])
 
 
 def differing(

@@ -231,9 +231,12 @@ def prepared_is_whole(
         return stored(target)
 
     whole = written(history, "whole")
+    sampled = [line for line in said if SAMPLED.search(line)]
+    said.clear()
     history.prepare(before, side, earlier.path, change, str(folder), said.append)
     meanwhile(earlier.path, before.script, said)
     assert written(replace(history, prepared=str(folder)), "prepared") == whole
+    assert [line for line in said if SAMPLED.search(line)] == sampled
     return said
 
 

@@ -136,6 +136,32 @@ def test_the_keys_with_the_least_hashes_are_sampled_with_all_of_their_rows(
         ]
 
 
+@given(
+    windows=sliced(),
+    rows=st.lists(st.tuples(st.integers(0, 5), st.integers(-5, 5), st.integers(-300, 900)), max_size=40),
+    cut=st.integers(0, 40),
+    times=st.tuples(st.integers(-300, 900), st.integers(-300, 900)).map(sorted),
+    count=st.integers(1, 6),
+)
+def test_what_was_computed_before_goes_on(
+    windows: SlicedWindow, rows: list[tuple[int, int, int]], cut: int, times: list[int], count: int
+) -> None:
+    """Of each key that is left it comes to what all rows come to by then; what has fired meanwhile is left out."""
+    calls = PlainCall("COUNT"), PlainCall("SUM", VALUE), PlainCall("COUNT", VALUE, distinct=True)
+    made, hashes = plain(*calls, time=TIME, windows=windows), {key: (7 * key + 3) % 10 for key in range(6)}
+    before, now = (KeySampling(made, count, reached) for reached in times)
+    columns = [(hashes[key], key, value, True, moment * 1000) for key, value, moment in rows]
+    former = before.together([next(before.of_partition(columns[:cut]))])
+    rest = [row for row in columns[cut:] if former.below is None or row[0] < former.below]
+    found = now.together([former.later(made, times[1]), next(now.of_partition(rest))])
+    expected = next(KeySampling(made, 6, times[1]).of_partition(columns)).held
+    assert {place: key.results(made) for place, key in found.held.items()} == {
+        place: key.results(made) for place, key in expected.items() if place in found.held
+    }
+    least = sorted(place for place in expected if former.below is None or place[0] < former.below)
+    assert sorted(found.held) == least[:count]
+
+
 def test_keys_without_end_are_left_out() -> None:
     """Rows are read no further once none is left."""
     read = iter([(1, "k", 1, True)] * 5)

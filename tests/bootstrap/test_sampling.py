@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,6 +32,7 @@ from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.layout import Begins, StateLayout
 from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from measure.progress import epoch_millis
+from tests.bootstrap import test_kills
 from tests.bootstrap.test_warm_start import begun
 from tests.migration.cases import NOW
 from tests.savepoint.savepoints import FOLDER
@@ -285,3 +287,25 @@ def test_slices_that_are_shifted_are_not_published(
     )
     with pytest.raises(SampleDiffers, match="window or slice to"):
         written("2.3/tumble", tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+def test_what_was_prepared_and_is_changed_since_is_not_published(tmp_path: Path, spark: SparkSession) -> None:
+    folder, prepared = test_kills.laid_out(tmp_path), tmp_path / "prepared"
+    options = ["--savepoint", str(test_kills.CASE / "old"), "--prepare", str(prepared)]
+    assert test_kills.run(folder, "never", "migrate", *options).returncode == 0
+    right = test_kills.written(folder, folder / "right", "never", "migrate")
+    assert ": 5 keys computed once more in plain Python are the same" in right.stderr
+
+    (aggregated,) = (each for each in prepared.iterdir() if each.is_dir())
+    rows = spark.read.parquet(str(aggregated))
+    *others, metric = rows.columns
+    wrong = rows.selectExpr(*others, f"CAST('0.05' AS {rows.schema[metric].dataType.simpleString()}) {metric}")
+    wrong.write.parquet(str(tmp_path / "wrong"))
+    shutil.rmtree(aggregated)
+    (tmp_path / "wrong").rename(aggregated)
+    refused = test_kills.written(folder, folder / "wrong", "never", "migrate")
+    assert refused.returncode == 1
+    assert "what was computed is not what Python computes of the same rows" in refused.stderr
+    assert not (folder / "wrong" / "_metadata").exists()

@@ -161,6 +161,7 @@ def test_history_is_read_while_the_job_runs_and_at_the_switch_the_rest(
     assert any(line.startswith("prepared of ") for line in said[:stop]), "before the job was stopped"
     assert any(SAME.search(line) for line in said[:stop])
     assert any(line.endswith("behind what was prepared") for line in said[stop:])
+    assert any(line.endswith("computed once more in plain Python are the same") for line in said[stop:])
     (done,) = [each for each in ledger.entries() if isinstance(each, MigratedEntry)]
     assert done.migration["sent_until"] == "2026-01-01T00:01:10.001"
     assert after_minute_1(files) == ['ann,1,"2026-01-01 00:00:00"', 'ann,57,"2026-01-01 00:01:00",50']
