@@ -70,6 +70,7 @@ SENT = {"orders", "clicks", "late", *(f"{timed}{side}" for timed in ("", "untime
 CASES = [from_topic(case) for case in load_cases() if set(FOLDER.findall(case.new.script)) <= SENT]
 IN_ANY_ORDER = [case for case in CASES if not re.search(r"\bOVER\b.*ORDER BY came\b", case.new.script, re.DOTALL)]
 """Changes of which what is sent does not depend on how partitions are mixed."""
+LAST_TO_COME = [case for case in CASES if "ORDER BY came DESC" in case.new.script]
 READ_LATER = [case for case in CASES if "SESSION(" not in case.old.script + case.new.script]
 CHANGED = (
     "metrics are added to a tumbling window",
@@ -122,9 +123,7 @@ def test_a_partition_tells_the_order(case: Case, bench: PairRunner, served: Serv
     assert goes_on(case, bench, served.bound)
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if "came DESC" in case.new.script], ids=lambda case: case.title
-)
+@pytest.mark.parametrize("case", LAST_TO_COME, ids=lambda case: case.title)
 def test_of_several_partitions_nothing_tells_the_last_row(
     case: Case, bench: PairRunner, served: Services, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
