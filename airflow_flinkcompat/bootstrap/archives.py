@@ -73,6 +73,23 @@ class AssumedHistory(HistoryLocations):
         return replace(found, read=FilesRead(frozenset(), (), ()))
 
 
+def require_looks(table: Table) -> None:
+    """Sees that a source of files keeps which ones it has found.
+
+    Args:
+        table: Its table.
+
+    Raises:
+        Untranslatable: It looks once, and forgets those that it has read.
+    """
+    if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
+        raise Untranslatable(
+            f"table {table.name} is read once, by a job that ends: with source.monitor-interval it goes on, and its "
+            "savepoints tell which files it has found",
+            table.span,
+        )
+
+
 def no_positions(table: Table, found: BackfillSource) -> str:
     """Why rows of a place are not told by the positions of the source of its table.
 

@@ -69,7 +69,7 @@ class HistoryComputer:
         locations: Where the rows lie, and which of them were read.
         say: Gets a line for what is compared.
         accepts: Whether what differs is accepted.
-        prepared: What was aggregated of the rows before.
+        prepared: What was computed of the rows before.
         sample: How many keys of each operator Python computes once more.
         reached: By the ids of operators of a job that has never run how far time has come for them, in milliseconds.
         new_sources: By the ids of sources of which the savepoint holds nothing how far their tables are read.
@@ -182,7 +182,7 @@ class HistoryComputer:
                 self.say(f"{told} that is done of GROUP BY, windows and joins alone, without a time to live")
                 return
             before = [sample_of(self.session, self.prepared, each, watermark) for each in query.plain]
-            prepared = any(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
+            prepared = any(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
             if prepared and None in before:
                 self.say(f"{told} it was not done of what was prepared, and its rows are not read again")
                 return
@@ -258,11 +258,12 @@ class HistoryComputer:
                 raise NotComputable(doubt.reason)
         return query
 
-    def told(self, spec: StateSpec) -> Sequence[str]:
+    def told(self, spec: StateSpec, watermark: int | None) -> Sequence[str]:
         """Of which rows the state of an operator is computed, without secrets.
 
         Args:
             spec: The operator.
+            watermark: How far time has come in the savepoint, in milliseconds; None where it stores none.
 
         Returns:
             A sentence for each place.
@@ -274,7 +275,7 @@ class HistoryComputer:
             query = state_query(self.side, spec, self.locations)
         if not query.states:
             return [f"{spec.name} is empty: {_NOTHING_STORED}"]
-        prepared = all(self.prepared.covers(push_down_ranges(each.steps)) for each in query.states)
+        prepared = all(self.prepared.covers(push_down_ranges(each.steps), watermark) for each in query.states)
         behind = ", behind what was prepared" if prepared else ""
         if query.time_to_live:
             behind += "; when values were last written is by when their rows came there"
@@ -348,7 +349,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
     assert isinstance(spec.layout, StateLayout)
     keyed = tuple(each.keyed for each in operator.subtasks or () if each.keyed is not None)
     if not keyed:
-        return Differences()
+        raise NotComputable(f"the savepoint holds no keyed state of {spec.name}")
     with open_keyed(keyed[0], savepoint) as file:
         header = file.header.uncompressed
     states = tuple(as_it_is(each, each) for each in spec.layout.states)
@@ -382,12 +383,9 @@ def prepare(
         NotMigratable: A state cannot be computed, or history cannot be read.
         SavepointUnreadable: The savepoint cannot be had from here.
     """
-    # Subtasks may have come to several: no window that one of them still holds is left out.
-    watermark = min(
-        (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
-    )
-    first, spec = asked[0]
-    with first.reading(spec.name):
+    watermark = reached_by_all(savepoint)
+    first, _ = asked[0]
+    with first.reading("what is prepared"):
         prepared = PreparedFolder(first.session, folder)
     for computer, spec in asked:
         with computer.reading(spec.name):
@@ -401,8 +399,26 @@ def prepare(
             reached = watermark if query.windows is not None else None
             for each in found:
                 prepared.write_groups(each, reached, say)
-            if computer.sample and not query.spans and any(map(prepared.written.covers, found)):
+            goes_on_later = any(prepared.written.covers(each, reached) for each in found)
+            if computer.sample and not query.spans and goes_on_later:
                 for plain in query.plain:
                     write_sample(prepared, plain, query.states, reached, computer.sample)
-    with first.reading(spec.name):
+    with first.reading("what is prepared"):
         prepared.finish()
+
+
+def reached_by_all(savepoint: str) -> int | None:
+    """How far time has come for all operators of a savepoint.
+
+    Args:
+        savepoint: Path or URI of it.
+
+    Returns:
+        The least of their watermarks, in milliseconds, as no window is left out that a subtask still holds; None where
+        none is stored.
+
+    Raises:
+        SavepointUnreadable: The savepoint cannot be had from here.
+    """
+    found = (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint))
+    return min(found, default=None)

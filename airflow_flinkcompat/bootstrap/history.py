@@ -15,7 +15,7 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
 from airflow_flinkcompat.backfill.spark_sql.expressions import references
 from airflow_flinkcompat.backfill.spark_sql.windows import from_micros
-from airflow_flinkcompat.bootstrap.archives import AssumedHistory
+from airflow_flinkcompat.bootstrap.archives import AssumedHistory, require_looks
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_out, new_sources, not_told
@@ -139,11 +139,13 @@ class KnownHistory:
                 require_sole(new, spec, specs)
                 if not begins:
                     _require_told(query, spec, spec.id in beside, waiting.get(spec.id), old)
+                    for table in query.tables:
+                        require_looks(table)
                 if query.in_windows and query.states and spec.id in untold and not begins:
                     raise NotComputable(
                         "how far time has come the savepoint does not tell of an operator that comes new"
                     )
-            except NotComputable as error:
+            except (BackfillError, NotComputable) as error:
                 reasons[spec.name] = str(error)
                 return False
             names = [table.path[2] for table in query.tables]
@@ -227,12 +229,14 @@ class KnownHistory:
             NotMigratable: A state cannot be computed.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
+        from airflow_flinkcompat.bootstrap.computing import reached_by_all
+
         lines = [line for line in migration.operators if line.from_history]
-        jobs = self._jobs(old, new, migration)
+        jobs, reached = self._jobs(old, new, migration), reached_by_all(savepoint)
         with self._computers(*jobs, savepoint=savepoint, say=say) as (computer, former):
             for line in lines:
                 assert line.new is not None
-                for sentence in computer.told(line.new):
+                for sentence in computer.told(line.new, reached):
                     say(sentence)
             for line in lines:
                 if line.stored_windows_are_open and line.new is not None:

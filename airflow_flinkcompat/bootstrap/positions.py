@@ -10,7 +10,7 @@ from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Posi
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
-from airflow_flinkcompat.bootstrap.archives import HistoryLocations, no_positions
+from airflow_flinkcompat.bootstrap.archives import HistoryLocations, no_positions, require_looks
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState
@@ -58,7 +58,9 @@ class RowsRead(HistoryLocations):
         if isinstance(found, KafkaSource) and connector == "kafka":
             return _of_topic(found, operator, self.savepoint)
         if isinstance(found, FileSource) and connector == "filesystem":
-            return replace(found, read=file_positions(operator, self.savepoint))
+            require_looks(table)
+            read = file_positions(operator, self.savepoint)
+            return replace(found, read=replace(read, seen=read.seen or frozenset()))
         raise Untranslatable(no_positions(table, found), table.span)
 
 

@@ -10,9 +10,9 @@ checkpoint since.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +27,16 @@ from airflow_flinkcompat.backfill.spark.session import configured
 from airflow_flinkcompat.backfill.steps import Group, Read, Step, inputs_of, reads_of, with_sources
 from airflow_flinkcompat.backfill.uris import normalised
 from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
-from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
 from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _MANIFEST = "prepared.json"
-_VARYING = ("input", "inputs", "source", "window_range")
+_VARYING = ("input", "inputs", "window_range")
 """What of a step differs from one savepoint to the next, or is told by itself."""
+_HOW_FAR = ("end", "read", "span")
+"""What of a source says how far it is read, or which of its rows are not asked for."""
 Reads = Mapping[str, Mapping[str, Any]]
 
 
@@ -54,7 +55,7 @@ class PreparedPart:
 
 @dataclass(frozen=True)
 class PreparedHistory:
-    """What was aggregated of a history; nothing by default.
+    """What was aggregated of a history, and what Python computed of some keys; nothing by default.
 
     Attributes:
         folder: Path or URI, for Spark.
@@ -85,16 +86,17 @@ class PreparedHistory:
         told = json.loads(found)
         return cls(place, {digest: PreparedPart(**each) for digest, each in told.items()})
 
-    def covers(self, step: Step) -> bool:
+    def covers(self, step: Step, watermark: int | None) -> bool:
         """Whether all rows of a step go on from what was prepared.
 
         Args:
             step: What computes a state.
+            watermark: How far time has come by now.
 
         Returns:
             False where some are read from the beginning.
         """
-        return goes_on(step) and all(self._reached(digest_of(group), group) for group in _groups_of(step))
+        return goes_on(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
 
     def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
         """What was prepared for an aggregation.
@@ -119,15 +121,11 @@ class PreparedHistory:
         Returns:
             None where nothing was, or less than is needed, or of rows that the savepoint has not read.
         """
-        if not self._reached(digest, step):
+        found = self.parts.get(digest)
+        if found is None or not all(_has_read(each, found.reads) for each in reads_of(step)):
             return None
-        found = self.parts[digest]
         late = found.watermark is not None and (watermark is None or watermark < found.watermark)
         return None if late else found
-
-    def _reached(self, digest: str, step: Step) -> bool:
-        """Whether the savepoint has read all rows that were prepared under a name."""
-        return digest in self.parts and all(_has_read(each, self.parts[digest].reads) for each in reads_of(step))
 
 
 NOTHING = PreparedHistory()
@@ -182,7 +180,10 @@ class PreparedExecution(Execution):
         if found is None or step.merge is None:
             return super()._group(step)
         rest = super()._group(replace(step, input=with_sources(step.input, behind(found.reads))))
-        rows = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns).union(rest)
+        before = self.session.read.parquet(f"{self._prepared.folder}/{digest_of(step)}").select(rest.columns)
+        if before.dtypes != rest.dtypes:
+            raise BackfillError(f"what was prepared in {self._prepared.folder} has other types than its rows have now")
+        rows = before.union(rest)
         keys = [F.expr(key).alias(f"c{i}") for i, key in enumerate(step.merge.keys)]
         if not step.aggregates:
             return rows.select(*keys).distinct()
@@ -289,15 +290,35 @@ def digest_of(step: Step) -> str:
 
 
 def _told(step: Step) -> Iterator[str]:
-    own = [(each.name, getattr(step, each.name)) for each in fields(step) if each.compare]
-    yield f"{type(step).__name__} {[(name, value) for name, value in own if name not in _VARYING]}"
-    if isinstance(step, Read):
-        topic = _topic(step.source)
-        yield f"{type(step.source).__name__} {step.source.place} {topic.start if topic else ''}"
+    own = [each.name for each in fields(step) if each.compare and each.name not in _VARYING]
+    told = [(name, by_value(getattr(step, name), _HOW_FAR if name == "source" else ())) for name in own]
+    yield f"{type(step).__name__} {told}"
     for inner in inputs_of(step):
         yield "("
         yield from _told(inner)
         yield ")"
+
+
+def by_value(part: Any, without: Collection[str] = ()) -> Any:
+    """What a value is made of, in words that are the same in each process.
+
+    Args:
+        part: Of a step, or of what is computed: values, and frozen objects of them.
+        without: Fields of objects that are left out, beside those that objects are not compared by.
+
+    Returns:
+        Lists and texts.
+    """
+    if is_dataclass(part):
+        own = [each.name for each in fields(part) if each.compare and each.name not in without]
+        return [type(part).__name__, *((name, by_value(getattr(part, name), without)) for name in own)]
+    if isinstance(part, Mapping):
+        return sorted((repr(key), repr(by_value(value, without))) for key, value in part.items())
+    if isinstance(part, Set):
+        return sorted(repr(by_value(each, without)) for each in part)
+    if isinstance(part, tuple | list):
+        return [by_value(each, without) for each in part]
+    return repr(part)
 
 
 def _groups_of(step: Step) -> Iterator[Group]:
@@ -378,8 +399,6 @@ def behind(reads: Reads) -> Callable[[Read], BackfillSource]:
 
     def source_of(read: Read) -> BackfillSource:
         source, told = read.source, reads[read.table]
-        if isinstance(source, BoundaryArchive):  # whatever their time: those below it were told apart when prepared
-            return _topic_behind(source.topic, told["offsets"])
         if isinstance(source, TopicWithArchive):
             return replace(source, topic=_topic_behind(source.topic, told["offsets"]))
         if isinstance(source, KafkaSource):

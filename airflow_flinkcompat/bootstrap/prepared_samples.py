@@ -18,6 +18,7 @@ from airflow_flinkcompat.bootstrap.prepared import (
     PreparedHistory,
     PreparedPart,
     behind,
+    by_value,
     digest_of,
     positions,
     settled,
@@ -83,7 +84,7 @@ def sample_of(
 
 
 def _digest(rows: PlainRows) -> str:
-    return sha256(f"{digest_of(rows.steps)} {rows.made}".encode()).hexdigest()[:32]
+    return sha256(f"{digest_of(rows.steps)} {by_value(rows.made)}".encode()).hexdigest()[:32]
 
 
 def to_json(sample: KeySample) -> bytes:

@@ -11,6 +11,7 @@ from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
+from airflow_flinkcompat.bootstrap.archives import require_looks
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
@@ -144,11 +145,7 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
                 f"table {table.name}: by which names Flink lists the files of {found.place} was not measured",
                 table.span,
             )
-        if table.option("source.monitor-interval") is None:
-            raise Untranslatable(
-                f"table {table.name} is read once, by a job that ends: with source.monitor-interval it goes on",
-                table.span,
-            )
+        require_looks(table)
         return found
     raise Untranslatable(
         f"table {table.name}: where a source with connector {connector} goes on behind the rows of {found.place} is "

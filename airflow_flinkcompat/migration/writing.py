@@ -230,6 +230,8 @@ class _Writing:
         if made.keep is StateAction.COMPUTED:
             return self._computed(state, new, old, made, parallelism)
         if not keyed:
+            if made.from_history:
+                raise NotMigratable(f"the savepoint holds no keyed state of {_name(made)}, beside which to compute")
             return state, {}
         if made.keep is not StateAction.REWRITTEN and new.max_parallelism == old.max_parallelism:
             carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))

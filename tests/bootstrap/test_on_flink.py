@@ -208,11 +208,12 @@ def prepared_is_whole(
     bound: Callable[[str, Path], str],
     folder: Path,
     meanwhile: Callable[[str, str, Sequence[str]], object] = lambda savepoint, script, said: None,
+    place: Callable[[str, str], str] = lambda savepoint, script: "",
 ) -> list[str]:
     """What is prepared at one savepoint and goes on at a later one is what all rows come to there, byte for byte.
 
     ``meanwhile`` is done before it goes on, to the rows that the script reads, and knows what was said. That is given
-    back.
+    back. ``place`` says where the rows lie that the script of the earlier savepoint reads; "": where it says so.
     """
     old, new = bench.complete(case.old), bench.complete(case.new)
     earlier = bench.savepoint(old)
@@ -220,7 +221,8 @@ def prepared_is_whole(
     before, side = (
         JobSide(bound(each.script, earlier.folder), dict(each.settings), engine="flink") for each in (old, new)
     )
-    history = KnownHistory(dict.fromkeys((name for name in TABLE.findall(new.script) if name != "Printed"), ""))
+    given = place(earlier.path, before.script)
+    history = KnownHistory({name: given for name in TABLE.findall(new.script) if name != "Printed"})
     change = history.applied(kept(old, new, bench), before, side)
     said: list[str] = []
 

@@ -89,14 +89,16 @@ OF_ONE = frozenset(
 """No window would end with the rows that come to the slowest of three partitions."""
 
 
-def over_partitions(case: Case, subtasks: int, served: Services, monkeypatch: pytest.MonkeyPatch) -> Case:
+def over_partitions(
+    case: Case, subtasks: int, served: Services, monkeypatch: pytest.MonkeyPatch, own: str = ""
+) -> Case:
     """The case over topics of three partitions, or of one; what the bench keeps of others is told apart."""
     partitions = 1 if case.title in OF_ONE else 3
     subtasks = min(subtasks, partitions)  # one without a partition holds the watermark back
     monkeypatch.setattr(served, "partitions", partitions)
     parallelism = ("parallelism.default", str(subtasks))
     old, new = (
-        Side(each.script.replace("'shop'", f"'of-{partitions}-{subtasks}'"), (*each.settings, parallelism))
+        Side(each.script.replace("'shop'", f"'of-{partitions}-{subtasks}{own}'"), (*each.settings, parallelism))
         for each in (case.old, case.new)
     )
     return replace(case, old=old, new=new)
@@ -207,6 +209,30 @@ def test_what_was_prepared_while_the_job_ran_goes_on(
     if case in IN_ANY_ORDER:
         case = over_partitions(case, 1, served, monkeypatch)
     said = prepared_is_whole(case, bench, served.bound, tmp_path / "prepared", forgotten)
+    assert is_prepared(said, case.new)
+
+
+@pytest.mark.parametrize("joined", [OFFSETS, BOUNDARY])
+@pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
+def test_what_was_prepared_beside_an_archive_goes_on(
+    case: Case,
+    joined: str,
+    bench: PairRunner,
+    served: Services,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """The topic had lost records by then; what has come since is decoded as what came before."""
+
+    def place(savepoint: str, script: str) -> str:
+        topic, found = archived(spark, tmp_path, script, joined)
+        below = {partition: offset - 3 for partition, offset in offsets_of(savepoint)[topic].items()}
+        served.delete_below(topic, below)
+        return found
+
+    beside = over_partitions(case, 1, served, monkeypatch, joined[:9])
+    said = prepared_is_whole(beside, bench, served.bound, tmp_path / "prepared", place=place)
     assert is_prepared(said, case.new)
 
 

@@ -101,7 +101,7 @@ def test_records_that_were_prepared_are_not_read_again() -> None:
 def test_all_is_read_for_a_savepoint_that_has_read_less_than_was_prepared(step: Group, group: PreparedPart) -> None:
     """The job went back to a checkpoint since, and has not come as far again."""
     assert read_behind(step, group) == step.input.source  # type: ignore[union-attr]
-    assert not PreparedHistory("/prepared", {digest_of(step): group}).covers(step)
+    assert not PreparedHistory("/prepared", {digest_of(step): group}).covers(step, None)
 
 
 def test_all_is_read_where_less_was_prepared_than_is_needed() -> None:
@@ -113,7 +113,7 @@ def test_all_is_read_where_less_was_prepared_than_is_needed() -> None:
     assert read_behind(apart, group, 1000) == topic(p0=9)
 
 
-def test_behind_a_boundary_the_topic_alone_is_read() -> None:
+def test_behind_a_boundary_records_are_decoded_as_before_it() -> None:
     """What lay below it was told apart when it was prepared; late rows that came since are in the topic."""
     timed = Side(
         SCRIPT.replace("topic (a STRING, b INT)", "topic (a STRING, b INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)"),
@@ -124,6 +124,24 @@ def test_behind_a_boundary_the_topic_alone_is_read() -> None:
     assert isinstance(joined, BoundaryArchive)
     read = replace(joined, topic=replace(joined.topic, end=Position("read", offsets=((0, 9),))))
     source = read_behind(grouped(read), of_topic(p0=3))
-    assert source == replace(read.topic, start=Position("behind", offsets=((0, 3),)))
+    assert source == replace(read, topic=replace(read.topic, start=Position("behind", offsets=((0, 3),))))
     moved = replace(read, boundary=read.boundary + 1)
     assert digest_of(grouped(moved)) != digest_of(grouped(read)) != digest_of(grouped(read.topic))
+
+
+@pytest.mark.parametrize(
+    ("declared", "otherwise"),
+    [
+        ("'format' = 'json'", "'format' = 'csv'"),
+        ("topic (a STRING, b INT)", "topic (b INT, a STRING)"),
+        ("'format' = 'json'", "'format' = 'json', 'json.ignore-parse-errors' = 'true'"),
+    ],
+)
+def test_rows_that_are_decoded_otherwise_have_another_name(declared: str, otherwise: str) -> None:
+    def named(script: str) -> str:
+        (table,) = (each for each in Side(script, engine="flink").program.tables if each.path[2] == "topic")
+        return digest_of(grouped(KafkaSource.of(table)))
+
+    assert declared in SCRIPT
+    assert named(SCRIPT) != named(SCRIPT.replace(declared, otherwise))
+    assert named(SCRIPT) == named(f"-- a line more\n{SCRIPT}")

@@ -109,6 +109,6 @@ def test_readers_that_share_the_files_of_a_folder() -> None:
     path = str(FOLDER / "2.3" / "group-parallel")
     (operator,) = (each for each in read_metadata(path).operators if each.coordinator is not None)
     read = RowsRead(savepoint=path, readers={"many": operator})
-    folder = "'connector' = 'filesystem', 'path' = 'file:///many', 'format' = 'csv'"
+    folder = "'connector' = 'filesystem', 'path' = 'file:///many', 'format' = 'csv', 'source.monitor-interval' = '1 s'"
     with pytest.raises(NotComputable, match="several readers share the files of file:///many"):
         least_watermark(None, rows(folder, read))  # type: ignore[arg-type]

@@ -47,7 +47,7 @@ class BoundaryArchiveReader:
         self._joined()
 
     def rows(self) -> DataFrame:
-        """The rows of both, decoded."""
+        """The rows of both, decoded; behind what was prepared those of the topic, whatever their time."""
         joined, source = self._joined(), self._source
         names = [f"f{i}" for i, _ in enumerate(source.declared.stored)]
         recent = self._timed(joined.topic)
@@ -66,10 +66,16 @@ class BoundaryArchiveReader:
     def _proven(self) -> _Joined:
         session, source = self._session, self._source
         held, begin, end = extent(session, source.topic)
-        start = {number: min(held[number], end[number]) for number in held}
+        start = {number: max(min(held[number], end[number]), begin[number]) for number in held}
         lost = {number: at for number, at in held.items() if at > begin[number]}
         if not lost:
             return _Joined(None, between(source.topic, start, end))
+        if source.topic.start.mode == "behind":
+            number, at = min(lost.items())
+            raise BackfillError(
+                f"{source.topic.place}: partition {number} begins at offset {at} by now, behind what was prepared: "
+                "leave what was prepared out"
+            )
         # All that the archive holds then was in the topic when the topic's end is asked.
         archive = self._unchanging(source.archive)
         latest = {number: at for (_, number), at in offsets(session, source.topic.topics, Position("latest")).items()}

@@ -95,8 +95,12 @@ def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, i
     topics, positions = source.topics, (source.start, source.end)
 
     def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
-        since = dict(source.start.offsets) if source.start.mode == "behind" else {}
-        return offsets(session, topics, source.start), offsets(session, topics, source.end, since)
+        start = offsets(session, topics, source.start)
+        since = dict(source.start.offsets)
+        if source.start.mode == "timestamp":  # where a record before it is still there, none behind it is gone
+            first = offsets(session, topics, Position("earliest"))
+            since = {number: at for (name, number), at in start.items() if at > first[name, number]}
+        return start, offsets(session, topics, source.end, since)
 
     return pin(session, (topics, *positions), ask)
 
