@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
-from airflow_flinkcompat.backfill.connectors.registry import reader
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.bootstrap.entries import EntryWriter
@@ -31,6 +30,7 @@ from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
+from airflow_flinkcompat.bootstrap.whole_sources import check_source
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
@@ -302,7 +302,7 @@ class HistoryComputer:
         execution = PreparedExecution(self.session, self.prepared, wanted.watermark)
         steps = [push_down_ranges(each.steps) for each in query.states]
         for source in {source: None for each in steps for source in execution.sources(each)}:
-            reader(self.session, source).check()
+            check_source(self.session, source, self.say)
         entries = []
         for each, step in zip(query.states, steps, strict=True):
             writer = EntryWriter(
@@ -391,7 +391,7 @@ def prepare(
         with computer.reading(spec.name):
             query = state_query(computer.side, spec, computer.locations, watermark)
             for read in query.reads:
-                reader(computer.session, read.source).check()
+                check_source(computer.session, read.source, say)
             found = [push_down_ranges(each.steps) for each in query.states]
             if unmerged := sum(not goes_on(each) for each in found):
                 say(f"{spec.name}: {unmerged} of {len(found)} states are computed of all rows once the job has stopped")

@@ -241,9 +241,13 @@ class KnownHistory:
             for line in lines:
                 if line.stored_windows_are_open and line.new is not None:
                     say(f"{line.new.name}: the windows that are stored are made whole, and all others count as sent")
-            if (sent := self.sent_until(new, savepoint, migration)) is not None:
-                until = sent.isoformat(timespec="milliseconds")
-                say(f"windows that end by {until} count as sent: a backfill computes what they lack")
+            sent = self._sent(new, savepoint, migration)
+            apart = len(set(sent.values())) > 1
+            for spec, moment in sent.items() if apart else [*sent.items()][:1]:
+                if (told := _moment(moment)) is not None:
+                    until = told.isoformat(timespec="milliseconds")
+                    whose = f"{spec.name}: " if apart else ""
+                    say(f"{whose}windows that end by {until} count as sent: a backfill computes what they lack")
             _say_compared(former, _replaced(lines), savepoint)
             yield computer
 
@@ -282,29 +286,37 @@ class KnownHistory:
             migration: What becomes of its state.
 
         Returns:
-            The moment by which they end, by the clock of the windows; None where no state of windows is computed, or
-            none was sent.
+            The moment by which they end, by the clock of the windows, for the operator that had come least far; None
+            where no state of windows is computed, or one had sent none.
 
         Raises:
             NotMigratable: Which windows have fired the watermark does not tell.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
+        return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
+
+    def _sent(self, new: Side, savepoint: str, migration: Migration) -> Mapping[StateSpec, int]:
+        """How far each operator of windows had sent them, in milliseconds of their clock."""
         held = {each.id: each for each in read_metadata(savepoint).operators}
-        reached: list[int] = []
+        found: dict[StateSpec, int] = {}
+
+        def reached(spec: StateSpec, moment: int) -> None:
+            found[spec] = min(moment, found.get(spec, moment))
+
         for line in migration.operators:
             if not line.from_history or line.new is None or line.old is None or line.old.id not in held:
                 continue
             if line.stored_windows_are_open:
                 begun = least_begin(held[line.old.id], savepoint)
-                reached += [] if begun is None else [begun - 1]
+                if begun is not None:
+                    reached(line.new, begun - 1)
                 continue
             query = state_query(new, line.new, AssumedHistory(self.places))
             if query.in_windows:
                 clock = LocalClock(query.zone)
                 for time in watermarks(held[line.old.id], savepoint):
-                    reached.append(clock.reached(time) if time > LONG_AGO else time)
-        least = min(reached, default=LONG_AGO)
-        return None if least <= LONG_AGO else from_micros((least + 1) * 1000)
+                    reached(line.new, clock.reached(time) if time > LONG_AGO else time)
+        return found
 
     def preview(self, old: Side, new: Side, migration: Migration, savepoint: str | None) -> Iterator[str]:
         """What :meth:`computing` would read, and what of it is not exact, told without Spark.
@@ -522,6 +534,11 @@ class KnownHistory:
     def places(self) -> Mapping[str, str]:
         """The places of tables whose rows lie elsewhere than their script says."""
         return {table: place for table, place in self.tables.items() if place}
+
+
+def _moment(reached: int) -> datetime | None:
+    """The end of the last windows that an operator had sent; None where it had sent none."""
+    return None if reached <= LONG_AGO else from_micros((reached + 1) * 1000)
 
 
 def _by_timers(line: OperatorMigration) -> bool:

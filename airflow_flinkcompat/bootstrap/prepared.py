@@ -26,7 +26,7 @@ from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
 from airflow_flinkcompat.backfill.spark.session import configured
 from airflow_flinkcompat.backfill.steps import Group, Read, Step, inputs_of, reads_of, with_sources
 from airflow_flinkcompat.backfill.uris import normalised
-from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
+from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive, topic_of
 from airflow_flinkcompat.savepoint.source_positions import FilesRead
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ def positions(step: Step) -> Reads | None:
     """
     found: dict[str, Mapping[str, Any]] = {}
     for read in reads_of(step):
-        source, topic = read.source, _topic(read.source)
+        source, topic = read.source, topic_of(read.source)
         if topic is not None and topic.end.mode == "read":
             found[read.table] = {"offsets": {str(number): at for number, at in topic.end.offsets if at >= 0}}
         elif isinstance(source, FileSource) and source.read is not None and source.read.seen is not None:
@@ -371,14 +371,9 @@ def _done(read: FilesRead) -> frozenset[str]:
     return frozenset(path for path in read.seen or () if normal(path) not in open_yet)
 
 
-def _topic(source: BackfillSource) -> KafkaSource | None:
-    found = source.topic if isinstance(source, TopicWithArchive) else source
-    return found if isinstance(found, KafkaSource) else None
-
-
 def _has_read(read: Read, reads: Reads) -> bool:
     """Whether a savepoint has read what was prepared of a table."""
-    told, topic = reads.get(read.table, {}), _topic(read.source)
+    told, topic = reads.get(read.table, {}), topic_of(read.source)
     if topic is not None and "offsets" in told:
         by_now = dict(topic.end.offsets)
         return all(by_now.get(int(partition), -1) >= offset for partition, offset in told["offsets"].items())

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
-from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
+from airflow_flinkcompat.bootstrap.archived_topic.spec import topic_of
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnds, TopicEnd
@@ -128,8 +127,8 @@ def least_watermark(session: SparkSession, rows: TableRows) -> int:
     """
     table, locations = rows.table, rows.locations
     source = locations.source(table)
-    topic = source.topic if isinstance(source, TopicWithArchive) else source
-    if isinstance(topic, KafkaSource):
+    topic = topic_of(source)
+    if topic is not None:
         reached = _by_partition(session, rows)
         return min((reached.get(partition, NEVER) for partition, _ in topic.end.offsets), default=NEVER)
     if isinstance(locations, RowsRead) and locations.readers[table.path[2]].parallelism > 1:

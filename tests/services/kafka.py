@@ -47,13 +47,15 @@ class Broker:
     def __init__(self, servers: str) -> None:
         self.servers = servers
 
-    def topic(self, jvm: Any, partitions: int = 1, name: str = "") -> str:
+    def topic(self, jvm: Any, partitions: int = 1, name: str = "", cleanup: str = "delete") -> str:
         """A new topic; of a name of its own where none is given."""
         name = name or f"t{uuid.uuid4().hex[:10]}"
         with self._admin(jvm) as admin:
             topic = jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, jvm.Short.parseShort("1"))
+            settings = jvm.java.util.HashMap()
+            settings.put("cleanup.policy", cleanup)
             topics = jvm.java.util.ArrayList()
-            topics.add(topic)
+            topics.add(topic.configs(settings))
             admin.createTopics(topics).all().get()
         return name
 

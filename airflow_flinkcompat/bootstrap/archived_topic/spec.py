@@ -146,6 +146,19 @@ class ArchivedTopic(TopicWithArchive):
         return _METADATA.get(key)
 
 
+def topic_of(source: BackfillSource) -> KafkaSource | None:
+    """The topic of a source.
+
+    Args:
+        source: What is read.
+
+    Returns:
+        Its records, also of one that has an archive beside; None of what lies elsewhere.
+    """
+    found = source.topic if isinstance(source, TopicWithArchive) else source
+    return found if isinstance(found, KafkaSource) else None
+
+
 def require_one_topic(table: Table, topic: KafkaSource) -> None:
     """Sees that an archive can be of all records of a table.
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_flinkcompat.backfill import BackfillError
-from airflow_flinkcompat.backfill.connectors.kafka.spec import Position
+from airflow_flinkcompat.backfill.connectors.kafka.read import KafkaReader
+from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Position
 from airflow_flinkcompat.bootstrap.archived_topic.read import ArchivedTopicReader
 from airflow_flinkcompat.bootstrap.archived_topic.spec import ArchivedTopic
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
+from airflow_flinkcompat.bootstrap.whole_sources import check_source
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Table
@@ -56,6 +58,30 @@ def topic(spark: SparkSession, broker: Broker) -> Table:
         broker.send(spark._jvm, name, records, partition=partition)
     broker.delete_below(spark._jvm, name, GONE)
     return table_of(name, broker.servers)
+
+
+def test_a_compacted_topic_has_lost_rows(spark: SparkSession, broker: Broker) -> None:
+    said: list[str] = []
+    for cleanup in ("delete", "compact", "compact,delete"):
+        source = KafkaSource.of(table_of(broker.topic(spark._jvm, 2, cleanup=cleanup), broker.servers))
+        if cleanup == "delete":
+            check_source(spark, source, said.append)
+        else:
+            with pytest.raises(BackfillError, match=r"is compacted .*, so that records between others are gone"):
+                check_source(spark, source, said.append)
+    assert said == []
+
+
+def test_what_stands_in_front_of_the_start_of_a_job_is_not_missed(spark: SparkSession, topic: Table) -> None:
+    """Records that were sent at one moment each: the first of a partition has 10**12 milliseconds."""
+    read = replace(KafkaSource.of(topic), end=Position("read", offsets=READ))
+    late, early = (Position("timestamp", millis=10**12 + offset) for offset in (7, 2))
+    offset = Position("specific", offsets=((0, 6), (1, 3)))
+    for start, number in ((offset, 13), (late, 8)):
+        assert KafkaReader(spark, replace(read, start=start)).rows().count() == number
+    for start in (early, Position("specific", offsets=((0, 6), (1, 2))), Position("earliest")):
+        with pytest.raises(BackfillError, match="and what stood before it was read too"):
+            KafkaReader(spark, replace(read, start=start)).check()
 
 
 def archived(spark: SparkSession, topic: Table, folder: Path, of: Archive) -> ArchivedTopic:

@@ -90,6 +90,22 @@ def offsets(
         return {partition: ends[partition] if offset < 0 else offset for partition, offset in found.items()}
 
 
+def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
+    """Whether records are deleted between others, of which no offset tells; None where this client may not ask."""
+    config = _jvm(session).org.apache.kafka.common.config
+    resources = _jvm(session).java.util.ArrayList()
+    for name in topics.names:
+        resources.add(config.ConfigResource(getattr(config, "ConfigResource$Type").TOPIC, name))
+    with _admin(session, topics) as admin:
+        try:
+            found = admin.describeConfigs(resources).all().get()
+        except Py4JJavaError as error:
+            if "AuthorizationException" in str(error.java_exception):
+                return None
+            raise
+    return any("compact" in found[each].get("cleanup.policy").value() for each in resources)
+
+
 def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, int], dict[Partition, int]]:
     """The first offset in every partition and the one after the last, the same ones for all of a run."""
     topics, positions = source.topics, (source.start, source.end)
