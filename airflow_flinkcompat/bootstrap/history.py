@@ -241,13 +241,8 @@ class KnownHistory:
             for line in lines:
                 if line.stored_windows_are_open and line.new is not None:
                     say(f"{line.new.name}: the windows that are stored are made whole, and all others count as sent")
-            sent = self._sent(new, savepoint, migration)
-            apart = len(set(sent.values())) > 1
-            for spec, moment in sent.items() if apart else [*sent.items()][:1]:
-                if (told := _moment(moment)) is not None:
-                    until = told.isoformat(timespec="milliseconds")
-                    whose = f"{spec.name}: " if apart else ""
-                    say(f"{whose}windows that end by {until} count as sent: a backfill computes what they lack")
+            for sentence in self.windows_sent(new, savepoint, migration):
+                say(sentence)
             _say_compared(former, _replaced(lines), savepoint)
             yield computer
 
@@ -294,6 +289,29 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         return _moment(min(self._sent(new, savepoint, migration).values(), default=LONG_AGO))
+
+    def windows_sent(self, new: Side, savepoint: str, migration: Migration) -> Iterator[str]:
+        """Which windows were sent already that lack what is computed.
+
+        Args:
+            new: The new script.
+            savepoint: Path or URI of the old job's savepoint.
+            migration: What becomes of its state.
+
+        Yields:
+            A sentence; one for each operator where they had come to several moments.
+
+        Raises:
+            NotMigratable: Which windows have fired the watermark does not tell.
+            SavepointUnreadable: The savepoint cannot be had from here.
+        """
+        sent = self._sent(new, savepoint, migration)
+        apart = len(set(sent.values())) > 1
+        for spec, reached in sent.items() if apart else [*sent.items()][:1]:
+            if (moment := _moment(reached)) is not None:
+                until = moment.isoformat(timespec="milliseconds")
+                whose = f"{spec.name}: " if apart else ""
+                yield f"{whose}windows that end by {until} count as sent: a backfill computes what they lack"
 
     def _sent(self, new: Side, savepoint: str, migration: Migration) -> Mapping[StateSpec, int]:
         """How far each operator of windows had sent them, in milliseconds of their clock."""

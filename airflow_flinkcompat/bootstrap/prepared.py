@@ -83,8 +83,12 @@ class PreparedHistory:
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
             raise BackfillError(f"{folder} holds no history that was prepared to its end: migrate --prepare writes one")
-        told = json.loads(found)
-        return cls(place, {digest: PreparedPart(**each) for digest, each in told.items()})
+        try:
+            return cls(place, {digest: PreparedPart(**each) for digest, each in json.loads(found).items()})
+        except (AttributeError, TypeError, ValueError):
+            raise BackfillError(
+                f"{folder}/{_MANIFEST} is not what migrate --prepare writes: prepare once more"
+            ) from None
 
     def covers(self, step: Step, watermark: int | None) -> bool:
         """Whether all rows of a step go on from what was prepared.

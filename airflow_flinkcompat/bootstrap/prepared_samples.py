@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.backfill.compile.ranges import push_down_ranges
+from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.spark.filesystem import FileSystem
 from airflow_flinkcompat.backfill.steps import with_sources
 from airflow_flinkcompat.bootstrap.prepared import (
@@ -80,7 +81,13 @@ def sample_of(
     content = FileSystem(session, prepared.folder).read(f"{prepared.folder}/{digest}")
     if content is None:
         return None
-    return replace(rows, steps=with_sources(rows.steps, behind(found.reads))), from_json(content)
+    try:
+        sample = from_json(content)
+    except (KeyError, TypeError, ValueError):
+        raise BackfillError(
+            f"{prepared.folder}/{digest} is not what migrate --prepare writes: prepare once more"
+        ) from None
+    return replace(rows, steps=with_sources(rows.steps, behind(found.reads))), sample
 
 
 def _digest(rows: PlainRows) -> str:

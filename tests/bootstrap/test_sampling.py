@@ -309,3 +309,8 @@ def test_what_was_prepared_and_is_changed_since_is_not_published(tmp_path: Path,
     assert refused.returncode == 1
     assert "what was computed is not what Python computes of the same rows" in refused.stderr
     assert not (folder / "wrong" / "_metadata").exists()
+
+    (prepared / "prepared.json").write_text("{", "utf-8")
+    damaged = test_kills.written(folder, folder / "damaged", "never", "migrate")
+    assert damaged.returncode == 2
+    assert "prepared.json is not what migrate --prepare writes: prepare once more" in damaged.stderr
