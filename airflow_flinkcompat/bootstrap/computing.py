@@ -263,7 +263,7 @@ class HistoryComputer:
 
         Args:
             spec: The operator.
-            watermark: How far time has come in the savepoint, in milliseconds; None where it stores none.
+            watermark: How far time has come for the operator, in milliseconds; None of one that stores none.
 
         Returns:
             A sentence for each place.
@@ -383,7 +383,10 @@ def prepare(
         NotMigratable: A state cannot be computed, or history cannot be read.
         SavepointUnreadable: The savepoint cannot be had from here.
     """
-    watermark = reached_by_all(savepoint)
+    # Subtasks may have come to several: no window that one of them still holds is left out.
+    watermark = min(
+        (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None
+    )
     first, _ = asked[0]
     with first.reading("what is prepared"):
         prepared = PreparedFolder(first.session, folder)
@@ -405,20 +408,3 @@ def prepare(
                     write_sample(prepared, plain, query.states, reached, computer.sample)
     with first.reading("what is prepared"):
         prepared.finish()
-
-
-def reached_by_all(savepoint: str) -> int | None:
-    """How far time has come for all operators of a savepoint.
-
-    Args:
-        savepoint: Path or URI of it.
-
-    Returns:
-        The least of their watermarks, in milliseconds, as no window is left out that a subtask still holds; None where
-        none is stored.
-
-    Raises:
-        SavepointUnreadable: The savepoint cannot be had from here.
-    """
-    found = (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint))
-    return min(found, default=None)

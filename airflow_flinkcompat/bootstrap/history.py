@@ -109,6 +109,7 @@ class KnownHistory:
             InputError: The script declares no table of such a name.
         """
         known = {table.path[2]: table.name for table in new.program.tables}
+        before = {} if old is None else {table.path: table for table in old.program.tables}
         if unknown := sorted(self.tables.keys() - known.keys()):
             raise InputError(
                 f"history of {unknown[0]}: the new script declares no table of that name; it declares "
@@ -141,6 +142,7 @@ class KnownHistory:
                     _require_told(query, spec, spec.id in beside, waiting.get(spec.id), old)
                     for table in query.tables:
                         require_looks(table)
+                        require_looks(before.get(table.path, table))
                 if query.in_windows and query.states and spec.id in untold and not begins:
                     raise NotComputable(
                         "how far time has come the savepoint does not tell of an operator that comes new"
@@ -229,14 +231,15 @@ class KnownHistory:
             NotMigratable: A state cannot be computed.
             SavepointUnreadable: The savepoint cannot be had from here.
         """
-        from airflow_flinkcompat.bootstrap.computing import reached_by_all
-
         lines = [line for line in migration.operators if line.from_history]
-        jobs, reached = self._jobs(old, new, migration), reached_by_all(savepoint)
+        jobs = self._jobs(old, new, migration)
+        held = {each.id: each for each in read_metadata(savepoint).operators}
         with self._computers(*jobs, savepoint=savepoint, say=say) as (computer, former):
             for line in lines:
                 assert line.new is not None
-                for sentence in computer.told(line.new, reached):
+                of_old = held.get(line.old.id) if line.old is not None else None
+                reached = () if of_old is None else watermarks(of_old, savepoint)
+                for sentence in computer.told(line.new, min(reached, default=None)):
                     say(sentence)
             for line in lines:
                 if line.stored_windows_are_open and line.new is not None:
@@ -468,7 +471,7 @@ class KnownHistory:
             forget()
 
     def audit(
-        self, old: Side, savepoint: str, migration: Migration
+        self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
     ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
         """Holds what a savepoint keeps of each operator against what history says.
 
@@ -476,6 +479,7 @@ class KnownHistory:
             old: The script of the savepoint's job.
             savepoint: Path or URI of it.
             migration: What becomes of its state; its old operators are compared.
+            say: Gets a line for what is not told of the rows.
 
         Returns:
             What differs of each operator, or why history does not say its state.
@@ -486,7 +490,7 @@ class KnownHistory:
             SavepointUnreadable: The savepoint cannot be had from here.
         """
         specs = [line.old for line in migration.operators if line.old and line.old.kind is StateKind.OPERATOR]
-        with self._computers(_Job(old, _positions(migration)), savepoint=savepoint) as (computer,):
+        with self._computers(_Job(old, _positions(migration)), savepoint=savepoint, say=say) as (computer,):
             return list(_audited(computer, specs, savepoint))
 
     def _jobs(self, old: Side, new: Side, migration: Migration) -> Sequence[_Job]:

@@ -60,7 +60,13 @@ class RowsRead(HistoryLocations):
         if isinstance(found, FileSource) and connector == "filesystem":
             require_looks(table)
             read = file_positions(operator, self.savepoint)
-            return replace(found, read=replace(read, seen=read.seen or frozenset()))
+            if not read.seen and (read.waiting or read.begun):
+                raise Untranslatable(
+                    f"table {table.name}: the savepoint is of a source that looked once, and does not tell which files "
+                    "that had found",
+                    table.span,
+                )
+            return replace(found, read=read)
         raise Untranslatable(no_positions(table, found), table.span)
 
 

@@ -348,7 +348,7 @@ def positions(step: Step) -> Reads | None:
         source, topic = read.source, topic_of(read.source)
         if topic is not None and topic.end.mode == "read":
             found[read.table] = {"offsets": {str(number): at for number, at in topic.end.offsets if at >= 0}}
-        elif isinstance(source, FileSource) and source.read is not None and source.read.seen is not None:
+        elif isinstance(source, FileSource) and source.read is not None:
             found[read.table] = {"files": sorted(map(normal, _done(source.read)))}
         else:
             return None
@@ -372,7 +372,7 @@ def settled(read: Read) -> BackfillSource:
 
 def _done(read: FilesRead) -> frozenset[str]:
     open_yet = {normal(split.path) for split in (*read.waiting, *read.begun)}
-    return frozenset(path for path in read.seen or () if normal(path) not in open_yet)
+    return frozenset(path for path in read.seen if normal(path) not in open_yet)
 
 
 def _has_read(read: Read, reads: Reads) -> bool:
@@ -404,7 +404,7 @@ def behind(reads: Reads) -> Callable[[Read], BackfillSource]:
             return _topic_behind(source, told["offsets"])
         assert isinstance(source, FileSource)
         assert source.read is not None
-        seen = frozenset(path for path in source.read.seen or () if normal(path) not in told["files"])
+        seen = frozenset(path for path in source.read.seen if normal(path) not in told["files"])
         return replace(source, read=replace(source.read, seen=seen))
 
     return source_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
@@ -57,7 +58,8 @@ def write_sample(
             .count()
         )
     sample = drawn(folder.session, replace(rows, steps=with_sources(rows.steps, settled)), watermark, count, keys)
-    folder.write_part(digest, PreparedPart(reads, watermark), to_json(sample))
+    with suppress(TypeError):  # of types that JSON has not; the run that goes on says that there is no sample
+        folder.write_part(digest, PreparedPart(reads, watermark), to_json(sample))
 
 
 def sample_of(
@@ -102,6 +104,9 @@ def to_json(sample: KeySample) -> bytes:
 
     Returns:
         Text.
+
+    Raises:
+        TypeError: A value is of a type that it has not.
     """
     keys = [
         [hashed, _plain(key.key), key.rows, [[_plain(place), _plain(calls)] for place, calls in key.found.items()]]

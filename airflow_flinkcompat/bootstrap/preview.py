@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from airflow_flinkcompat.backfill.connectors.files.spec import FileSource
 from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource
 from airflow_flinkcompat.backfill.protocols import BackfillSource, Locations
-from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
+from airflow_flinkcompat.bootstrap.archived_topic.spec import topic_of
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat.side import Side
@@ -42,7 +42,7 @@ def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwi
 
 
 def _how_far(source: BackfillSource, otherwise: str) -> str:
-    topic = source.topic if isinstance(source, TopicWithArchive) else source
+    topic = topic_of(source)
     if isinstance(topic, KafkaSource) and topic.end.offsets:
         # Of a partition without records a reader says how it begins, by a number below 0.
         begins = dict(topic.start.offsets)

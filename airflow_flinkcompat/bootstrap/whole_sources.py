@@ -26,16 +26,18 @@ def check_source(session: SparkSession, source: BackfillSource, say: Callable[[s
         BackfillError: It cannot, or rows are deleted from it between others.
     """
     from airflow_flinkcompat.backfill.connectors.kafka.read import is_compacted
+    from airflow_flinkcompat.bootstrap.archived_topic.read import ArchivedTopicReader
 
-    reader(session, source).check()
+    found = reader(session, source)
+    found.check()
     topic = topic_of(source)
-    if topic is None:
+    if topic is None or (isinstance(found, ArchivedTopicReader) and not found.reads_topic()):
         return
     compacted = is_compacted(session, topic.topics)
     if compacted:
         raise BackfillError(
             f"table {topic.table}: {topic.place} is compacted (cleanup.policy), so that records between others are "
-            "gone; name a place of all rows with --history"
+            "gone; name an archive of all that the job has read, with the offsets that they had"
         )
     if compacted is None:
         say(f"whether {topic.place} is compacted its brokers do not tell this user: one that is has lost rows")

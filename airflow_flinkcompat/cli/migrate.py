@@ -373,7 +373,7 @@ def _audit(old: Side, savepoint: str, made: Migration, known: KnownHistory) -> N
     from airflow_flinkcompat.bootstrap.errors import NotComputable
 
     with state_errors():
-        found = known.audit(old, savepoint, made)
+        found = known.audit(old, savepoint, made, tell)
     for spec, differences in found:
         if isinstance(differences, NotComputable):
             click.echo(f"{spec.name}: not compared: {mask_secrets(str(differences))}")

@@ -67,12 +67,12 @@ class FilesRead:
     """Which files of a folder have been read.
 
     Attributes:
-        seen: The files that a source which looks for new ones has found; None of one that looks once.
+        seen: The files that a source which looks for new ones has found; none of one that looks once.
         waiting: The parts that no reader has begun to read.
         begun: The parts that readers are reading.
     """
 
-    seen: frozenset[str] | None
+    seen: frozenset[str]
     waiting: tuple[FileSplit, ...]
     begun: tuple[FileSplit, ...]
 
@@ -114,7 +114,7 @@ def file_positions(operator: OperatorState, path: str) -> FilesRead:
     """
     waiting, seen = _enumerated(_Coordinator.read(operator, path))
     begun = tuple(_file_split(DataReader(split), version) for version, split in _splits(operator, path))
-    return FilesRead(seen or None, waiting, begun)
+    return FilesRead(seen, waiting, begun)
 
 
 def with_partitions(operator: OperatorState, path: str, partitions: Sequence[PartitionRead]) -> OperatorState:

@@ -44,7 +44,7 @@ def main() -> None:
 
     def moved(operator: OperatorState, path: str) -> FilesRead:
         found = file_positions(operator, path)
-        names = (each.rpartition("/data/")[2].partition("/")[2] for each in found.seen or ())
+        names = (each.rpartition("/data/")[2].partition("/")[2] for each in found.seen)
         return replace(found, seen=frozenset((Path(folder) / name).as_uri() for name in names))
 
     positions.file_positions = moved  # type: ignore[attr-defined]

@@ -86,7 +86,6 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 
     def moved(operator: OperatorState, path: str) -> FilesRead:
         found = file_positions(operator, path)
-        assert found.seen is not None
         names = (each.rpartition("/data/")[2].partition("/")[2] for each in found.seen)
         return replace(found, seen=frozenset((tmp_path / name).as_uri() for name in names))
 

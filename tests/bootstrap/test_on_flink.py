@@ -233,6 +233,7 @@ def prepared_is_whole(
         return stored(target)
 
     whole = written(history, "whole")
+    assert is_sampled(said, new)
     sampled = [line for line in said if SAMPLED.search(line)]
     said.clear()
     history.prepare(before, side, earlier.path, change, str(folder), said.append)

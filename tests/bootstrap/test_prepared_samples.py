@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_flinkcompat.bootstrap.prepared import by_value
 from airflow_flinkcompat.bootstrap.prepared_samples import from_json, to_json
 from airflow_flinkcompat.bootstrap.recomputing import KeySample, PlainKey, identity
+from tests.bootstrap.test_sampling import query
 
 VALUES: st.SearchStrategy[Any] = st.one_of(
     st.none(),
@@ -58,3 +65,26 @@ def test_infinite_numbers() -> None:
     values = (float("inf"), float("-inf"), Decimal("1E+5"), -0.0)
     sample = KeySample(None, {(1, identity(values)): PlainKey(values)})
     assert told(from_json(to_json(sample))) == told(sample)
+
+
+def named() -> str:
+    """What is computed of a query with every metric."""
+    (rows,) = query("TUMBLE", "file:///rows").plain
+    return str(by_value(rows))
+
+
+@pytest.mark.slow
+def test_what_is_computed_has_the_same_name_in_each_process() -> None:
+    """Though each has an order of sets of its own."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", f"from {__name__} import named; print(named())"],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+    assert told == {named()}

@@ -86,3 +86,16 @@ def test_a_check_says_why_a_state_is_not_computed() -> None:
         )
         assert bool(window.from_history) is not bool(why)
         assert window.reason.endswith(f"not computed from history, because {why}" if why else "")
+
+
+@pytest.mark.parametrize("which", ["old", "new"])
+def test_a_source_that_looks_once_tells_not_what_it_has_found(which: str) -> None:
+    title = "a metric is added to a tumbling window"
+    (case,) = (each for each in load_cases() if each.title == title)
+    every = ", 'source.monitor-interval' = '100 ms'"
+    scripts = {"old": case.old.script, "new": case.new.script}
+    assert every in scripts[which]
+    scripts[which] = scripts[which].replace(every, "")
+    old, new = (Side(script, engine="flink") for script in scripts.values())
+    _, reasons = KnownHistory({"orders": ""}).extend(change(title.replace(" ", "-")), new, old)
+    assert ["is read once, by a job that ends" in why for why in reasons.values()] == [True]

@@ -39,7 +39,8 @@ class FilesInOrder(TableLocations):
     def source(self, table: Table) -> FileSource:
         found = super().source(table)
         assert isinstance(found, FileSource)
-        return replace(found, read=FilesRead(None, (), ()))
+        seen = frozenset(path.as_uri() for path in Path(found.place.removeprefix("file:")).iterdir())
+        return replace(found, read=FilesRead(seen, (), ()))
 
 
 Held = dict[str, tuple[int, int]]

@@ -89,7 +89,7 @@ def test_files_that_wait_and_files_that_are_being_read_are_told() -> None:
 
 
 def test_a_source_that_looks_once_knows_what_it_has_not_read() -> None:
-    assert file_positions(source(enumerator(file_split("/t/b.csv"))), "nowhere").seen is None
+    assert file_positions(source(enumerator(file_split("/t/b.csv"))), "nowhere").seen == frozenset()
 
 
 def test_offsets_of_a_topic_are_told_by_partition() -> None:

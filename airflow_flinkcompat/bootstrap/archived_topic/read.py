@@ -85,6 +85,11 @@ class ArchivedTopicReader:
         """How a job mixes several partitions is nowhere written down."""
         KafkaReader(self._session, self._source.topic).check_sequence()
 
+    def reads_topic(self) -> bool:
+        """Whether a record is read from the topic, and not each one from the archive."""
+        reach = self._reach()
+        return any(reach.taken[number] < end for number, end in reach.end.items())
+
     def _archived(self, archive: BackfillSource, begin: Mapping[int, int]) -> DataFrame:
         source = self._source
         (topic,) = source.topic.topics.names

@@ -71,7 +71,10 @@ class BoundaryArchiveReader:
         if not lost:
             return _Joined(None, between(source.topic, start, end))
         if source.topic.start.mode == "behind":
-            number, at = min(lost.items())
+            missing = {number: at for number, at in lost.items() if end[number] > begin[number]}
+            if not missing:
+                return _Joined(None, between(source.topic, start, end))
+            number, at = min(missing.items())
             raise BackfillError(
                 f"{source.topic.place}: partition {number} begins at offset {at} by now, behind what was prepared: "
                 "leave what was prepared out"

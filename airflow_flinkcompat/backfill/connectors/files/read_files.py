@@ -36,8 +36,7 @@ def rows_read(rows: DataFrame, read: FilesRead, source: FileSource) -> DataFrame
     files = {normal(file): _LOCAL.sub("file:/", file) for file in rows.inputFiles()}
     stream = F.regexp_replace("stream", _LOCAL.pattern, "file:/")
     waiting, begun = _whole(read.waiting, source), _whole(read.begun, source)
-    # A source that looks once for files keeps those alone that it has not read to their end.
-    seen = {normal(path) for path in read.seen} if read.seen is not None else files.keys()
+    seen = {normal(path) for path in read.seen}
     if gone := sorted(seen - files.keys()):
         raise BackfillError(
             f"table {source.table}: to be read is {gone[0]}"

@@ -23,6 +23,8 @@ from airflow_flinkcompat.backfill.placeholder_values import fill_in
 
 Partition = tuple[str, int]
 _TIMEOUT_MS = "30000"
+_NOT_SAID = ("AuthorizationException", "UnsupportedVersionException", "InvalidRequestException")
+"""Of users who may not ask how a topic is kept, and of brokers that do not answer that."""
 
 
 class KafkaReader:
@@ -91,19 +93,25 @@ def offsets(
 
 
 def is_compacted(session: SparkSession, topics: Topics) -> bool | None:
-    """Whether records are deleted between others, of which no offset tells; None where this client may not ask."""
+    """Whether records are deleted between others, which no offset tells; None where brokers do not say."""
     config = _jvm(session).org.apache.kafka.common.config
     resources = _jvm(session).java.util.ArrayList()
     for name in topics.names:
         resources.add(config.ConfigResource(getattr(config, "ConfigResource$Type").TOPIC, name))
-    with _admin(session, topics) as admin:
-        try:
-            found = admin.describeConfigs(resources).all().get()
-        except Py4JJavaError as error:
-            if "AuthorizationException" in str(error.java_exception):
-                return None
-            raise
-    return any("compact" in found[each].get("cleanup.policy").value() for each in resources)
+
+    def ask() -> bool | None:
+        with _admin(session, topics) as admin:
+            try:
+                found = admin.describeConfigs(resources).all().get()
+            except Py4JJavaError as error:
+                if any(name in str(error.java_exception) for name in _NOT_SAID):
+                    return None
+                raise
+        policies = [found[each].get("cleanup.policy") for each in resources]
+        told = [str(policy.value()) for policy in policies if policy is not None and policy.value() is not None]
+        return any("compact" in each for each in told) if len(told) == len(policies) else None
+
+    return pin(session, (is_compacted, topics), ask)
 
 
 def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, int], dict[Partition, int]]:
@@ -112,11 +120,8 @@ def reach(session: SparkSession, source: KafkaSource) -> tuple[dict[Partition, i
 
     def ask() -> tuple[dict[Partition, int], dict[Partition, int]]:
         start = offsets(session, topics, source.start)
-        since = dict(source.start.offsets)
-        if source.start.mode == "timestamp":  # where a record before it is still there, none behind it is gone
-            first = offsets(session, topics, Position("earliest"))
-            since = {number: at for (name, number), at in start.items() if at > first[name, number]}
-        return start, offsets(session, topics, source.end, since)
+        # By a moment nothing tells which records behind it are gone: they need not lie in the order of their times.
+        return start, offsets(session, topics, source.end, dict(source.start.offsets))
 
     return pin(session, (topics, *positions), ask)
 
@@ -234,7 +239,7 @@ def _read_to(
     topics: Topics, first: dict[Partition, int], read: dict[int, int], since: Mapping[int, int]
 ) -> dict[Partition, int]:
     for (_, number), offset in first.items():
-        if offset > since.get(number, 0) and read.get(number, -1) >= since.get(number, 0):
+        if offset > since.get(number, 0) and read.get(number, -1) > since.get(number, 0):
             raise BackfillError(
                 f"{topics.place}: partition {number} begins at offset {offset} by now, and what stood before it was "
                 "read too; name the archive that holds it"
