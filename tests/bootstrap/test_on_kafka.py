@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,15 @@ def archived(spark: SparkSession, folder: Path, script: str, joined: str) -> tup
     return topic, f"parquet:{(folder / 'lake').as_uri()}#{joined}"
 
 
+def all_but_three_gone(
+    spark: SparkSession, served: Services, folder: Path, joined: str, savepoint: str, script: str
+) -> str:
+    """An archive of the topic that a script reads, which holds the last three read records of each partition alone."""
+    topic, found = archived(spark, folder, script, joined)
+    served.delete_below(topic, {partition: offset - 3 for partition, offset in offsets_of(savepoint)[topic].items()})
+    return found
+
+
 @pytest.mark.parametrize("joined", [OFFSETS, BOUNDARY])
 @pytest.mark.parametrize("case", WITH_ARCHIVE, ids=lambda case: case.title)
 def test_what_the_topic_no_longer_holds_comes_from_an_archive(
@@ -177,14 +187,7 @@ def test_what_the_topic_no_longer_holds_comes_from_an_archive(
     tmp_path: Path,
 ) -> None:
     """All but the last three of the records that were read are gone from the topic."""
-
-    def place(savepoint: str, script: str) -> str:
-        topic, found = archived(spark, tmp_path, script, joined)
-        served.delete_below(
-            topic, {partition: offset - 3 for partition, offset in offsets_of(savepoint)[topic].items()}
-        )
-        return found
-
+    place = partial(all_but_three_gone, spark, served, tmp_path, joined)
     assert goes_on(over_partitions(case, 1, served, monkeypatch), bench, served.bound, place)
 
 
@@ -224,13 +227,7 @@ def test_what_was_prepared_beside_an_archive_goes_on(
     tmp_path: Path,
 ) -> None:
     """The topic had lost records by then; what has come since is decoded as what came before."""
-
-    def place(savepoint: str, script: str) -> str:
-        topic, found = archived(spark, tmp_path, script, joined)
-        below = {partition: offset - 3 for partition, offset in offsets_of(savepoint)[topic].items()}
-        served.delete_below(topic, below)
-        return found
-
+    place = partial(all_but_three_gone, spark, served, tmp_path, joined)
     beside = over_partitions(case, 1, served, monkeypatch, joined[:9])
     said = prepared_is_whole(beside, bench, served.bound, tmp_path / "prepared", place=place)
     assert is_prepared(said, case.new)
