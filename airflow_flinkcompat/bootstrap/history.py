@@ -471,7 +471,7 @@ class KnownHistory:
             forget()
 
     def audit(
-        self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None]
+        self, old: Side, savepoint: str, migration: Migration, say: Callable[[str], None] = lambda line: None
     ) -> Sequence[tuple[StateSpec, Differences | NotComputable]]:
         """Holds what a savepoint keeps of each operator against what history says.
 
