@@ -31,7 +31,9 @@ from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import event
 from tests.operators.versions import AwaitingAnswer
 
-METRICS = TABLES.replace("total DOUBLE", "total DOUBLE, most DOUBLE")
+# Of files that are read once history does not say which.
+LOOKING = TABLES.replace("'path' = '/in'", "'path' = '/in', 'source.monitor-interval' = '1 s'")
+METRICS = LOOKING.replace("total DOUBLE", "total DOUBLE, most DOUBLE")
 BOTH = METRICS + QUERY.format(size=10).replace("SUM(price)", "SUM(price), MAX(price)")
 SWAPPED = METRICS + QUERY.format(size=10).replace("SUM(price)", "MAX(price), SUM(price)")
 
