@@ -31,9 +31,7 @@ from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import event
 from tests.operators.versions import AwaitingAnswer
 
-# Of files that are read once history does not say which.
-LOOKING = TABLES.replace("'path' = '/in'", "'path' = '/in', 'source.monitor-interval' = '1 s'")
-METRICS = LOOKING.replace("total DOUBLE", "total DOUBLE, most DOUBLE")
+METRICS = TABLES.replace("total DOUBLE", "total DOUBLE, most DOUBLE")
 BOTH = METRICS + QUERY.format(size=10).replace("SUM(price)", "SUM(price), MAX(price)")
 SWAPPED = METRICS + QUERY.format(size=10).replace("SUM(price)", "MAX(price), SUM(price)")
 
@@ -181,13 +179,15 @@ def died(*_: Any) -> Mapping[str, Any]:
     raise KeyboardInterrupt
 
 
-def test_what_history_says_is_kept_too(running: Site) -> None:
-    """Of longer windows nothing is stored: without history they are no migration."""
-    running.propose(LONGER)
-    dag, run = gate(running), Run()
+def test_what_history_says_is_kept_too(site: Site) -> None:
+    """Of longer windows nothing is stored: without history they are no migration. Files are looked for again."""
+    before, after = (text.replace("'/in'", "'/in', 'source.monitor-interval' = '1 s'") for text in (BOTH, LONGER))
+    site.deploy(before)
+    site.propose(after)
+    dag, run = gate(site), Run()
     run.execute(dag.get_task("check"))
     assert run.pushed["check", "summary"]["migration"] == "none"
-    dag, run = gate(running, check={"history": {"orders": ""}}), Run()
+    dag, run = gate(site, check={"history": {"orders": ""}}), Run()
     run.execute(dag.get_task("check"))
     summary = run.pushed["check", "summary"]
     assert (summary["branch"], summary["migration"], summary["history"]) == ("migrate", "whole", {"orders": ""})
