@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -247,7 +247,7 @@ class PreparedFolder:
 
     def finish(self) -> None:
         """Say what the folder holds."""
-        told = {digest: {"reads": part.reads, "watermark": part.watermark} for digest, part in self._parts.items()}
+        told = {digest: asdict(part) for digest, part in self._parts.items()}
         self._files.write(f"{self._place}/{_MANIFEST}", json.dumps(told).encode())
 
 

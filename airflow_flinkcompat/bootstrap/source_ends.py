@@ -10,7 +10,7 @@ from airflow_flinkcompat.backfill.connectors.kafka.spec import KafkaSource, Posi
 from airflow_flinkcompat.backfill.connectors.locations import TableLocations
 from airflow_flinkcompat.backfill.errors import Untranslatable
 from airflow_flinkcompat.backfill.protocols import BackfillSource
-from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
+from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive, topic_of
 from airflow_flinkcompat.bootstrap.archives import require_looks
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.migration import NotMigratable
@@ -125,8 +125,8 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
         BackfillError: Positions of such a source are not written, or the rows are not those that it would read.
     """
     found, connector = locations.source(table), table.option("connector")
-    topic = found.topic if isinstance(found, TopicWithArchive) else found
-    if isinstance(topic, KafkaSource) and connector == "kafka":
+    topic = topic_of(found)
+    if topic is not None and connector == "kafka":
         if len(topic.topics.names) > 1:
             raise Untranslatable(f"table {table.name}: positions in several topics are not written yet", table.span)
         if table.option("scan.bounded.mode", "unbounded") != "unbounded":
