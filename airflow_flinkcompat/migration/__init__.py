@@ -3,7 +3,12 @@
 from airflow_flinkcompat.migration.computed import ComputedOperator, HistoryDiffers, SampleDiffers, StateComputer
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed, verify
-from airflow_flinkcompat.migration.writing import WrittenState, migrate_savepoint, write_migrated
+from airflow_flinkcompat.migration.writing import (
+    WrittenState,
+    migrate_savepoint,
+    require_predicted_state,
+    write_migrated,
+)
 
 __all__ = [
     "ComputedOperator",
@@ -14,6 +19,7 @@ __all__ = [
     "StateComputer",
     "WrittenState",
     "migrate_savepoint",
+    "require_predicted_state",
     "verify",
     "write_migrated",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 
@@ -35,10 +35,10 @@ from airflow_flinkcompat.savepoint.metadata import (
     parse_metadata,
 )
 from airflow_flinkcompat.savepoint.store import StoredContent, open_handle, read_handle, read_metadata
-from airflow_flinkcompat.state.from_savepoint import layout_of
-from airflow_flinkcompat.state.layout import StateLayout
+from airflow_flinkcompat.state.from_savepoint import layout_differences
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 
 
@@ -119,6 +119,30 @@ def write_migrated(source: str, template: str, target: str, migration: Migration
     return written
 
 
+def require_predicted_state(migration: Migration, savepoint: str) -> None:
+    """Compare the state that the old plan predicts with the headers of the old job's savepoint.
+
+    Args:
+        migration: What becomes of each state.
+        savepoint: Path or URI of the savepoint's folder.
+
+    Raises:
+        NotMigratable: An operator stores something else than its plan predicts; the message shows both.
+        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
+    """
+    _require_predicted("old", (line.old for line in migration.operators), savepoint, "savepoint")
+
+
+def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str, name: str) -> None:
+    found = layout_differences((spec for spec in specs if spec is not None), path, muted_sinks=name == "template")
+    if found:
+        differences = "; ".join(
+            f"{each.operator}: the {which} plan predicts {each.predicted}, the {name} holds {each.stored}"
+            for each in found
+        )
+        raise NotMigratable(f"the {name} is not what the {which} plan predicts: {differences}")
+
+
 _DRAINED = "nothing of open windows is stored, and rows that come later would be late. Take a savepoint without drain"
 _END_OF_TIME = (1 << 63) - 1
 """The watermark behind all rows."""
@@ -144,7 +168,11 @@ class _Writing:
         self._copied: dict[str, StateFile] = {}
 
     def write(self, migration: Migration) -> tuple[SavepointMetadata, tuple[WrittenState, ...]]:
+        require_predicted_state(migration, self._source)
+        _require_predicted("new", (line.new for line in migration.operators), self._template, "template")
         taken = self._matched(migration)
+        for line in taken.values():
+            self._require_equal_headers(line)
         if self._head.drained:
             raise NotMigratable(f"it is of a stop with drain: {_DRAINED}")
         for each in self._old.values():
@@ -183,23 +211,27 @@ class _Writing:
                 raise NotMigratable(f"what sink {line.old.name} has not committed would be lost")
         templates = {operator.id for operator in self._new.operators}
         taken = {}
-        lines = tuple(migration.of_savepoint({each.id for each in self._old.values() if each.has_state}))
-        for line in lines:
+        for line in migration.of_savepoint({each.id for each in self._old.values() if each.has_state}):
             computed = line.keep is StateAction.COMPUTED
             if line.keep in (StateAction.BEGINS, StateAction.DROPPED) or line.new is None:
                 continue
             if line.old is None and not computed:
                 continue
-            if line.old is not None and line.old.id not in self._old:
-                raise NotMigratable(f"the savepoint holds no {_name(line)}: it is not one of the old script")
             if line.new.id not in templates and not self._by_itself(line):
                 raise NotMigratable(f"the template holds no {_name(line)}: it is not one of the new script")
             taken[line.new.id] = line
-        told = {line.old.id for line in lines if line.old is not None}
-        if lost := [each for each in self._old.values() if each.has_state and each.id not in told]:
-            names = ", ".join(each.name or each.id for each in lost)
-            raise NotMigratable(f"the savepoint keeps state that the plan of the old script does not tell: {names}")
         return taken
+
+    def _require_equal_headers(self, line: OperatorMigration) -> None:
+        """Raises NotMigratable: state without a prediction is not stored as the new job stores it."""
+        if line.old is None or line.new is None or not isinstance(line.old.layout, LayoutUnknown):
+            return
+        if line.keep in (StateAction.CARRIED, StateAction.MOVED):
+            old, new = self._old[line.old.id], next(each for each in self._new.operators if each.id == line.new.id)
+            stored, wanted = _serializers(old, self._source), _serializers(new, self._template)
+            if stored and stored != wanted:
+                why = line.old.layout.reason
+                raise NotMigratable(f"the savepoint's {_name(line)} has other serializers than the template's, and {why}")
 
     def _by_itself(self, line: OperatorMigration) -> bool:
         """Whether a sink's state goes on without a template: lists carry their serializers, and no header is needed."""
@@ -236,9 +268,6 @@ class _Writing:
         if made.keep is not StateAction.REWRITTEN and new.max_parallelism == old.max_parallelism:
             carried = tuple(self._keys(each, own) for each, own in zip(subtasks or (), old.subtasks or (), strict=True))
             return replace(state, subtasks=carried), {}
-        for each in keyed:
-            with open_keyed(each, self._source) as file:
-                _agree(file.header, made.old and made.old.layout, f"the savepoint's {_name(made)}")
         widths = old.max_parallelism, new.max_parallelism
         header = self._header(new, made)
         made_of = slices(made, old, self._source)
@@ -297,9 +326,7 @@ class _Writing:
         for subtask in new.subtasks or ():
             if subtask.keyed is not None:
                 with open_keyed(subtask.keyed, self._template) as file:
-                    header = file.header
-                _agree(header, made.new and made.new.layout, f"the template of {_name(made)}")
-                return header.uncompressed
+                    return file.header.uncompressed
         raise NotMigratable(f"the template holds no keyed state of {_name(made)}")
 
     def _lists(self, old: OperatorState, parallelism: int) -> tuple[SubtaskState, ...] | None:
@@ -356,9 +383,14 @@ def _in_full(made: OperatorMigration) -> OperatorMigration:
     return replace(made, key=tuple(range(len(layout.key))), states=states)
 
 
-def _agree(header: KeyedHeader, told: object, whose: str) -> None:
-    if not isinstance(told, StateLayout) or layout_of(header).stored != told.stored:
-        raise NotMigratable(f"{whose} stores something else than its plan tells")
+def _serializers(operator: OperatorState, path: str) -> set[object]:
+    """The serializers of keys and states of each subtask; backends register states in orders of their own."""
+    found: set[object] = set()
+    for each in operator.subtasks or ():
+        if each.keyed is not None:
+            with open_keyed(each.keyed, path) as file:
+                found.add((file.header.key, frozenset(file.header.states)))
+    return found
 
 
 def _name(line: OperatorMigration) -> str:

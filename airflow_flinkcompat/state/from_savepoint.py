@@ -1,23 +1,98 @@
-"""What the operators of a savepoint store, told from its files."""
+"""The keyed state in a savepoint, and the guard that compares it with the prediction of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, StateNamespace, Stored
+from airflow_flinkcompat.state.layout import (
+    LayoutUnknown,
+    NamedState,
+    StateField,
+    StateLayout,
+    StateNamespace,
+    Stored,
+)
+from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 _NAMESPACES = {
     "VoidNamespace": StateNamespace.NONE,
     "Long": StateNamespace.WINDOW_END,
     "TimeWindow": StateNamespace.WINDOW,
 }
-_TIMERS = "_timer_state/event_"
+_TIMERS = re.compile("^_timer_state/(event|processing)_")
+
+
+@dataclass(frozen=True)
+class LayoutDifference:
+    """An operator whose stored state differs from the prediction.
+
+    Attributes:
+        operator: Its name and id.
+        predicted: The parts of the state that only the plan has, in words.
+        stored: The parts of the state that only the savepoint has, in words.
+    """
+
+    operator: str
+    predicted: str
+    stored: str
+
+
+def layout_differences(
+    specs: Iterable[StateSpec], savepoint: str, *, muted_sinks: bool = False
+) -> tuple[LayoutDifference, ...]:
+    """Compare the state that a plan predicts with the headers of a savepoint of its job.
+
+    An operator whose layout is unknown predicts nothing, so that its state is not compared.
+
+    Args:
+        specs: The predicted states of all operators of the plan.
+        savepoint: Path or URI of the savepoint's folder.
+        muted_sinks: Whether the job may have run with stand-ins for its sinks.
+
+    Returns:
+        One difference for each operator that stores something else, that is missing, or that no state was predicted of.
+
+    Raises:
+        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
+    """
+    stored = {operator.id: operator for operator in read_metadata(savepoint).operators}
+    predicted = {spec.id: spec for spec in specs}
+    committers = {id for spec in predicted.values() for id in spec.committer_ids}
+    found = []
+    for id, spec in predicted.items():
+        if id in stored:
+            found += _differences(spec, stored[id], savepoint)
+        elif not (muted_sinks and spec.kind is StateKind.SINK):
+            parts = _parts(spec.layout) if isinstance(spec.layout, StateLayout) else {"an operator"}
+            found.append(LayoutDifference(f"{spec.name} {id}", _words(parts), "no such operator"))
+    for id, operator in stored.items():
+        if operator.has_state and id not in predicted.keys() | committers:
+            layouts = set(_layouts(operator, savepoint))
+            parts = {part for layout in layouts for part in _parts(layout)} or {"state that is not kept by key"}
+            found.append(LayoutDifference(f"{operator.name} {id}".strip(), _NOTHING, _words(parts)))
+    return tuple(found)
+
+
+_NOTHING = "nothing"
+
+
+def _differences(spec: StateSpec, operator: OperatorState, savepoint: str) -> Iterator[LayoutDifference]:
+    if isinstance(spec.layout, LayoutUnknown):
+        return
+    predicted = _parts(spec.layout)
+    for parts in {frozenset(_parts(each)) for each in _layouts(operator, savepoint)}:
+        if parts != predicted:
+            yield LayoutDifference(f"{spec.name} {spec.id}", _words(predicted - parts), _words(parts - predicted))
+            return
 
 
 def stored_layouts(path: str) -> Mapping[str, StateLayout]:
@@ -32,13 +107,47 @@ def stored_layouts(path: str) -> Mapping[str, StateLayout]:
     Raises:
         SavepointUnreadable: It cannot be had from here, is damaged, or is of a form that is not known.
     """
-    layouts: dict[str, StateLayout] = {}
-    for operator in read_metadata(path).operators:
-        for subtask in operator.subtasks or ():
-            if subtask.keyed is not None:
-                with open_keyed(subtask.keyed, path) as file:
-                    layouts[operator.id] = layout_of(file.header)
-    return layouts
+    found = {each.id: [*_layouts(each, path)] for each in read_metadata(path).operators}
+    return {id: layout for id, layouts in found.items() for layout in layouts if layout is not None}
+
+
+def _layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]:
+    """The layout of each subtask that has not finished; None of one without keyed state."""
+    for subtask in operator.subtasks or ():
+        if subtask.index < 0:
+            continue
+        if subtask.keyed is None:
+            yield None
+            continue
+        with open_keyed(subtask.keyed, path) as file:
+            yield layout_of(file.header)
+
+
+def _parts(layout: StateLayout | None) -> frozenset[str]:
+    """The key, the states and the timers of a layout, each in words: equal where Flink stores the same."""
+    if layout is None:
+        return frozenset()
+    timers = {f"timers {layout.timers}"} if layout.timers else set()
+    return frozenset({f"key {_columns(layout.key)}", *map(_state_words, layout.states), *timers})
+
+
+def _words(parts: Iterable[str]) -> str:
+    return ", ".join(sorted(parts)) or _NOTHING
+
+
+def _state_words(state: NamedState) -> str:
+    key = f"{_stored_words(state.map_key)} to " if state.map_key is not None else ""
+    by = "" if state.namespace is StateNamespace.NONE else f" by {state.namespace}"
+    lives = " with a time to live" if state.time_to_live else ""
+    return f"{state.name} {state.kind} of {key}{_stored_words(state.value)}{by}{lives}"
+
+
+def _stored_words(stored: Stored) -> str:
+    return f"{stored.form} {_columns(stored.fields)}" if stored.fields else stored.form
+
+
+def _columns(fields: Iterable[StateField]) -> str:
+    return f"({', '.join(field.type for field in fields)})"
 
 
 def layout_of(header: KeyedHeader) -> StateLayout:
@@ -51,27 +160,40 @@ def layout_of(header: KeyedHeader) -> StateLayout:
         The layout, without meanings.
 
     Raises:
-        SavepointUnreadable: A state is told apart by something that is not known here.
+        SavepointUnreadable: Keys, timers or the namespace of a state are of a form that is not known here.
     """
-    timers = {state.name for state in header.states if state.kind is KeyedStateKind.TIMERS}
-    services = {name.removeprefix(_TIMERS) for name in timers if name.startswith(_TIMERS)}
+    if header.key.name != "RowData":
+        raise SavepointUnreadable(f"keys are stored as {header.key}, and not as rows, which is not known here")
     states = tuple(_state(state) for state in header.states if state.kind is not KeyedStateKind.TIMERS)
+    namespaces = {str(state.namespace) for state in header.states}
+    services = {
+        _service(state, header.key, namespaces) for state in header.states if state.kind is KeyedStateKind.TIMERS
+    }
     return StateLayout(_fields(header.key), states, ", ".join(sorted(services)))
+
+
+def _service(timers: KeyedState, key: Serializer, namespaces: Container[str]) -> str:
+    """The name of a timer service, with its namespace where no state of the operator has that one."""
+    of_timers, namespace = _two_parts(timers.name, timers.value)
+    if str(of_timers) != str(key):
+        raise SavepointUnreadable(f"{timers.name} has keys of {of_timers}, the operator has keys of {key}")
+    name = _TIMERS.sub("", timers.name)
+    return name if str(namespace) in namespaces else f"{name} by {namespace}"
 
 
 def _state(state: KeyedState) -> NamedState:
     namespace = _NAMESPACES.get(state.namespace.name if state.namespace else "")
     if namespace is None:
         raise SavepointUnreadable(f"the state {state.name} is told apart by {state.namespace}, which is not known here")
-    key, value = _parts(state.name, state.value) if state.kind is KeyedStateKind.MAP else (None, state.value)
+    key, value = _two_parts(state.name, state.value) if state.kind is KeyedStateKind.MAP else (None, state.value)
     time_to_live = value.name == "Ttl"
     if time_to_live:
-        _, value = _parts(state.name, value)
+        _, value = _two_parts(state.name, value)
     map_key = None if key is None else _stored(key)
     return NamedState(state.name, state.kind, _stored(value), map_key, namespace, time_to_live)
 
 
-def _parts(name: str, serializer: Serializer) -> tuple[Serializer, Serializer]:
+def _two_parts(name: str, serializer: Serializer) -> tuple[Serializer, Serializer]:
     if len(serializer.nested) != 2:
         raise SavepointUnreadable(f"the state {name} is stored as {serializer}, which is not known here")
     return serializer.nested[0], serializer.nested[1]

@@ -37,9 +37,9 @@ from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.layout import NamedState, Stored
-from airflow_flinkcompat.state.migration import Migration, StateAction, migration
-from airflow_flinkcompat.state.model import StateKind
+from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateLayout, Stored
+from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction, migration
+from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.parts import ROWS
 from tests.migration.cases import CASES, FOLDER, NOW, change, migration_of
 from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
@@ -107,10 +107,10 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
     made, other = change(ADDED), FOLDER / "a-metric-is-added-to-sessions"
     template = FOLDER / ADDED / "template"
-    with pytest.raises(NotMigratable, match="it is not one of the old script"):
+    with pytest.raises(NotMigratable, match="the savepoint holds no such operator"):
         write_migrated(str(other / "old"), str(template), str(tmp_path / "a"), made, NOW)
     other = FOLDER / "the-keys-of-a-group-aggregation-change-places"
-    with pytest.raises(NotMigratable, match=r"of the new script|stores something else"):
+    with pytest.raises(NotMigratable, match="the template is not what the new plan predicts"):
         write_migrated(str(FOLDER / ADDED / "old"), str(other / "template"), str(tmp_path / "b"), made, NOW)
     with pytest.raises(SavepointUnreadable):
         write_migrated(str(tmp_path / "none"), str(template), str(tmp_path / "c"), made, NOW)
@@ -119,8 +119,43 @@ def test_a_savepoint_of_another_job_is_refused(tmp_path: Path) -> None:
 def test_state_that_no_line_tells_of_is_not_lost(tmp_path: Path) -> None:
     made = change(ADDED)
     left = Migration(tuple(each for each in made.operators if each.keep is not StateAction.REWRITTEN))
-    with pytest.raises(NotMigratable, match="keeps state that the plan of the old script does not tell"):
+    with pytest.raises(NotMigratable, match=r"the old plan predicts nothing, the savepoint holds .*window-aggs"):
         write_migrated(str(FOLDER / ADDED / "old"), str(FOLDER / ADDED / "template"), str(tmp_path / "new"), left, NOW)
+
+
+def test_a_wrong_layout_model_of_a_carried_operator_writes_nothing(tmp_path: Path) -> None:
+    """What went wrong once: OVER by a column that is no time was predicted as if it were by time, and carried."""
+    place = SAVEPOINTS / "2.3" / "over"
+    plan = (place / "plan.json").read_text("utf-8")
+
+    def wrong(spec: StateSpec | None) -> StateSpec | None:
+        if spec is None or not isinstance(spec.layout, StateLayout):
+            return spec
+        states = tuple(replace(each, name=f"{each.name}By") for each in spec.layout.states)
+        return replace(spec, layout=replace(spec.layout, states=states))
+
+    made = migration_of(plan, plan)
+    carried = Migration(tuple(replace(each, old=wrong(each.old), new=wrong(each.new)) for each in made.operators))
+    assert {each.keep for each in carried.operators} == {StateAction.CARRIED}
+    with pytest.raises(NotMigratable, match=r"the old plan predicts .*accStateBy.*, the savepoint holds .*accState "):
+        migrate_savepoint(str(place), str(place), str(tmp_path / "new"), carried, NOW)
+    assert not (tmp_path / "new").exists()
+
+
+def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(tmp_path: Path) -> None:
+    def unknown(name: str) -> StateSpec:
+        (found,) = (
+            each.new for each in change(name).operators if each.new is not None and each.new.kind is StateKind.OPERATOR
+        )
+        return replace(found, layout=LayoutUnknown("it was not measured"))
+
+    old, template = (str(FOLDER / ADDED / name) for name in ("old", "template"))
+    spec = unknown(ADDED)
+    others = [each for each in change(ADDED).operators if each.new and each.new.kind is not StateKind.OPERATOR]
+    made = Migration((*others, OperatorMigration(StateAction.CARRIED, spec, spec, "")))
+    migrate_savepoint(old, old, str(tmp_path / "same"), made, NOW)
+    with pytest.raises(NotMigratable, match=r"other serializers than the template's, and it was not measured"):
+        migrate_savepoint(old, template, str(tmp_path / "other"), made, NOW)
 
 
 def test_what_cannot_be_kept_is_not_written(tmp_path: Path) -> None:
@@ -258,9 +293,9 @@ def test_what_a_sink_keeps_goes_on_though_the_template_has_a_stand_in(tmp_path: 
         commits = replace(lists, id=committer)
         stored = replace(old, operators=(*old.operators, operator, commits)).to_bytes()
         (tmp_path / "old" / "_metadata").write_bytes(stored)
-        arguments = str(tmp_path / "old"), str(place / "template"), str(tmp_path / f"new-{works}"), made, NOW
+        arguments = str(tmp_path / "old"), str(place / "old"), str(tmp_path / f"new-{works}"), made, NOW
         if not works:
-            with pytest.raises(NotMigratable, match="the template holds no"):
+            with pytest.raises(NotMigratable, match="the old plan predicts nothing"):
                 migrate_savepoint(*arguments)
             continue
         migrate_savepoint(*arguments)

@@ -10,6 +10,7 @@ import pytest
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint, verify
 from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.savepoint.binary import write_long
+from airflow_flinkcompat.savepoint.keyed_state import first_group
 from airflow_flinkcompat.savepoint.metadata import Inline, ListState, OperatorLists, OperatorState, SubtaskState
 from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
@@ -21,9 +22,13 @@ OLD, TEMPLATE = FOLDER / ADDED / "old", FOLDER / ADDED / "template"
 
 
 def of_subtasks(operator: OperatorState, count: int) -> OperatorState:
-    """The same operator, as many subtasks of which keep a watermark of their own."""
+    """The same operator, as many subtasks of which keep a watermark of their own; the first has all keys."""
     assert operator.subtasks is not None
     (first,) = operator.subtasks
+    keyed = first.keyed
+    if keyed is not None:
+        header = read_handle(keyed.handle, str(OLD))[: first_group(keyed.begins)]
+        keyed = replace(keyed, begins=(), handle=Inline("header", header))
 
     def subtask(index: int) -> SubtaskState:
         lists = first.managed
@@ -32,7 +37,7 @@ def of_subtasks(operator: OperatorState, count: int) -> OperatorState:
             content = read_handle(lists.handle, str(OLD))
             content = content if begin is None else content[:begin] + write_long(index)
             lists = replace(lists, handle=Inline(f"lists-{index}", content))
-        return replace(first, index=index, managed=lists, keyed=None if index else first.keyed)
+        return replace(first, index=index, managed=lists, keyed=keyed if index else first.keyed)
 
     return replace(operator, parallelism=count, subtasks=tuple(map(subtask, range(count))))
 
