@@ -27,12 +27,11 @@ from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.migration.slices import watermarks, with_watermark
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
-from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata, SubtaskState
-from airflow_flinkcompat.savepoint.store import METADATA, read_metadata
+from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
+from airflow_flinkcompat.savepoint.store import METADATA, read_handle, read_metadata
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan
 from airflow_flinkcompat.state.layout import LayoutUnknown
 from airflow_flinkcompat.state.migration import Migration, MigrationExtent, OperatorMigration, StateAction
@@ -240,10 +239,6 @@ class WarmStart:
         """The template with positions and watermarks, and with nothing by key; of operators by id how far time came."""
         head = read_metadata(template)
         specs = {line.new.id: line.new for line in self.state.operators if line.new is not None}
-        committers = {number for spec in specs.values() for number in spec.committer_ids}
-        if strange := [each for each in head.operators if each.has_state and each.id not in specs.keys() | committers]:
-            names = ", ".join(each.name or each.id for each in strange)
-            raise NotMigratable(f"the template keeps state that the plan of the script does not tell: {names}")
         by_name = dict(ends.ends)
         of_tables: dict[str, int] = {}
         reached: dict[str, int] = {}
@@ -267,9 +262,10 @@ class WarmStart:
                 said.append(told)
                 say(told)
             reached[spec.id] = of_tables[slowest.name]
-            return _without_keys(with_watermark(operator, template, reached[spec.id]))
+            return with_watermark(operator, template, reached[spec.id])
 
-        return replace(head, operators=tuple(map(filled, head.operators))), reached
+        made = tuple(_with_headers_of(each, filled(each), template) for each in head.operators)
+        return replace(head, operators=made), reached
 
     def _watermark(self, computer: HistoryComputer, table: Table, ends: SourceEnds) -> int:
         pipeline = next(
@@ -297,8 +293,15 @@ def _empty(operator: OperatorState) -> OperatorState:
     return replace(operator, coordinator=None, subtasks=subtasks)
 
 
-def _without_keys(operator: OperatorState) -> OperatorState:
-    return replace(operator, subtasks=tuple(replace(each, keyed=None) for each in operator.subtasks or ()))
+def _with_headers_of(template: OperatorState, filled: OperatorState, path: str) -> OperatorState:
+    """An operator with the keyed state of the template, which holds no key: the headers alone, put inline."""
+
+    def inline(keyed: KeyGroups | None) -> KeyGroups | None:
+        return keyed and replace(keyed, handle=Inline("headers", read_handle(keyed.handle, path)))
+
+    keyed = {each.index: inline(each.keyed) for each in template.subtasks or ()}
+    subtasks = filled.subtasks and tuple(replace(each, keyed=keyed[each.index]) for each in filled.subtasks)
+    return replace(filled, subtasks=subtasks)
 
 
 def _told(table: Table, reached: int, of_rows: bool) -> str:

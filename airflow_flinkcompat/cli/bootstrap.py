@@ -16,6 +16,7 @@ from airflow_flinkcompat.cli.savepoints import (
     job_options,
     planner_options,
     require_one_job,
+    require_predicted,
     require_sql,
     sample_option,
     state_errors,
@@ -122,6 +123,7 @@ def bootstrap_command(
     _show(start, style)
     if not _possible(start):
         sys.exit(1)
+    require_predicted("bootstrap", start.state, template=template)
     if dry_run:
         for line in start.preview():
             tell(mask_secrets(line))

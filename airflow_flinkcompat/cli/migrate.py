@@ -20,6 +20,7 @@ from airflow_flinkcompat.cli.savepoints import (
     job_options,
     planner_options,
     require_one_job,
+    require_predicted,
     require_sql,
     sample_option,
     state_errors,
@@ -48,6 +49,10 @@ _ACCEPTED = {
     Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
     Accept.HISTORY: "what is stored goes on where --history says something else of it",
 }
+
+_NOT_COMPARED = (
+    "Not compared with a savepoint: the stored state is predicted from the plan alone. Name --savepoint to compare it."
+)
 
 
 @click.command("migrate")
@@ -203,15 +208,17 @@ def migrate_command(
     require_one_job("migrate rewrites", plans)
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
     (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
+    require_predicted("migrate", made, savepoint=savepoint)
     if audit_history and savepoint and known:
         _audit(before, savepoint, made, known)
         return
     if known:
         made = _from_history(made, before, after, known)
-    _show(made, before, after, style)
+    _show(made, before, after, style, savepoint)
     unseen = _unseen(before, after, plans, accepted)
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
         sys.exit(1)
+    require_predicted("migrate", made, template=template)
     _preview(before, after, made, known if dry_run else None, savepoint)
     if prepare and known and savepoint:
         _prepare(before, after, savepoint, made, known, prepare)
@@ -336,13 +343,15 @@ def _renamed(text: str) -> tuple[str, str]:
     return new, old
 
 
-def _show(migration: Migration, old: Side, new: Side, style: str) -> None:
+def _show(migration: Migration, old: Side, new: Side, style: str, savepoint: str | None) -> None:
     told = MigrationReport.of(migration)
     if style == "json":
-        click.echo(json.dumps(told.to_dict(), ensure_ascii=False, indent=2))
+        report = {**told.to_dict(), "compared_with_savepoint": savepoint is not None}
+        click.echo(json.dumps(report, ensure_ascii=False, indent=2))
         return
     click.echo(f"{told.headline}\n{old.source} -> {new.source}, open-source Flink {new.version}\n")
     click.echo("\n".join(told.lines()))
+    click.echo(f"\n{_NOT_COMPARED if savepoint is None else f'{savepoint} holds the state that the plan predicts.'}")
 
 
 def _known(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, parse_function, parse_settings
 from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
 from airflow_flinkcompat.cli.targets import target_option
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
@@ -123,6 +123,34 @@ def state_errors() -> Iterator[None]:
         sys.exit(1)
     except (MigrationVerificationFailed, SavepointUnreadable) as error:
         raise InputError(str(error)) from None
+
+
+def require_predicted(
+    command: str, migration: Migration, *, savepoint: str | None = None, template: str | None = None
+) -> None:
+    """Compare the predicted state with the headers of savepoints, before anything is computed or written.
+
+    Args:
+        command: The name of the command.
+        migration: What becomes of each state.
+        savepoint: Path or URI of the old job's savepoint; None: there is none.
+        template: Path or URI of the template; None: there is none yet.
+
+    Raises:
+        InputError: A savepoint cannot be read.
+        SystemExit: With 1, where a savepoint holds something else than its plan predicts.
+    """
+    if savepoint is None and template is None:
+        return
+    try:
+        from airflow_flinkcompat.migration import require_predicted_state, require_predicted_template
+    except ImportError as error:
+        raise bare_install(command, error) from None
+    with state_errors():
+        if savepoint is not None:
+            require_predicted_state(migration, savepoint)
+        if template is not None:
+            require_predicted_template(migration, template)
 
 
 def write_savepoint(

@@ -7,6 +7,7 @@ from airflow_flinkcompat.migration.writing import (
     WrittenState,
     migrate_savepoint,
     require_predicted_state,
+    require_predicted_template,
     write_migrated,
 )
 
@@ -20,6 +21,7 @@ __all__ = [
     "WrittenState",
     "migrate_savepoint",
     "require_predicted_state",
+    "require_predicted_template",
     "verify",
     "write_migrated",
 ]

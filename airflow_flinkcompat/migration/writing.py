@@ -133,6 +133,20 @@ def require_predicted_state(migration: Migration, savepoint: str) -> None:
     _require_predicted("old", (line.old for line in migration.operators), savepoint, "savepoint")
 
 
+def require_predicted_template(migration: Migration, template: str) -> None:
+    """Compare the state that the new plan predicts with the headers of the template.
+
+    Args:
+        migration: What becomes of each state.
+        template: Path or URI of a savepoint that the new job took before it had read anything.
+
+    Raises:
+        NotMigratable: An operator stores something else than its plan predicts; the message shows both.
+        SavepointUnreadable: The template cannot be read from here, is damaged, or is of an unknown form.
+    """
+    _require_predicted("new", (line.new for line in migration.operators), template, "template")
+
+
 def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str, name: str) -> None:
     found = layout_differences((spec for spec in specs if spec is not None), path, muted_sinks=name == "template")
     if found:
@@ -169,7 +183,7 @@ class _Writing:
 
     def write(self, migration: Migration) -> tuple[SavepointMetadata, tuple[WrittenState, ...]]:
         require_predicted_state(migration, self._source)
-        _require_predicted("new", (line.new for line in migration.operators), self._template, "template")
+        require_predicted_template(migration, self._template)
         taken = self._matched(migration)
         for line in taken.values():
             self._require_equal_headers(line)
@@ -231,7 +245,9 @@ class _Writing:
             stored, wanted = _serializers(old, self._source), _serializers(new, self._template)
             if stored and stored != wanted:
                 why = line.old.layout.reason
-                raise NotMigratable(f"the savepoint's {_name(line)} has other serializers than the template's, and {why}")
+                raise NotMigratable(
+                    f"the savepoint's {_name(line)} has other serializers than the template's, and {why}"
+                )
 
     def _by_itself(self, line: OperatorMigration) -> bool:
         """Whether a sink's state goes on without a template: lists carry their serializers, and no header is needed."""

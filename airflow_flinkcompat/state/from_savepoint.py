@@ -67,7 +67,7 @@ def layout_differences(
     stored = {operator.id: operator for operator in read_metadata(savepoint).operators}
     predicted = {spec.id: spec for spec in specs}
     committers = {id for spec in predicted.values() for id in spec.committer_ids}
-    found = []
+    found: list[LayoutDifference] = []
     for id, spec in predicted.items():
         if id in stored:
             found += _differences(spec, stored[id], savepoint)

@@ -56,6 +56,19 @@ def test_what_a_dry_run_says(run: Callable[..., Result], snapshot: SnapshotAsser
     assert sorted(path.name for path in Path().iterdir()) == ["new.sql", "old.sql"]
 
 
+def test_a_dry_run_compares_the_prediction_with_the_savepoint(run: Callable[..., Result]) -> None:
+    same = run(ADDED, "--dry-run", "--savepoint", str(ADDED / "old"))
+    assert same.exit_code == 0
+    assert f"{ADDED / 'old'} holds the state that the plan predicts." in same.stdout
+    other = run(ADDED, "--dry-run", "--savepoint", str(SWAPPED / "old"))
+    assert (other.exit_code, other.stdout) == (1, "")
+    assert "the old plan predicts key (VARCHAR(2147483647)), timers window-timers, window-aggs" in other.stderr
+    assert "the savepoint holds accState VALUE of row (BIGINT), key " in other.stderr
+    template = run(ADDED, "--dry-run", "--template", str(SWAPPED / "template"))
+    assert template.exit_code == 1
+    assert "the template is not what the new plan predicts" in template.stderr
+
+
 def test_json(run: Callable[..., Result], snapshot: SnapshotAssertion) -> None:
     result = run(SWAPPED, "--dry-run", "--format", "json")
     assert json.loads(result.stdout) == snapshot
@@ -196,7 +209,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
         (("--dry-run", "--history", "order"), "history of order: the new script declares no table of that name"),
         (("--audit-history", "--savepoint", "s"), "--audit-history needs --history TABLE for each table"),
         (("--audit-history", "--history", "orders", "--savepoint", "nowhere"), "nowhere/_metadata cannot be read"),
-        (("--savepoint", "s", "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
+        (("--savepoint", str(ADDED / "old"), "--to", "t", "--gateway", "http://h:8083"), "name --jobmanager too"),
         (("--savepoint", "s3a://b/s", "--to", "s3://b/s/t/"), "--to s3://b/s/t/ lies within --savepoint s3a://b/s"),
         (("--savepoint", "memory://b/s", "--to", "memory://b/s2"), "memory://b/s/_metadata cannot be read from here"),
         (("--savepoint", "nowhere", "--to", "t"), "nowhere/_metadata cannot be read from here"),
