@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 
@@ -28,6 +28,22 @@ def named(file: str) -> Iterator[None]:
         yield
     except SavepointUnreadable as error:
         raise error if str(error).startswith(file) else SavepointUnreadable(f"{file}: {error}") from None
+
+
+def require_version(what: str, version: int, known: Collection[int]) -> None:
+    """Refuse a version of a format that was never read.
+
+    Args:
+        what: The name of the format.
+        version: The version in the savepoint.
+        known: The versions that were read from savepoints of Flink; empty: the format was never read.
+
+    Raises:
+        SavepointUnreadable: It is none of them.
+    """
+    if version not in known:
+        versions = f"known are {', '.join(map(str, sorted(known)))}" if known else "no version of it is known"
+        raise SavepointUnreadable(f"{what} is of version {version}, which was never read: {versions}")
 
 
 class DataReader:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, require_version, write_int
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.serializers import Serializer, read_serializer
 
-_VERSIONS = (5, 6)
+_VERSIONS = (6,)
 _TIMERS = 3
 _COMPRESSED = 4
 """Where a header says whether key groups are compressed."""
@@ -87,9 +87,7 @@ def read_header(content: bytes, end: int | None = None) -> KeyedHeader:
         SavepointUnreadable: It is damaged, of a form that is not known here, or does not end there.
     """
     reader = DataReader(content[:end])
-    version = reader.int32()
-    if version not in _VERSIONS:
-        raise SavepointUnreadable(f"keyed state of version {version} is not known here")
+    require_version("keyed state", reader.int32(), _VERSIONS)
     compressed = reader.flag()
     key = read_serializer(reader)
     states = tuple(_state(reader) for _ in range(reader.uint16()))

@@ -1,7 +1,7 @@
 """The ``_metadata`` file of a canonical savepoint: its operators, and where their state lies.
 
-Formats 3 to 6 (Flink 1.11 to 2.3), as far as a canonical savepoint is made of them; measured on files of 1.20.3 and
-2.3.0. What is read and written again is the same bytes. Names of operators are stored since format 5.
+Versions 4 to 6, as far as a canonical savepoint is made of them: those that were read of Flink 1.18 to 2.3. What is
+read and written again is the same bytes. Names of operators are stored since version 5.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, write_int, write_long, write_text
+from airflow_flinkcompat.savepoint.binary import (
+    DataReader,
+    SavepointUnreadable,
+    require_version,
+    write_int,
+    write_long,
+    write_text,
+)
 
 _MAGIC = 0x4960672D
 _MASTER_MAGIC = 0xC96B1696
-_FORMATS = range(3, 7)
+_VERSIONS = (4, 5, 6)
 _NAMED_SINCE = 5
-PROPERTIES_SINCE = 4
-"""The first format in which what kind of savepoint it is stands behind the operators."""
 _TERMINATED = b"\x00\x09TERMINATE"
 _NOTHING, _LISTS = 0, 4
 _ALL_FINISHED = -1
@@ -304,8 +309,7 @@ def parse_metadata(content: bytes) -> SavepointMetadata:
     if reader.take(4) != struct.pack(">I", _MAGIC):
         raise SavepointUnreadable("its _metadata is no file of Flink's")
     version = reader.int32()
-    if version not in _FORMATS:
-        raise SavepointUnreadable(f"its metadata is of format {version}, which is not known here")
+    require_version("its _metadata", version, _VERSIONS)
     checkpoint_id = reader.int64()
     masters = []
     for _ in range(reader.count()):

@@ -4,14 +4,51 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, require_version
 from airflow_flinkcompat.savepoint.logical_types import read_object, read_type, type_text
 
-_PROXY_VERSION = 2
-_NESTED = struct.pack(">Ii", 0x1457FD, 1)
+_PROXY_VERSIONS = (2,)
+_NESTED, _NESTED_VERSIONS = struct.pack(">I", 0x1457FD), (1,)
 _COMPOSITE = struct.pack(">I", 911108)
+_FLINK = "org.apache.flink."
+_READ: Mapping[str, tuple[int, int | None]] = {
+    "api.common.typeutils.base.BooleanSerializer$BooleanSerializerSnapshot": (3, None),
+    "api.common.typeutils.base.ByteSerializer$ByteSerializerSnapshot": (3, None),
+    "api.common.typeutils.base.DoubleSerializer$DoubleSerializerSnapshot": (3, None),
+    "api.common.typeutils.base.FloatSerializer$FloatSerializerSnapshot": (3, None),
+    "api.common.typeutils.base.IntSerializer$IntSerializerSnapshot": (3, None),
+    "api.common.typeutils.base.ListSerializerSnapshot": (3, 1),
+    "api.common.typeutils.base.LongSerializer$LongSerializerSnapshot": (3, None),
+    "api.common.typeutils.base.MapSerializerSnapshot": (3, 1),
+    "api.common.typeutils.base.ShortSerializer$ShortSerializerSnapshot": (3, None),
+    "api.common.typeutils.base.array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot": (3, None),
+    "api.java.typeutils.runtime.TupleSerializerSnapshot": (3, 2),
+    "cep.nfa.NFAStateSerializerSnapshot": (3, 2),
+    "runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": (3, None),
+    "runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot": (3, 2),
+    "streaming.api.operators.TimerSerializerSnapshot": (3, 2),
+    "streaming.runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": (3, 2),
+    "table.dataview.NullSerializer$NullSerializerSnapshot": (3, None),
+    "table.runtime.operators.sink.SortedLongSerializer$SortedLongSerializerSnapshot": (3, None),
+    "table.runtime.operators.window.TimeWindow$Serializer$TimeWindowSerializerSnapshot": (3, None),
+    "table.runtime.typeutils.ArrayDataSerializer$ArrayDataSerializerSnapshot": (3, None),
+    "table.runtime.typeutils.DecimalDataSerializer$DecimalSerializerSnapshot": (3, None),
+    "table.runtime.typeutils.ExternalSerializer$ExternalSerializerSnapshot": (3, 1),
+    "table.runtime.typeutils.LinkedListSerializer$LinkedListSerializerSnapshot": (3, 3),
+    "table.runtime.typeutils.MapDataSerializer$MapDataSerializerSnapshot": (3, None),
+    "table.runtime.typeutils.RawValueDataSerializer$RawValueDataSerializerSnapshot": (3, 0),
+    "table.runtime.typeutils.RowDataSerializer$RowDataSerializerSnapshot": (3, None),
+    "table.runtime.typeutils.SortedMapSerializerSnapshot": (3, None),
+    "table.runtime.typeutils.StringDataSerializer$StringDataSerializerSnapshot": (3, None),
+    "table.runtime.typeutils.TimestampDataSerializer$TimestampDataSerializerSnapshot": (1, None),
+}
+"""The version of each snapshot class that was read from savepoints of Flink 1.18 to 2.3, and that of its own part.
+
+Only composite snapshots have a part of their own, in front of those of their nested serializers.
+"""
 _SHORT = re.compile(r"(Serializer)?Snapshot$")
 
 
@@ -48,26 +85,29 @@ def read_serializer(reader: DataReader) -> Serializer:
         reader: Is behind the snapshot afterwards.
 
     Returns:
-        The serializer; of a class that is not known here without types and parts, if its snapshot holds nothing.
+        The serializer.
 
     Raises:
-        SavepointUnreadable: It is damaged or of a form that is not known here.
+        SavepointUnreadable: It is damaged, or its class or version was never read.
     """
-    version = reader.int32()
-    if version != _PROXY_VERSION:
-        raise SavepointUnreadable(f"a serializer's snapshot of version {version} is not known here")
+    require_version("a serializer snapshot", reader.int32(), _PROXY_VERSIONS)
     return _snapshot(reader)
 
 
 def _snapshot(reader: DataReader) -> Serializer:
     begin = reader.at
     class_name = reader.text()
-    reader.int32()  # its version
-    types, nested = _content(reader, class_name.rsplit(".", 1)[-1])
+    what, version = f"serializer snapshot {class_name}", reader.int32()
+    known, own = _READ.get(class_name.removeprefix(_FLINK), (None, None))
+    require_version(what, version, () if known is None else (known,))
+    if own is not None:
+        _expect(reader, _COMPOSITE, what)
+        require_version(f"the own part of {what}", reader.int32(), (own,))
+    types, nested = _content(reader, class_name.rsplit(".", 1)[-1], own is not None)
     return Serializer(class_name, types, nested, reader.content[begin : reader.at])
 
 
-def _content(reader: DataReader, name: str) -> tuple[tuple[str, ...], tuple[Serializer, ...]]:
+def _content(reader: DataReader, name: str, composite: bool) -> tuple[tuple[str, ...], tuple[Serializer, ...]]:
     types: tuple[str, ...] = ()
     match name.split("$")[0]:
         case "RowDataSerializer":
@@ -90,12 +130,7 @@ def _content(reader: DataReader, name: str) -> tuple[tuple[str, ...], tuple[Seri
         case "SortedMapSerializerSnapshot":
             read_object(reader)  # the comparator of the keys
             return (), _nested(reader)
-    ahead = reader.content[reader.at : reader.at + 8]
-    if ahead.startswith(_COMPOSITE):
-        reader.take(8)
-        types = _outer(reader, name.split("$")[0])
-        return types, _nested(reader)
-    return (), _nested(reader) if ahead == _NESTED else ()
+    return (_outer(reader, name.split("$")[0]), _nested(reader)) if composite else ((), ())
 
 
 def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
@@ -113,6 +148,11 @@ def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
 
 
 def _nested(reader: DataReader) -> tuple[Serializer, ...]:
-    if reader.take(8) != _NESTED:
-        raise SavepointUnreadable(f"the parts of a serializer are of a form that is not known here, at {reader.at - 8}")
+    _expect(reader, _NESTED, "the list of the parts of a serializer")
+    require_version("the list of the parts of a serializer", reader.int32(), _NESTED_VERSIONS)
     return tuple(_snapshot(reader) for _ in range(reader.count()))
+
+
+def _expect(reader: DataReader, magic: bytes, what: str) -> None:
+    if reader.take(len(magic)) != magic:
+        raise SavepointUnreadable(f"{what} is of a form that is not known here, at byte {reader.at - len(magic)}")

@@ -14,7 +14,6 @@ from upath import UPath
 from airflow_flinkcompat.savepoint.binary import DataReader, SavepointUnreadable, named
 from airflow_flinkcompat.savepoint.logical_types import read_object
 from airflow_flinkcompat.savepoint.metadata import (
-    PROPERTIES_SINCE,
     Handle,
     SavepointMetadata,
     StateFile,
@@ -39,11 +38,10 @@ def read_metadata(path: str) -> SavepointMetadata:
     content = _read(f"{path}/{METADATA}")
     with named(METADATA):
         found = parse_metadata(content)
-        if found.format >= PROPERTIES_SINCE:
-            properties = DataReader(found.properties)
-            read_object(properties)
-            if properties.rest():
-                raise SavepointUnreadable("it holds something behind its end")
+        properties = DataReader(found.properties)
+        read_object(properties)
+        if properties.rest():
+            raise SavepointUnreadable("it holds something behind its end")
     return found
 
 

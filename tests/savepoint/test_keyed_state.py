@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int, write_text
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_file import KeyedFile
 from airflow_flinkcompat.savepoint.keyed_state import (
@@ -23,6 +25,7 @@ from airflow_flinkcompat.savepoint.keyed_state import (
 )
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
+from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.savepoint.store import StoredContent
 from tests.savepoint.savepoints import TAKEN, keyed
 
@@ -106,6 +109,47 @@ def test_a_header_that_ends_elsewhere_is_refused() -> None:
         read_header(content, len(header.stored) + 1)
     with pytest.raises(SavepointUnreadable, match="bytes are missing at byte"):
         read_header(content, len(header.stored) - 1)
+
+
+def _snapshots(serializer: Serializer) -> Iterator[Serializer]:
+    yield serializer
+    for nested in serializer.nested:
+        yield from _snapshots(nested)
+
+
+def test_a_serializer_snapshot_of_a_version_that_was_never_read_is_refused() -> None:
+    """Each class that a kept savepoint holds, once in the next version: Flink's main has a RowDataSerializer in 4."""
+    seen = set()
+    for name in TAKEN:
+        for _, _, header, _ in keyed(name):
+            states = (each for state in header.states for each in (state.namespace, state.value) if each is not None)
+            for snapshot in (each for whole in (header.key, *states) for each in _snapshots(whole)):
+                if snapshot.class_name in seen:
+                    continue
+                seen.add(snapshot.class_name)
+                head = write_text(snapshot.class_name)
+                version = int.from_bytes(snapshot.stored[len(head) : len(head) + 4], "big")
+                newer = header.stored.replace(head + write_int(version), head + write_int(version + 1), 1)
+                with pytest.raises(
+                    SavepointUnreadable, match=rf"version {version + 1}, .* known are {version}"
+                ) as error:
+                    read_header(newer)
+                assert snapshot.class_name in str(error.value)
+                renamed = header.stored.replace(head, head[:-1] + b"?", 1)
+                with pytest.raises(SavepointUnreadable, match=r"\? is of version .* no version of it is known"):
+                    read_header(renamed)
+    assert any(each.endswith("RowDataSerializerSnapshot") for each in seen)
+    assert any(each.endswith("TtlSerializerSnapshot") for each in seen)
+
+
+def test_other_versions_of_a_header_and_of_a_part_are_refused() -> None:
+    _, _, header, _ = next(iter(keyed("2.3/group-ttl")))
+    with pytest.raises(SavepointUnreadable, match="keyed state is of version 7, which was never read: known are 6"):
+        read_header(write_int(7) + header.stored[4:])
+    magic = struct.pack(">I", 911108)
+    newer = header.stored.replace(magic + write_int(2), magic + write_int(3), 1)
+    with pytest.raises(SavepointUnreadable, match=r"the own part of serializer snapshot .* is of version 3"):
+        read_header(newer)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def _subtasks(draw: st.DrawFn) -> SubtaskState:
 
 @st.composite
 def _metadata(draw: st.DrawFn) -> SavepointMetadata:
-    version = draw(st.integers(3, 6))
+    version = draw(st.integers(4, 6))
     names = _TEXTS if version >= 5 else st.just("")
     operators = st.builds(
         OperatorState,
@@ -115,3 +115,10 @@ def test_a_native_savepoint_is_refused_by_name() -> None:
     damaged = content[:-10] + bytes([5]) + content[-9:]
     with pytest.raises(SavepointUnreadable, match="kind 5 is not known here: only a canonical savepoint"):
         parse_metadata(damaged)
+
+
+@pytest.mark.parametrize("version", [3, 7])
+def test_a_version_that_was_never_read_is_refused(version: int) -> None:
+    content = SavepointMetadata(version, 1, (), (), b"").to_bytes()
+    with pytest.raises(SavepointUnreadable, match=f"_metadata is of version {version}, which .*: known are 4, 5, 6"):
+        parse_metadata(content)
