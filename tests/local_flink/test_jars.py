@@ -57,8 +57,8 @@ def test_every_pin_is_complete() -> None:
     pinned = jars.pinned()
     assert "flink-sql-gateway" in pinned
     for one in pinned.values():
-        group, artifact, version = one.coordinates.split(":")
-        path = f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}.jar"
+        group, artifact, version, *classifier = one.coordinates.replace(":jar:", ":").split(":")
+        path = f"{group.replace('.', '/')}/{artifact}/{version}/{'-'.join([artifact, version, *classifier])}.jar"
         assert one.url == f"https://repo.maven.apache.org/maven2/{path}"
         assert re.fullmatch("[0-9a-f]{64}", one.sha256)
 
