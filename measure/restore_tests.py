@@ -314,10 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = [table(found)]
     for title, limit in (("the same", None), (f"{_OTHER_MAX_PARALLELISM} as", _OTHER_MAX_PARALLELISM)):
         counts = Counter(carried(test, limit) for test in tests)
-        lines.append(
-            f"Migrated to the same plan, with {title} maximum parallelism:\n\n| savepoints | result |\n|---|---|"
-        )
-        lines[-1] += f"\n{_migrations(counts)}"
+        lines += [f"Migrated to the same plan, with {title} maximum parallelism:", _migrations(counts)]
     lines.append(summary(found))
     text = "\n\n".join(lines)
     print(f"\n{text}")

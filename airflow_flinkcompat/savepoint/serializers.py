@@ -26,7 +26,13 @@ _READ: Mapping[str, tuple[int, int | None]] = {
     "api.common.typeutils.base.ShortSerializer$ShortSerializerSnapshot": (3, None),
     "api.common.typeutils.base.array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot": (3, None),
     "api.java.typeutils.runtime.TupleSerializerSnapshot": (3, 2),
+    "cep.nfa.DeweyNumber$DeweyNumberSerializer$DeweyNumberSerializerSnapshot": (3, None),
     "cep.nfa.NFAStateSerializerSnapshot": (3, 2),
+    "cep.nfa.sharedbuffer.EventId$EventIdSerializer$EventIdSerializerSnapshot": (3, None),
+    "cep.nfa.sharedbuffer.LockableTypeSerializerSnapshot": (3, 1),
+    "cep.nfa.sharedbuffer.NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": (3, 1),
+    "cep.nfa.sharedbuffer.SharedBufferEdge$SharedBufferEdgeSerializer$SharedBufferEdgeSerializerSnapshot": (3, 1),
+    "cep.nfa.sharedbuffer.SharedBufferNodeSerializerSnapshotV2": (3, 1),
     "runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": (3, None),
     "runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot": (3, 2),
     "streaming.api.operators.TimerSerializerSnapshot": (3, 2),
@@ -134,7 +140,7 @@ def _content(reader: DataReader, name: str, composite: bool) -> tuple[tuple[str,
 
 
 def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
-    """What some serializers of several parts write in front of them."""
+    """What some serializers of several parts write before them."""
     match name:
         case "ExternalSerializer":
             type = type_text(read_object(reader).logicalType)
@@ -142,6 +148,8 @@ def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
             return (type,)
         case "LinkedListSerializer":
             reader.flag()  # whether it may hold nulls
+        case "NFAStateSerializerSnapshot":
+            reader.flag()  # whether a match stores the time of its last event
         case "TupleSerializerSnapshot":
             reader.text()  # the class of the tuple
     return ()

@@ -10,7 +10,14 @@ from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.plan.composition import Composition, together
-from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, PlanError, call_function
+from airflow_flinkcompat.state.compiled.nodes import (
+    ROWTIME,
+    CompiledPlan,
+    Node,
+    PlanError,
+    call_function,
+    time_attribute,
+)
 from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns
 from airflow_flinkcompat.state.compiled.states import (
     AGGREGATIONS,
@@ -147,7 +154,7 @@ def _operators(
 
 def _by_event_time(match: Node, below: Node) -> bool:
     order: Any = match.config.get("matchSpec", {}).get("orderKeys", {}).get("fields") or ()
-    return bool(order) and "ROWTIME" in below.types[order[0]["index"]]
+    return bool(order) and time_attribute(below.types[order[0]["index"]]) == ROWTIME
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +258,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
     said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
     means = {Aspect.MEANING}
-    if isinstance(stored, LayoutUnknown):
+    if isinstance(stored, LayoutUnknown) or (stored is None and kind is StateKind.OPERATOR):
         said, means = frozenset(), {Aspect.MEANING, Aspect.LAYOUT}
     meaning, unverified = (
         tuple((name, value) for (aspect, name), value in operator.facets.items() if aspect in of and name not in said)

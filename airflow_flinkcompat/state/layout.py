@@ -145,12 +145,14 @@ class StateLayout:
         states: By name, in no order that matters.
         timers: The name of its timer service, "" without one.
         retracting: Whether rows are taken back from it.
+        carried_only: Whether it can only be carried as it is, because no rewriting of such state was measured.
     """
 
     key: tuple[StateField, ...]
     states: tuple[NamedState, ...]
     timers: str = ""
     retracting: bool = field(default=False, compare=False)
+    carried_only: bool = field(default=False, compare=False)
 
     def with_compositions(self, told: Callable[[Hashable], Composition | None]) -> StateLayout:
         """The same with what each field is computed of.

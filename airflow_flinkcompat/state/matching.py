@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
 
+from airflow_flinkcompat.state.compiled.states import AGGREGATIONS
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.parts import means, stored_fields
@@ -23,6 +24,7 @@ HOLD_ROWS = frozenset(
     }
 )
 """Families of operators that store the rows they read."""
+_AGGREGATES = frozenset(name.removeprefix("global-") for name in AGGREGATIONS)
 
 
 def family(spec: StateSpec) -> str:
@@ -48,8 +50,7 @@ def aggregates(spec: StateSpec) -> bool:
     Returns:
         False of an OVER, which holds the rows of its frame too.
     """
-    named = family(spec).endswith("aggregate") and family(spec) not in HOLD_ROWS
-    return named and isinstance(spec.layout, StateLayout)
+    return family(spec) in _AGGREGATES and isinstance(spec.layout, StateLayout)
 
 
 def holds_rows(spec: StateSpec) -> bool:

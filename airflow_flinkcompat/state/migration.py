@@ -531,6 +531,8 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
 def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     """How the states of one operator become those of the other, or why they cannot."""
     before, after = known_layout(old), known_layout(new)
+    if before.carried_only or after.carried_only:
+        return "it can only be carried as it is: no rewriting of such state was measured"
     key = key_places(before.key, after.key)
     if isinstance(key, str):
         return key

@@ -764,3 +764,15 @@ EXECUTE STATEMENT SET BEGIN
 INSERT INTO s1 SELECT a, SUM(b) FROM orders GROUP BY a;
 INSERT INTO s2 SELECT a, COUNT(d) FROM orders GROUP BY a;
 END;
+--- case: another column takes the place of one that OVER by no time stores
+-- refused: it can only be carried as it is: no rewriting of such state was measured
+--- old
+SELECT SUM(d) OVER (ORDER BY d), a FROM orders;
+--- new
+SELECT SUM(d) OVER (ORDER BY d), c FROM orders;
+--- case: a column comes to the rows that OVER by no time stores
+-- refused: it can only be carried as it is: no rewriting of such state was measured
+--- old
+SELECT d, b, SUM(b) OVER (PARTITION BY d ORDER BY b ROWS UNBOUNDED PRECEDING), a FROM orders;
+--- new
+SELECT d, b, SUM(b) OVER (PARTITION BY d ORDER BY b ROWS UNBOUNDED PRECEDING), a, c FROM orders;

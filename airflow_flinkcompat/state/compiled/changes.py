@@ -8,7 +8,7 @@ from typing import Any
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known
 from airflow_flinkcompat.connectors.formats import FORMATS
-from airflow_flinkcompat.state.compiled.nodes import Node
+from airflow_flinkcompat.state.compiled.nodes import Node, time_attribute
 
 _AS_ITS_INPUTS = frozenset(
     ("calc", "correlate", "exchange", "union", "expand", "watermark-assigner", "mini-batch-assigner", "lookup-join",
@@ -35,6 +35,10 @@ def adds_only(node: Node, inputs: Sequence[bool]) -> bool:
     inner = node.kind == "join" and node.config["joinSpec"]["joinType"] in ("INNER", "SEMI")
     first = node.kind == "deduplicate" and not node.config.get("keepLastRow")
     once = first and (not node.config.get("isRowtime") or bool(node.config.get("outputInsertOnly")))
+    if node.kind == "over-aggregate":
+        orders = (group["orderBy"]["fields"][0]["index"] for group in node.config["overSpec"]["groups"])
+        if not all(time_attribute(node.types[place]) for place in orders):
+            return False  # a row that comes between others changes the results of all after it
     return (node.kind in _AS_ITS_INPUTS or inner or once) and all(inputs)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 _KIND = re.compile(r"(?:stream|batch)-exec-(?P<kind>.+)_\d+")
 _DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?")
+ROWTIME, PROCTIME = "ROWTIME", "PROCTIME"
+_TIME_ATTRIBUTE = re.compile(rf'"kind": "({ROWTIME}|{PROCTIME})"')
 _WINDOWINGS = frozenset(("windowing", "leftWindowing", "rightWindowing"))
 
 
@@ -156,6 +158,12 @@ def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def type_text(written: Any) -> str:
     """A type as a text; time attributes keep their kind."""
     return written if isinstance(written, str) else json.dumps(written, sort_keys=True)
+
+
+def time_attribute(type: str) -> str:
+    """``ROWTIME`` or ``PROCTIME``; "" for a type that is no time attribute."""
+    found = _TIME_ATTRIBUTE.search(type)
+    return found[1] if found else ""
 
 
 def _field(text: str) -> tuple[str, str]:

@@ -14,7 +14,14 @@ from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled.changes import adds_only
-from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node, call_function
+from airflow_flinkcompat.state.compiled.nodes import (
+    PROCTIME,
+    ROWTIME,
+    CompiledPlan,
+    Node,
+    call_function,
+    time_attribute,
+)
 from airflow_flinkcompat.state.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined, plain, resolved
 
@@ -170,7 +177,7 @@ def enforces(sink: Node) -> bool:
 
 def has_rowtime(types: Sequence[str]) -> bool:
     """Whether rows of these types carry an event time, which is set on what the sink is handed."""
-    return any("ROWTIME" in kind for kind in types)
+    return any(time_attribute(kind) == ROWTIME for kind in types)
 
 
 _LIMITED = re.compile(r"\b(?:VAR)?(?:CHAR|BINARY)\((?!2147483647\))")
@@ -319,8 +326,8 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
         facets[aspect, key] = resolved({key: part}, columns, symbols)
     if node.kind == "deduplicate" and config.get("isRowtime"):
         # The node does not say by which time: rows of one event time come, those of several are not planned.
-        times = (symbol for symbol, kind in zip(every.symbols, every.types, strict=False) if "ROWTIME" in kind)
-        facets[Aspect.MEANING, "event time"] = tuple(times)
+        times = zip(every.symbols, every.types, strict=False)
+        facets[Aspect.MEANING, "event time"] = tuple(each for each, kind in times if time_attribute(kind) == ROWTIME)
     if "frame" in config:
         facets[Aspect.LAYOUT, "bounded frame"] = tuple(map(is_bounded, config["frame"]))
     if join:
@@ -404,10 +411,11 @@ def _sort_keys(config: Mapping[str, Any]) -> list[int]:
 def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
     """By processing time the first row is a flag, an unbounded OVER keeps accumulators, a sort nothing (measured)."""
     if kind == "temporal-sort":
-        return "PROCTIME" in below.types[config["orderBy"]["fields"][0]["index"]]
+        return time_attribute(below.types[config["orderBy"]["fields"][0]["index"]]) == PROCTIME
     if kind == "deduplicate":
         return not config.get("isRowtime") and not config.get("keepLastRow")
     if kind != "over-aggregate":
         return False
     orders = [field["index"] for group in config["groups"] for field in group["orderBy"]["fields"]]
-    return not any(map(is_bounded, config["frame"])) and all("PROCTIME" in below.types[place] for place in orders)
+    by_arrival = all(time_attribute(below.types[place]) == PROCTIME for place in orders)
+    return by_arrival and not any(map(is_bounded, config["frame"]))

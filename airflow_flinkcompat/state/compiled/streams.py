@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.state.compiled.nodes import Node
+from airflow_flinkcompat.state.compiled.nodes import PROCTIME, Node, time_attribute
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, expression, resolved
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
@@ -36,7 +36,8 @@ def is_sort_by_arrival(node: Node) -> bool:
     if node.kind != "temporal-sort":
         return False
     fields = node.config["orderBy"]["fields"]
-    return len(fields) == 1 and fields[0]["isAscending"] and "PROCTIME" in node.types[fields[0]["index"]]
+    alone = len(fields) == 1 and fields[0]["isAscending"]
+    return alone and time_attribute(node.types[fields[0]["index"]]) == PROCTIME
 
 
 def own(node: Node, *but: str) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from airflow_flinkcompat.state.layout import Begins, LayoutUnknown, Merges
 
 _TEXT = "VARCHAR(2147483647)"
 _PACKAGE = "org.apache.flink.table.runtime.functions.aggregate."
+CARRIED_ONLY = frozenset({"LAG"})
+"""Functions whose accumulators were never rewritten."""
 MAP_VIEW = "RAW('org.apache.flink.table.api.dataview.MapView')"
 _LIST_VIEW = "RAW('org.apache.flink.table.api.dataview.ListView')"
 _DECIMAL = re.compile(r"DECIMAL\(\d+, (?P<scale>\d+)\)")
@@ -178,6 +180,11 @@ def _retracted_list(result: str, argument: str) -> Accumulator:
     return Accumulator((("value", type),), views)
 
 
+def _lagged(result: str, argument: str) -> Accumulator:
+    fields = f"`offset` INT, `defaultValue` {argument}, `buffer` RAW('java.util.LinkedList')"
+    return Accumulator((("value", f"{_PACKAGE}LagAggFunction$LagAcc<{fields}>"),))
+
+
 _WELFORD = (
     f"{_PACKAGE}WelfordM2AggFunction$WelfordM2Accumulator"
     "<`n` BIGINT NOT NULL, `mean` DOUBLE NOT NULL, `m2` DOUBLE NOT NULL>"
@@ -197,6 +204,7 @@ _APPENDING: Mapping[str, _Made] = {
     "FIRST_VALUE": _chosen("first"),
     "LAST_VALUE": _chosen("last"),
     "LISTAGG": lambda result, argument: Accumulator((("delimiter", _TEXT), ("list", _TEXT))),
+    "LAG": _lagged,
 }
 _RETRACTING: Mapping[str, _Made] = {
     "SUM": lambda result, argument: Accumulator((("sum", result), ("count", "BIGINT"))),

@@ -19,7 +19,14 @@ from airflow_flinkcompat.state.layout import (
     StateNamespace,
     Stored,
 )
-from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, Accumulator, StateView, accumulator, begins, merges
+from airflow_flinkcompat.state.layouts.accumulators import (
+    MAP_VIEW,
+    Accumulator,
+    StateView,
+    accumulator,
+    begins,
+    merges,
+)
 from airflow_flinkcompat.state.layouts.columns import columns, nullable, stored_type
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
@@ -66,9 +73,27 @@ def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
         columns(below, node.config["grouping"]),
         (*states, MERGED_SESSIONS) if session else states,
         # With mini-batches a global aggregation sets none.
-        "" if node.kind == "global-group-aggregate" or _in_batches(node) else timers,
+        ""
+        if node.kind == "global-group-aggregate" or (node.kind == "group-aggregate" and in_batches(node))
+        else timers,
         retracting=bool(node.config.get("needRetraction")),
     )
+
+
+def incremental_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of an incremental aggregation, which sits between a local one and a global one of fewer keys.
+
+    It keeps distinct values; accumulators live as long as a mini-batch.
+    """
+    calls: list[Mapping[str, Any]] = node.config["partialOriginalAggCalls"]
+    retracting: list[bool] = node.config["partialAggCallNeedRetractions"]
+    made = accumulated(calls, retracting, below.before or below, symbols)
+    if isinstance(made, LayoutUnknown):
+        return made
+    _, beside = made
+    if any(not state.name.startswith("distinct") for state in beside):
+        return LayoutUnknown("what maps and lists an incremental aggregation keeps was not measured")
+    return StateLayout(columns(below, node.config["partialAggGrouping"]), beside, carried_only=True)
 
 
 def _window(node: Node) -> str:
@@ -77,15 +102,17 @@ def _window(node: Node) -> str:
     return str(function or node.config.get("window", {}).get("kind") or "")
 
 
-def _in_batches(node: Node) -> bool:
-    configured = node.config.get("configuration", {})
-    return node.kind == "group-aggregate" and configured.get("table.exec.mini-batch.enabled") == "true"
+def in_batches(node: Node) -> bool:
+    """Whether a node that can collect rows into mini-batches does; it sets no timers then."""
+    return bool(node.config.get("configuration", {}).get("table.exec.mini-batch.enabled") == "true")
 
 
 def _with_row_counter(node: Node) -> list[Mapping[str, Any]]:
     """The calls, and a hidden COUNT(*) behind them where rows are taken back or windows hop, unless one is there."""
     calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
     if not node.config.get("needRetraction") and _window(node) != "HoppingWindow":
+        return calls
+    if node.config.get("indexOfCountStar", -1) >= 0:  # above an incremental aggregation one call adds up its counts
         return calls
     return counted(calls)
 

@@ -10,26 +10,36 @@ from airflow_flinkcompat.state.compiled.states import AGGREGATIONS, keeps_rows
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.state.layouts import joins, rows
-from airflow_flinkcompat.state.layouts.aggregations import aggregation_layout
+from airflow_flinkcompat.state.layouts.aggregations import aggregation_layout, incremental_layout
 
-_Told = StateLayout | LayoutUnknown
+_Told = StateLayout | LayoutUnknown | None
 _OF_ONE_INPUT: Mapping[str, Callable[[Node, ColumnMeanings, Symbols], _Told]] = {
     **dict.fromkeys(AGGREGATIONS, aggregation_layout),
+    "changelog-normalize": rows.normalize_layout,
     "deduplicate": rows.deduplicate_layout,
     "rank": rows.rank_layout,
     "limit": rows.limit_layout,
     "sort-limit": rows.sort_limit_layout,
     "temporal-sort": rows.sort_layout,
+    "incremental-group-aggregate": incremental_layout,
+    "match": rows.match_layout,
     "over-aggregate": rows.over_layout,
     "window-deduplicate": rows.window_deduplicate_layout,
     "window-rank": rows.window_rank_layout,
+    "window-table-function": rows.session_layout,
 }
-_OF_TWO_INPUTS: Mapping[str, Callable[[Node, Sequence[ColumnMeanings], Symbols], _Told]] = {
+_OF_INPUTS: Mapping[str, Callable[[Node, Sequence[ColumnMeanings], Symbols], _Told]] = {
+    "delta-join": joins.delta_join_layout,
     "join": joins.join_layout,
     "interval-join": joins.interval_join_layout,
     "temporal-join": joins.temporal_join_layout,
+    "multi-join": joins.multi_join_layout,
     "window-join": joins.window_join_layout,
 }
+_ASYNCHRONOUS = frozenset(
+    ("async-calc", "async-correlate", "lookup-join", "ml-predict-table-function", "vector-search-table-function")
+)
+"""Operators that keep rows whose answer they wait for, in lists and not by key."""
 _NO_TIME = "0 ms"
 
 
@@ -42,19 +52,28 @@ def layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> St
         symbols: The table of meanings.
 
     Returns:
-        Its layout, or why it is not known; None of a source or sink that keeps nothing by key.
+        Its layout, or why it is not known; None where it keeps nothing by key.
     """
-    if not inputs or (node.kind == "sink" and not keeps_rows(node)):
+    if not inputs or _keeps_nothing_by_key(node):
         return None
     if node.kind == "sink":
         made: _Told = rows.materializer_layout(node, inputs[0], symbols)
     elif node.kind in _OF_ONE_INPUT:
         made = _OF_ONE_INPUT[node.kind](node, inputs[0], symbols)
-    elif node.kind in _OF_TWO_INPUTS:
-        made = _OF_TWO_INPUTS[node.kind](node, inputs, symbols)
+    elif node.kind in _OF_INPUTS:
+        made = _OF_INPUTS[node.kind](node, inputs, symbols)
     else:
         return LayoutUnknown(f"what an operator of kind {node.kind} keeps was not measured")
-    return made if isinstance(made, LayoutUnknown) else _with_time_to_live(node, made)
+    return _with_time_to_live(node, made) if isinstance(made, StateLayout) else made
+
+
+def _keeps_nothing_by_key(node: Node) -> bool:
+    match node.kind:
+        case "sink":
+            return not keeps_rows(node)
+        case "process-table-function":  # Flink asks for the uid of one that has state or timers
+            return node.config.get("uid") is None
+    return node.kind in _ASYNCHRONOUS and not node.config.get("state")
 
 
 def _with_time_to_live(node: Node, made: StateLayout) -> StateLayout:

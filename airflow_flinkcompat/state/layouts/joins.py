@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
-from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateLayout, StateNamespace, Stored
+from airflow_flinkcompat.state.layout import (
+    LayoutUnknown,
+    NamedState,
+    StateField,
+    StateLayout,
+    StateNamespace,
+    Stored,
+)
 from airflow_flinkcompat.state.layouts.columns import columns, row
 
 VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
@@ -59,11 +66,15 @@ def _of_side(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
     return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
 
 
-def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
-    """The state of an interval join by event time: rows of both sides by their time, each with whether it matched."""
+def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
+    """The state of an interval join: rows of both sides by their time, each with whether it matched.
+
+    Flink keeps nothing where the interval ends before it begins.
+    """
     spec = node.config["intervalJoinSpec"]
-    if not spec["windowBounds"].get("isEventTime"):
-        return LayoutUnknown("what an interval join by processing time keeps was not measured")
+    bounds = spec["windowBounds"]
+    if bounds.get("leftUpperBound", 0) < bounds.get("leftLowerBound", 0):
+        return None
     states = tuple(
         state
         for name, side in zip(("Left", "Right"), inputs, strict=True)
@@ -72,7 +83,68 @@ def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: 
             NamedState(f"IntervalJoin{name}TimerState", VALUE, _LONG),
         )
     )
-    return StateLayout(columns(inputs[0], spec["joinSpec"]["leftKeys"]), states, "user-timers")
+    key = columns(inputs[0], spec["joinSpec"]["leftKeys"])
+    return StateLayout(key, states, "user-timers", carried_only=not bounds.get("isEventTime"))
+
+
+def delta_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
+    """The state of a delta join, which looks the other side up in its table: rows whose answer it waits for."""
+    left, right = (row(each).fields for each in inputs)
+    element = "StreamElement<row>"
+    waiting = Stored(f"List<Tuple<{element}, {element}, {element}, Int>>", (*left, *right, *left))
+    state = NamedState("_delta_join_operator_async_wait_state_", KeyedStateKind.LIST, waiting)
+    return StateLayout(columns(inputs[0], node.config["leftJoinKeys"]), (state,), carried_only=True)
+
+
+def multi_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of a join of many inputs: the rows of each, by its unique key, or how often each row came.
+
+    Those of any but the first are found by what they are joined by.
+    """
+    conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
+    key = _common_key(conditions)
+    if key is None:
+        return LayoutUnknown("which columns a join of many inputs has as its key is not known")
+    states = []
+    for number, (side, unique) in enumerate(zip(inputs, node.config["inputUniqueKeys"], strict=True)):
+        joined = sorted({pair["rightFieldIndex"] for pair in conditions.get(number, ()) if number})
+        record, by = row(side), columns(side, joined)
+        if not unique:
+            value, found_by, names = Stored("Int"), record.fields, list(side.names)
+        else:
+            _, smallest = min((len(each), each) for each in unique)
+            value, found_by = record, columns(side, smallest)
+            names = [f"f{place}" for place in range(len(smallest))]
+        if joined and any(set(each) <= set(joined) for each in unique):
+            stored_by: tuple[StateField, ...] = by
+        elif joined:
+            stored_by = _nested([f"{side.names[place]}_key" for place in joined], by), _nested(names, found_by)
+        else:
+            stored_by = found_by
+        states.append(NamedState(f"multi-join-input-{number}", MAP, value, Stored("row", stored_by)))
+    return StateLayout(columns(inputs[0], key), tuple(states), carried_only=True)
+
+
+def _nested(names: Sequence[str], fields: Sequence[StateField]) -> StateField:
+    parts = ", ".join(f"`{name}` {field.type}" for name, field in zip(names, fields, strict=True))
+    return StateField(f"ROW<{parts}>", tuple(field.meaning for field in fields), ", ".join(f.words for f in fields))
+
+
+def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[int] | None:
+    """The columns of the first input that every other input is joined by; None where there are none, or several."""
+    equal: list[set[tuple[int, int]]] = []
+    steps = []
+    for pairs in conditions.values():
+        step = [{(pair[f"{side}InputId"], pair[f"{side}FieldIndex"]) for side in ("left", "right")} for pair in pairs]
+        steps.append(set().union(*step))
+        for pair in step:
+            alike = [each for each in equal if each & pair]
+            equal = [each for each in equal if not each & pair] + [pair.union(*alike)]
+    common = [each for each in equal if all(each & step for step in steps)]
+    of_first = [[place for number, place in each if number == 0] for each in common]
+    if not of_first or any(len(places) != 1 for places in of_first):
+        return None
+    return sorted(place for places in of_first for place in places)
 
 
 def temporal_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:

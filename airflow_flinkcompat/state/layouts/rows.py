@@ -7,34 +7,55 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.compiled.nodes import Node
+from airflow_flinkcompat.state.compiled.nodes import PROCTIME, ROWTIME, Node, call_function, time_attribute
 from airflow_flinkcompat.state.compiled.states import is_bounded, sink_schema
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, frozen, plain
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
-from airflow_flinkcompat.state.layouts.aggregations import accumulated, counted
+from airflow_flinkcompat.state.layouts.accumulators import CARRIED_ONLY
+from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, accumulated, counted, in_batches
 from airflow_flinkcompat.state.layouts.columns import columns, row, stored_type
 
 VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
 USER_TIMERS, WINDOW_TIMERS = "user-timers", "window-timers"
 LONG = Stored("Long")
+COUNTER = NamedState("counterState", VALUE, Stored("Int"))
+"""How many rows of a key came, which is all that is kept where the first ones are the highest."""
 
 
 def deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
     """The state of a deduplication: one row of a key, or that there was one."""
-    key = columns(below, node.config["uniqueKeys"])
-    first = not node.config.get("keepLastRow")
-    if not node.config.get("isRowtime"):
-        held = Stored("Boolean") if first else row(below)
-        return StateLayout(key, (NamedState("deduplicate-state", VALUE, held),), USER_TIMERS)
-    if not first:
-        return StateLayout(key, (NamedState("deduplicate-state", VALUE, row(below)),), USER_TIMERS)
-    if not node.config.get("outputInsertOnly"):
-        return LayoutUnknown("what the first row by event time is kept in was measured since 2.0 only")
+    key, batches = columns(below, node.config["uniqueKeys"]), in_batches(node)
+    first, by_event_time = not node.config.get("keepLastRow"), bool(node.config.get("isRowtime"))
+    if not (first and by_event_time and node.config.get("outputInsertOnly")):
+        held = Stored("Boolean") if first and not by_event_time else row(below)
+        state = NamedState("deduplicate-state", VALUE, held)
+        unmeasured = batches or (first and by_event_time)
+        return StateLayout(key, (state,), "" if batches else USER_TIMERS, carried_only=unmeasured)
+    if batches:
+        return LayoutUnknown("what mini-batches keep of the first row by event time was not measured")
     states = (
         NamedState("waiting-to-emit-on-timer", VALUE, row(below)),
         NamedState("already-emitted-state-boolean", VALUE, Stored("Boolean")),
     )
     return StateLayout(key, states, USER_TIMERS)
+
+
+def normalize_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of a changelog that Flink completes: the last row of each key."""
+    state = NamedState("deduplicate-state", VALUE, row(below))
+    timers = "" if in_batches(node) else USER_TIMERS
+    return StateLayout(columns(below, node.config["uniqueKeys"]), (state,), timers, carried_only=True)
+
+
+def session_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of a table function for sessions: the rows of each open session."""
+    states = (
+        NamedState("session-window-tvf-counter", VALUE, LONG),
+        NamedState("session-window-tvf-acc", MAP, row(below), LONG, StateNamespace.WINDOW),
+        MERGED_SESSIONS,
+    )
+    key = columns(below, node.config["windowing"]["window"]["partition_key_indices"])
+    return StateLayout(key, states, "session-window-tvf-timers", carried_only=True)
 
 
 def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
@@ -47,6 +68,8 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
         return LayoutUnknown("what a Top-N keeps whose N is a column was not measured")
     states: tuple[NamedState, ...]
     match strategy:
+        case "AppendFast" if _first_by_arrival(below, config["orderBy"]):
+            states = (COUNTER,)
         case "AppendFast" | "UpdateFast" if config["rankRange"]["end"] == 1 and not config.get("outputRowNumber"):
             states = (NamedState("Top1-Rank-State", VALUE, row(below)),)
         case "AppendFast":
@@ -62,7 +85,13 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
         case _:
             return LayoutUnknown(f"what a Top-N of strategy {strategy} keeps was not measured")
     states = tuple(replace(state, retracting=strategy != "AppendFast") for state in states)
-    return StateLayout(key, states, USER_TIMERS)
+    return StateLayout(key, states, USER_TIMERS, carried_only=COUNTER in states)
+
+
+def _first_by_arrival(below: ColumnMeanings, order: Mapping[str, Any]) -> bool:
+    """Whether the highest rows of a key are those that came first."""
+    first, *others = order["fields"]
+    return not others and first["isAscending"] and time_attribute(below.types[first["index"]]) == PROCTIME
 
 
 def _sort_key(below: ColumnMeanings, spec: Mapping[str, Any]) -> Stored:
@@ -80,15 +109,15 @@ def sort_limit_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> St
     """The state of a LIMIT over sorted rows: those that may be among them, by what they are sorted by."""
     if node.config["rankStrategy"]["type"] != "AppendFast":
         return LayoutUnknown("what a sorted LIMIT over rows that are updated keeps was not measured")
-    sort_key = _sort_key(below, node.config["orderBy"])
-    state = NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key)
-    return StateLayout((), (state,), USER_TIMERS)
+    order = node.config["orderBy"]
+    state = NamedState("data-state-with-append", MAP, row(below, "List<row>"), _sort_key(below, order))
+    return StateLayout((), (COUNTER if _first_by_arrival(below, order) else state,), USER_TIMERS)
 
 
 def sort_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
     """The state of a sort by event time: rows of times that no watermark has passed."""
     first = below.types[node.config["orderBy"]["fields"][0]["index"]]
-    if "ROWTIME" not in first:
+    if time_attribute(first) != ROWTIME:
         return LayoutUnknown("what a sort by processing time keeps was not measured")
     states = (
         NamedState("lastTriggeringTsState", VALUE, LONG),
@@ -104,7 +133,8 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     if len(spec["groups"]) != 1:
         return LayoutUnknown("what OVER with several frames keeps was not measured")
     bounded = is_bounded(group)
-    by_event_time = "ROWTIME" in below.types[group["orderBy"]["fields"][0]["index"]]
+    time = time_attribute(below.types[group["orderBy"]["fields"][0]["index"]])
+    by_event_time = time == ROWTIME
     if bounded and not by_event_time:
         return LayoutUnknown("what OVER with a frame by processing time keeps was not measured")
     calls: list[Mapping[str, Any]] = group["aggCalls"]
@@ -115,6 +145,11 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     if isinstance(made, LayoutUnknown):
         return made
     fields, beside = made
+    key = columns(below, spec["partition"]["fields"])
+    if not time:
+        if beside:
+            return LayoutUnknown("what maps and lists OVER by a column that is no time keeps was not measured")
+        return StateLayout(key, _sorted_rows(group, fields, below), USER_TIMERS, carried_only=True)
     frame = _of_sources(row(below, "List<row>"), symbols)
     times = {
         (True, True): ("processedCountState", "lastTriggeringTsState"),
@@ -126,7 +161,25 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
         *([NamedState("inputState", MAP, frame, LONG)] if by_event_time else []),
         *beside,
     )
-    return StateLayout(columns(below, spec["partition"]["fields"]), states, USER_TIMERS, retracting=bounded)
+    carried_only = any(call_function(call) in CARRIED_ONLY for call in calls)
+    return StateLayout(key, states, USER_TIMERS, bounded, carried_only)
+
+
+def _sorted_rows(
+    group: Mapping[str, Any], accumulators: tuple[StateField, ...], below: ColumnMeanings
+) -> tuple[NamedState, ...]:
+    """The states of OVER by a column that is no time: all rows by a number, and their numbers in order.
+
+    Accumulators are kept for each value of that column, or for each row where the frame counts rows.
+    """
+    sort_key = _sort_key(below, group["orderBy"])
+    place = Stored("row", (StateField("BIGINT"),)) if group["isRows"] else sort_key
+    return (
+        NamedState("idState", VALUE, LONG),
+        NamedState("sortedListState", VALUE, Stored("List<Tuple<row, List<Long>>>", sort_key.fields)),
+        NamedState("valueMapState", MAP, row(below), LONG, retracting=not below.appends),
+        NamedState("accMapState", MAP, Stored("row", accumulators), place),
+    )
 
 
 def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
@@ -142,6 +195,24 @@ def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeaning
 def _of_sources(rows: Stored, symbols: Symbols) -> Stored:
     told = (symbols.columns_of(field.meaning) for field in rows.fields)  # type: ignore[arg-type]
     return replace(rows, fields=tuple(replace(f, sources=of) for f, of in zip(rows.fields, told, strict=True)))
+
+
+_EVENT_ID = "EventId"
+_NODE_ID = f"NodeId<{_EVENT_ID}>"
+_EDGES = f"LockableType<SharedBufferNodeSerializerSnapshotV2<SharedBufferEdge<{_NODE_ID}, DeweyNumber>>>"
+
+
+def match_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of MATCH_RECOGNIZE: open matches, the rows in them, and rows that wait for their turn."""
+    states = (
+        NamedState("nfaStateName", VALUE, Stored(f"NFAState<DeweyNumber, {_NODE_ID}, {_EVENT_ID}>")),
+        NamedState("eventQueuesStateName", MAP, row(below, "List<row>"), LONG),
+        NamedState("sharedBuffer-events", MAP, row(below, "LockableType<row>"), Stored(_EVENT_ID)),
+        NamedState("sharedBuffer-events-count", MAP, Stored("Int"), LONG),
+        NamedState("sharedBuffer-entries-with-lockable-edges", MAP, Stored(_EDGES), Stored(_NODE_ID)),
+    )
+    key = columns(below, node.config["matchSpec"]["partition"]["fields"])
+    return StateLayout(key, states, "watermark-callbacks", carried_only=True)
 
 
 def window_deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:

@@ -64,7 +64,7 @@ def derive_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) ->
     by_time = operator.order_clock is TimeAttribute.ROWTIME
     read = _columns(operator.row, operator.row_types, symbols, (operator.order[0][0],) if by_time else ())
     partition = sorted(operator.row.index(key) for key in operator.partition if not window_field(key))
-    order = {"fields": [{"index": operator.row.index(key)} for key, _, _ in operator.order]}
+    order = {"fields": [{"index": operator.row.index(key), "isAscending": up} for key, up, _ in operator.order]}
     windowed = operator.kind in (RankKind.WINDOW_TOP_N, RankKind.WINDOW_DEDUPLICATION)
     match operator.kind:
         case RankKind.DEDUPLICATION:
