@@ -332,7 +332,7 @@ _APPEND_FAST = {
         ["deduplicate-state"],
         ["waiting-to-emit-on-timer", "already-emitted-state-boolean"],
     ),
-    RankKind.TOP_N: (["Top1-Rank-State"], ["data-state-with-append"]),
+    RankKind.TOP_N: (["Top1-Rank-State"], ["data-state-with-append"], ["counterState"]),
     RankKind.WINDOW_DEDUPLICATION: (["window_deduplicate"],),
     RankKind.WINDOW_TOP_N: (["window_rank"],),
 }
@@ -365,7 +365,7 @@ def aligned_rank(operator: RankOperator, compiled: StateLayout, columns: TableCo
     keys = _in_order(compiled.key, partition, operator.segment, columns, "keys")
     of_row = [*zip(operator.row, operator.row_types, strict=True)]
     order = [*range(len(of_row))]
-    if state.value.form != "Boolean":
+    if state.row:
         found = _in_order(state.row, of_row, operator.segment, columns, "columns")
         if found is None:
             return None

@@ -51,8 +51,6 @@ def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layo
         side.selected(Scan(side.table), [side.table.watermark.expression])  # it is read before all else
     assert operator.bounds is not None
     first, last = operator.bounds
-    if first > last:
-        raise NotComputable("an interval that ends before it begins is planned away")
     states = {state.name: state for state in layout.states}
     left, right = (
         _TimedSide(JoinSide(rows, operator, side, layout), states[f"IntervalJoin{name}Cache"], reach)

@@ -489,7 +489,8 @@ class OverOperator(Operator):
 
     @property
     def appends(self) -> bool:
-        return appends(self.segment)
+        # A row that comes between others by a column that is no time changes the results of all after it.
+        return self.clock is not None and appends(self.segment)
 
     @property
     def planned_calls(self) -> Sequence[tuple[AggregateCall, tuple[DataType, ...]]]:

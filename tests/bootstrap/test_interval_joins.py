@@ -190,7 +190,6 @@ JOINED = SCRIPT.format(-1, 1).replace("filesystem", "kafka")
     ("script", "reason"),
     [
         (JOINED.replace("AS l JOIN", "AS l LEFT JOIN"), "which rows an outer interval join had sent without a match"),
-        (SCRIPT.format(5, 1), "an interval that ends before it begins"),
         (JOINED.replace("ts - INTERVAL '3' SECOND", "SOURCE_WATERMARK()"), "source_watermark"),
     ],
 )

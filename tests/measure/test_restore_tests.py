@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from airflow_flinkcompat.local_flink.jars import fetch
-from measure.restore_tests import JAR, RestoreTest, Verdict, compared, restore_tests
+from measure.restore_tests import EQUAL, JAR, RestoreTest, Verdict, carried, compared, restore_tests
 
 pytestmark = pytest.mark.nightly
 
@@ -20,4 +20,12 @@ def tests() -> list[RestoreTest]:
 def test_no_prediction_is_wrong(tests: list[RestoreTest]) -> None:
     found = [each for test in tests for each in compared(test)]
     assert [each for each in found if each.verdict in (Verdict.WRONG, Verdict.UNREADABLE)] == []
-    assert Counter(each.verdict for each in found)[Verdict.EXACT] >= 134
+    assert Counter(each.verdict for each in found)[Verdict.EXACT] >= 240
+
+
+@pytest.mark.parametrize(("max_parallelism", "equal"), [(None, 276), (200, 256)])
+def test_a_migration_to_the_same_plan_keeps_all_state_or_refuses(
+    tests: list[RestoreTest], max_parallelism: int | None, equal: int
+) -> None:
+    found = Counter(carried(test, max_parallelism) for test in tests)
+    assert found[EQUAL] >= equal

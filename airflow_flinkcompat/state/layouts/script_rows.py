@@ -7,7 +7,7 @@ its layout from that, so that what Flink stores is said in one place.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
@@ -29,13 +29,7 @@ RANKS = {
 }
 JOINS = {JoinForm.REGULAR: "join", JoinForm.INTERVAL: "interval-join", JoinForm.WINDOW: "window-join"}
 """Operators that store rows, in the words of compiled plans."""
-_ROWTIMES = {
-    name: json.dumps({"type": kind, "precision": 3, "kind": "ROWTIME"})
-    for name, kind in (
-        ("TIMESTAMP", "TIMESTAMP_WITHOUT_TIME_ZONE"),
-        ("TIMESTAMP_LTZ", "TIMESTAMP_WITH_LOCAL_TIME_ZONE"),
-    )
-}
+_TIMES = {"TIMESTAMP": "TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP_LTZ": "TIMESTAMP_WITH_LOCAL_TIME_ZONE"}
 LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
 """Conditions after which no column of a row is known to be one constant, which would stand elsewhere (measured)."""
 _LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
@@ -61,8 +55,10 @@ def derive_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) ->
     asked = (*operator.partition, *(key for key, _, _ in operator.order))
     if any(key not in operator.row and not window_field(key) for key in asked):
         raise LayoutNotDerived("where a computed key stands in a stored row is not told")
-    by_time = operator.order_clock is TimeAttribute.ROWTIME
-    read = _columns(operator.row, operator.row_types, symbols, (operator.order[0][0],) if by_time else ())
+    clock = operator.order_clock
+    by_time = clock is TimeAttribute.ROWTIME
+    times = {} if clock is None else {operator.order[0][0]: clock}
+    read = _columns(operator.row, operator.row_types, symbols, times)
     partition = sorted(operator.row.index(key) for key in operator.partition if not window_field(key))
     order = {"fields": [{"index": operator.row.index(key), "isAscending": up} for key, up, _ in operator.order]}
     windowed = operator.kind in (RankKind.WINDOW_TOP_N, RankKind.WINDOW_DEDUPLICATION)
@@ -100,9 +96,11 @@ def derive_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) ->
     """
     _sure_of_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
+    if operator.form is JoinForm.INTERVAL and not by_time:
+        raise LayoutNotDerived("what an interval join by processing time keeps is told by compiled plans alone")
     times = {(time.operator, time.output) for time in operator.times if by_time and isinstance(time, OperatorColumn)}
     left, right = (
-        _columns(row, types, symbols, {column for input, column in times if input == side}, side)
+        _columns(row, types, symbols, {each: TimeAttribute.ROWTIME for input, each in times if input == side}, side)
         for side, (row, types) in enumerate(zip(operator.rows, operator.row_types, strict=True))
     )
     keys = [tuple(map(_place, operator.rows, pair)) for pair in operator.keys]
@@ -115,7 +113,8 @@ def derive_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) ->
         case JoinForm.REGULAR:
             kind, config = "join", {"joinSpec": spec, "state": [_LIVES[time_to_live]] * 2}
         case JoinForm.INTERVAL:
-            bounds = {"isEventTime": by_time}
+            lower, upper = operator.bounds or (0, 0)
+            bounds = {"isEventTime": by_time, "leftLowerBound": lower, "leftUpperBound": upper}
             kind, config = "interval-join", {"intervalJoinSpec": {"joinSpec": spec, "windowBounds": bounds}}
         case JoinForm.WINDOW:
             kind, config = "window-join", {"joinSpec": spec}
@@ -141,7 +140,7 @@ def _columns(
     row: Sequence[Expression],
     types: Sequence[DataType],
     symbols: Symbols,
-    event_times: Collection[object],
+    times: Mapping[Any, TimeAttribute],
     side: int = 0,
 ) -> ColumnMeanings:
     """The columns of a stored row; a computed one may stand anywhere among them."""
@@ -152,8 +151,8 @@ def _columns(
         tuple(symbols.of("column", side, column) for column in row),
         tuple(map(describe, row)),
         tuple(
-            _ROWTIMES[type.name]
-            if column in event_times and type.name in _ROWTIMES
+            _time_attribute(type, times[column])
+            if column in times and type.name in _TIMES
             else stored_as(type.with_nullability(type.nullable and place not in bounds))
             for place, (column, type) in enumerate(zip(row, types, strict=True))
         ),
@@ -161,10 +160,16 @@ def _columns(
     )
 
 
+def _time_attribute(type: DataType, clock: TimeAttribute) -> str:
+    """A time attribute as compiled plans write it."""
+    by_event = clock is TimeAttribute.ROWTIME
+    return json.dumps({"type": _TIMES[type.name], "nullable": by_event, "precision": 3, "kind": clock.name})
+
+
 def _laid_out(
     kind: str, config: Mapping[str, Any], inputs: Sequence[ColumnMeanings], symbols: Symbols
 ) -> StateLayout | LayoutUnknown:
     made = layout(Node(0, kind, kind, config, (), (), ()), inputs, symbols)
     if made is None:
-        raise LayoutNotDerived(f"what an operator of kind {kind} keeps is not told")
+        raise LayoutNotDerived("it keeps nothing by key")
     return made
