@@ -35,7 +35,14 @@ from airflow_flinkcompat.deploy.target import (
     Snapshot,
 )
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, StateComputer, migrate_savepoint
+from airflow_flinkcompat.migration import (
+    MigrationVerificationFailed,
+    NotMigratable,
+    StateComputer,
+    migrate_savepoint,
+    require_predicted_state,
+    require_predicted_template,
+)
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
@@ -184,13 +191,14 @@ class SavepointWriting(ABC):
     def prepare(self) -> str | None:
         """See that enough is kept, and make ready what the job needs not have stopped for.
 
-        That is the template, where slots are free for it beside the live job.
+        That is the template, where slots are free for it beside the live job; it is compared with the new plan.
 
         Returns:
             None.
 
         Raises:
-            DeployRefused: Less is kept than was decided on, or the target cannot do what is needed.
+            DeployRefused: Less is kept than was decided on, the target cannot do what is needed, or the template holds
+                something else than the plan predicts.
             DeployError: Plans or template could not be made.
         """
         for line in self._report.lines():
@@ -198,8 +206,15 @@ class SavepointWriting(ABC):
         if missing := self._missing_beside_live():
             self._log(f"the template is taken when the job has stopped: {missing}")
         else:
-            self._template()
+            self._compare(require_predicted_template, str(self._template()))
         return None
+
+    def _compare(self, require: Callable[[Migration, str], None], savepoint: str) -> None:
+        """Raises DeployRefused: the savepoint holds something else than the plan predicts, or cannot be read."""
+        try:
+            require(self._migration, savepoint)
+        except (NotMigratable, SavepointUnreadable) as error:
+            raise DeployRefused(f"the job goes on, as its state would not be understood: {error}") from None
 
     @property
     @abstractmethod
@@ -373,44 +388,71 @@ class SavepointMigration(SavepointWriting):
         self._prepared: str | None = None
 
     def prepare(self) -> str | None:
-        """The same, and make ready what history says by now.
+        """The same, compare the old plan with a savepoint of the live job, and make ready what history says by now.
 
         Returns:
-            Path or URI of the folder that holds it; None where there is none.
+            Path or URI of the folder that holds history; None where there is none.
 
         Raises:
-            DeployRefused: Less is kept than was decided on, the target cannot do what is needed, or history cannot be
-                read or is not what the job has read.
+            DeployRefused: Less is kept than was decided on, the target cannot do what is needed, the savepoint holds
+                something else than the plan predicts, or history cannot be read or is not what the job has read.
             DeployError: Plans or template could not be made.
         """
         super().prepare()
-        if self._history is None or self._hold is None or self._live is None or not self._computes:
-            return None
-        target = self._cluster.target
-        if not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
-            self._log(f"all of history is read once the job has stopped: {target} takes no savepoint beside it")
-            return None
+        with self.compared() as place:
+            if place is not None and self._history is not None and self._hold is not None and self._computes:
+                self._prepared = self._prepare_history(self._history, self._hold, place)
+        return self._prepared
+
+    @contextmanager
+    def compared(self) -> Iterator[str | None]:
+        """Take a savepoint of the live job, and compare its headers with the prediction of the old plan.
+
+        Yields:
+            Path or URI of the savepoint, which is disposed of when the block ends; None: none could be taken.
+
+        Raises:
+            DeployRefused: The savepoint holds something else than the plan predicts, or cannot be read from here.
+            DeployError: The scripts could not be planned.
+        """
+        target, live = self._cluster.target, self._live
+        if live is None or not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
+            self._log(f"the plan is compared with the savepoint of the stop: {target} takes none of a job that goes on")
+            yield None
+            return
         try:
-            savepoint = self._live_savepoint(target, self._live)
-            try:
-                place = target.location(savepoint)
-                folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
-                asked = (*self._sides, place, self._migration, folder, self._log)
-                self._hold(self._history.preparing(*asked, _is_taken_up))
-                self._prepared = folder
-            finally:
-                with suppress(DeployError):
-                    target.dispose(savepoint)
+            savepoint = self._live_savepoint(target, live)
+        except DeployError as error:
+            self._log(f"the plan is compared with the savepoint of the stop: {error}")
+            yield None
+            return
+        try:
+            place = target.location(savepoint)
+            self._compare(require_predicted_state, place)
+            self._log(f"the savepoint of job {live} holds the state that its plan predicts")
+            yield place
+        finally:
+            with suppress(DeployError):
+                target.dispose(savepoint)
+
+    def _prepare_history(
+        self, history: History, hold: Callable[[AbstractContextManager[None]], None], place: str
+    ) -> str | None:
+        """The folder with what history says up to a savepoint. Raises DeployRefused."""
+        folder = f"{place.rstrip('/').rpartition('/')[0]}/prepared-{uuid4().hex}"
+        try:
+            hold(history.preparing(*self._sides, place, self._migration, folder, self._log, _is_taken_up))
         except (DeployError, SavepointUnreadable) as error:
             self._log(f"history is not prepared, and all of it is read once the job has stopped: {error}")
+            return None
         except Exception as error:  # Spark and stores raise whatever their own libraries do
             raise goes_on_without(error) from None
-        return self._prepared
+        return folder
 
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
         """Raises DeployError."""
         timeout = Timeouts().savepoint
-        self._log(f"taking a savepoint of job {live}, which goes on, to read history up to there")
+        self._log(f"taking a savepoint of job {live}, which goes on")
         asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
         try:
             done = poll(lambda: self._cluster.target.poll(asked), lambda seen: seen.snapshot is None, timeout=timeout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
             for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after. With a
             branch ``migrate`` an incompatible change takes it where a migration keeps all of the state
-            (``migratable``), and asks where it keeps some (``partly_migratable``).
+            (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
+            savepoint of the running job is compared with what the plan predicts; where that fails, a person is asked.
         redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
             default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
@@ -302,6 +304,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         report = self._with_waivers(report, ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
+        if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
+            self.log.warning("Nobody was to be asked, and now a person is: %s", masked_text(why))
+            branch, report = "approve", replace(report, warnings=(*report.warnings, why))
         known = self._circumstances(head, new, branch)
         kept = {**report.to_dict(), "context": known.to_dict()}
         pointer = masked_text(ledger.store_report(kept, render_markdown(report, known), new))
@@ -370,6 +375,43 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self.log.info("Nothing changed, but what entry %s deployed does not run: on to a start", head.number)
         policy, migrates = self._effective_policy(), "migrate" in self.branches
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
+
+    def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
+        """Why what a migration keeps rests on plans alone; empty: a savepoint of the deployed job holds what they say.
+
+        Raises DeployError: the target does not answer.
+        """
+        from airflow_flinkcompat.bootstrap import KnownHistory
+        from airflow_flinkcompat.compat.branch import kept_by_migration
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.migration import SavepointMigration
+        from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.state.migration import Accept, MigrationExtent
+
+        accepted = tuple(map(Accept, self.accept))
+        try:
+            with ExitStack() as opened, self.hook.get_conn() as target:
+                made = SavepointMigration(
+                    old,
+                    new,
+                    Cluster(target, self.hook.location()),
+                    head.job_id,
+                    at_least=MigrationExtent(kept_by_migration(report) or "none"),
+                    plan_dir=self.plan_dir or None,
+                    rehearsed=False,
+                    accepted=accepted,
+                    history=KnownHistory(self.history, None, accepted) if self.history else None,
+                    planner=lambda: opened.enter_context(self.hook.planner()),
+                    log=self.log_lines,
+                )
+                with made.compared() as savepoint:
+                    if savepoint is None:
+                        return "no savepoint of the running job could be compared with what its plan predicts"
+        except (DeployError, AirflowException) as error:
+            if isinstance(error, DeployError) and error.unanswered:
+                raise
+            return f"what the plan predicts could not be compared with a savepoint of the running job: {error}"
+        return ""
 
     def _effective_policy(self) -> Policy:
         return Policy.of(self.policy, backfill=summaries.has_backfill(self))

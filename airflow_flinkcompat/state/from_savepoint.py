@@ -88,10 +88,11 @@ _NOTHING = "nothing"
 def _differences(spec: StateSpec, operator: OperatorState, savepoint: str) -> Iterator[LayoutDifference]:
     if isinstance(spec.layout, LayoutUnknown):
         return
-    predicted = _parts(spec.layout)
-    for parts in {frozenset(_parts(each)) for each in _layouts(operator, savepoint)}:
-        if parts != predicted:
-            yield LayoutDifference(f"{spec.name} {spec.id}", _words(predicted - parts), _words(parts - predicted))
+    predicted = spec.layout and spec.layout.stored
+    for layout in _layouts(operator, savepoint):
+        if (found := layout and layout.stored) != predicted:
+            wanted, held = _parts(predicted), _parts(found)
+            yield LayoutDifference(f"{spec.name} {spec.id}", _words(wanted - held), _words(held - wanted))
             return
 
 
@@ -124,7 +125,7 @@ def _layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]
 
 
 def _parts(layout: StateLayout | None) -> frozenset[str]:
-    """The key, the states and the timers of a layout, each in words: equal where Flink stores the same."""
+    """The key, the states and the timers of a layout, each in words."""
     if layout is None:
         return frozenset()
     timers = {f"timers {layout.timers}"} if layout.timers else set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.deploy import DeployRefused
 from airflow_flinkcompat.deploy import migration as module
-from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.deploy.errors import DeployError, TargetError
 from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWriting
+from airflow_flinkcompat.deploy.target import Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.migration import NotMigratable
@@ -138,6 +140,84 @@ def test_a_planner_elsewhere_is_told_what_the_cluster_of_the_job_is_set_to(
     }  # fmt: skip
     assert (where, options) == (None, {})
     assert said[0] == "the planner compiles both scripts, for what can be kept of the state"
+
+
+class Live:
+    """A target that takes a savepoint of the live job, which lies at ``place``; None: it fails to."""
+
+    def __init__(self, place: Path | None) -> None:
+        self.place, self.disposed = place, list[str]()
+
+    def savepoint(self, job: str, request_id: str, directory: str | None) -> Operation:
+        if self.place is None:
+            raise TargetError("the job restarts")
+        return Operation(Verb.SAVEPOINT, request_id, job, directory=directory)
+
+    def poll(self, operation: Operation) -> Operation:
+        return replace(operation, snapshot=str(self.place))
+
+    def location(self, snapshot: str) -> str:
+        return snapshot
+
+    def dispose(self, snapshot: str) -> None:
+        self.disposed.append(snapshot)
+
+    def savepoint_root(self) -> None: ...
+
+    def final_savepoint(self, job: str) -> None: ...
+
+    def savepoint_at(self, location: str) -> str:
+        return location
+
+    def describe(self, job: str) -> None: ...
+
+    def slots(self) -> SimpleNamespace:
+        return SimpleNamespace(free=4, total=4)
+
+
+def with_live_job(made: Any, place: Path | None) -> Live:
+    made._live = "job-1"
+    made._cluster.target = made._cluster.restore_test_target = target = Live(place)
+    return target
+
+
+def test_the_plan_is_compared_with_a_savepoint_of_the_live_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, said = of(monkeypatch)
+    target = with_live_job(made, ADDED / "old")
+    assert made.prepare() is None
+    assert said[-2:] == [
+        "taking a savepoint of job job-1, which goes on",
+        "the savepoint of job job-1 holds the state that its plan predicts",
+    ]
+    assert target.disposed == [str(ADDED / "old")]
+
+
+def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = of(monkeypatch)
+    target = with_live_job(made, FOLDER / "a-metric-is-added-to-sessions" / "old")
+    with pytest.raises(DeployRefused, match=r"the job goes on, .*: the old plan predicts .*, the savepoint holds "):
+        made.prepare()
+    assert len(target.disposed) == 1
+
+
+def test_a_template_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = of(monkeypatch)
+    monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "old")
+    with pytest.raises(DeployRefused, match=r"the job goes on, .*: the new plan predicts .*, the template holds "):
+        made.prepare()
+
+
+def test_where_no_live_savepoint_can_be_had_the_one_of_the_stop_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, said = of(monkeypatch)
+    with_live_job(made, None)
+    assert made.prepare() is None
+    assert said[-1] == "the plan is compared with the savepoint of the stop: the job restarts"
+    other = FOLDER / "a-metric-is-added-to-sessions" / "old"
+    with pytest.raises(DeployError, match=r"the old plan predicts .*, the savepoint holds "):
+        made.write(str(other), f"{tmp_path}/new", None)
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("error", [InputError, NotMigratable, ValueError])

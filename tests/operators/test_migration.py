@@ -14,7 +14,7 @@ from airflow.providers.standard.operators import hitl
 from airflow.sdk import DAG
 
 from airflow_flinkcompat.bootstrap import KnownHistory
-from airflow_flinkcompat.deploy import migration, warm_restart
+from airflow_flinkcompat.deploy import DeployRefused, migration, warm_restart
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import (
     Deployment,
@@ -40,12 +40,19 @@ class Migration:
     """In place of the one that plans and writes; ``given`` is what it was made with."""
 
     given: Mapping[str, Any]
+    savepoint: str | Exception | None = "file:///savepoint"
     writes = "migrated"
 
     def __init__(self, old: Any, new: Any, cluster: Any, live: Any, **more: Any) -> None:
         Migration.given = {"old": old, "new": new, "live": live, **more}
 
     def prepare(self) -> None: ...
+
+    @contextmanager
+    def compared(self) -> Iterator[str | None]:
+        if isinstance(Migration.savepoint, Exception):
+            raise Migration.savepoint
+        yield Migration.savepoint
 
     def write(self, savepoint: str, folder: str, prepared: str | None) -> Mapping[str, Any]:
         return {"kept": "whole"}
@@ -104,6 +111,29 @@ def test_what_a_migration_keeps_whole_is_migrated(running: Site) -> None:
     assert Migration.given["at_least"] is MigrationExtent.WHOLE
     assert (Migration.given["old"].script, Migration.given["new"].script) == (BOTH.strip(), SWAPPED.strip())
     assert Migration.given["live"] == "job-1"
+
+
+@pytest.mark.parametrize(
+    ("savepoint", "why"),
+    [
+        (None, "no savepoint of the running job could be compared"),
+        (
+            DeployRefused("the old plan predicts A, the savepoint holds B"),
+            "the old plan predicts A, the savepoint hold",
+        ),
+        (AirflowFailException("no planner is to be had"), "no planner is to be had"),
+    ],
+)
+def test_what_rests_on_plans_alone_is_for_a_person(
+    savepoint: str | Exception | None, why: str, running: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Migration, "savepoint", savepoint)
+    running.propose(SWAPPED)
+    dag, run = gate(running), Run()
+    assert "approve" not in run.execute(dag.get_task("check"))
+    summary = run.pushed["check", "summary"]
+    assert (summary["branch"], summary["policy"], summary["migration"]) == ("approve", "migrate", "whole")
+    assert why in Path(summary["report"]).with_suffix(".md").read_text("utf-8")
 
 
 def test_a_planner_is_open_as_long_as_the_task_needs_it(running: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,15 @@ from airflow_flinkcompat.deploy import (
     deploy,
 )
 from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry, DeployingEntry, MigratedEntry, StoppedEntry
-from airflow_flinkcompat.deploy.migration import SavepointMigration
+from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWriting
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.state import from_compiled
+from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layouts.compiled_node import layout
 from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
@@ -306,6 +309,46 @@ def test_a_savepoint_that_was_damaged_brings_the_former_job_back(
     first(target, ledger, files)
     damage(monkeypatch)
     with pytest.raises(RolledBack, match="Rolled back: the script of entry 4 runs again"):
+        migrated(local_flink, target, ledger, script(files, **NEW))
+    assert after_minute_1(files) == [MINUTE_1_OLD, MINUTE_0]
+
+
+def misunderstand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of what Flink stores that is wrong for both scripts alike, as that of OVER without time was."""
+
+    def wrong(*given: Any) -> StateLayout | LayoutUnknown | None:
+        made = layout(*given)
+        if not isinstance(made, StateLayout):
+            return made
+        return replace(made, states=tuple(replace(each, name=f"{each.name}-list") for each in made.states))
+
+    monkeypatch.setattr(from_compiled, "layout", wrong)
+
+
+@pytest.mark.nightly
+def test_state_that_is_not_understood_stops_nothing(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = first(target, ledger, files)
+    misunderstand(monkeypatch)
+    # The template is compared first, and finds the same.
+    monkeypatch.setattr(SavepointWriting, "prepare", lambda self: None)
+    with pytest.raises(
+        DeployRefused, match=r"the old plan predicts window-aggs-list .*, the savepoint holds window-agg"
+    ):
+        migrated(local_flink, target, ledger, script(files, **NEW))
+    assert target.running(ledger.deployment) == (entry.job_id,)
+    assert ledger.head() == entry
+
+
+@pytest.mark.nightly
+def test_state_that_is_not_understood_after_the_stop_brings_the_former_job_back(
+    local_flink: LocalFlink, target: SqlGatewayTarget, ledger: Ledger, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first(target, ledger, files)
+    misunderstand(monkeypatch)
+    monkeypatch.setattr(SavepointMigration, "prepare", lambda self: None)
+    with pytest.raises(RolledBack, match="the old plan predicts window-aggs-list"):
         migrated(local_flink, target, ledger, script(files, **NEW))
     assert after_minute_1(files) == [MINUTE_1_OLD, MINUTE_0]
 
