@@ -78,7 +78,7 @@ from airflow_flinkcompat.sql import read_script
     help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
 )
 @click.option(
-    "--allow-secrets", is_flag=True, help="Judge NEW although it holds literal secrets and so cannot be deployed."
+    "--allow-secrets", is_flag=True, help="Pass a NEW that holds literal secrets, which cannot be deployed (else: 2)."
 )
 @click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
 @target_option(None, show_default="a SQL Gateway alone")
@@ -124,8 +124,8 @@ def check_command(
 
     A finding that is waived beside NEW (flinkcompat accept) stays in the report, and does not fail the gate.
 
-    A script with errors of syntax is bad input, exit code 2, and so is a NEW that holds literal secrets: it cannot be
-    deployed, whatever its state.
+    A script with errors of syntax is bad input, exit code 2. A NEW that holds literal secrets is judged and ends with
+    2 as well: it cannot be deployed, whatever its state.
 
     What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW: engine and version,
     settings, functions, catalog and gate, those of the deployment whose script it is before the common ones.
@@ -160,7 +160,7 @@ def check_command(
         engine_version=old_engine_version or engine_version,
     )
     before, after = side_of(deployed, before_options, elsewhere), side_of(proposed, job, elsewhere)
-    _require_deployable(before, after, allow_secrets)
+    exposed = _require_readable(before, after)
     plans = None
     if explain_plan and before is not None and after is not None:
         plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
@@ -171,6 +171,9 @@ def check_command(
     # JSON holds no advice, so nothing has to be known for it.
     known = ReportContext() if style == "json" else replace(_circumstances(report, after), project=by.words)
     click.echo(render(report, style, known), nl=False)
+    if exposed and not allow_secrets:
+        remedy = "with --allow-secrets the verdict alone decides the exit code"
+        raise InputError("\n  ".join((*exposed, f"{proposed.source} cannot be deployed; {remedy}")))
     if fails_gate(report.gate_outcome, by.fail_on):
         sys.exit(1)
 
@@ -255,13 +258,13 @@ def _one_sided(
     return on(engine) if engine else Reports.of(map(on, reversed(tuple(ENGINES))))
 
 
-def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool) -> None:
-    """Raises :class:`InputError`: a side has errors of syntax, or the proposed one holds secrets in plain text.
+def _require_readable(old: Side | None, new: Side | None) -> tuple[str, ...]:
+    """The literal secrets of the proposed side. Raises InputError: a side has errors of syntax.
 
     Secrets of the deployed side are no reason: a change that takes them out has to pass.
     """
     if new is None:  # nothing is to be deployed
-        return
+        return ()
     proposed = obstacles(new)
     syntax = [str(each) for each in proposed if each.kind is ObstacleKind.SYNTAX]
     syntax += [
@@ -269,12 +272,10 @@ def _require_deployable(old: Side | None, new: Side | None, allow_secrets: bool)
         for each in (obstacles(old) if old is not None else ())
         if each.kind is ObstacleKind.SYNTAX
     ]
-    kinds = () if allow_secrets else (ObstacleKind.SECRET, ObstacleKind.VARIABLE)
-    secrets = [str(each) for each in proposed if each.kind in kinds]
-    if secrets:
-        secrets.append("with --allow-secrets the change is judged all the same")
-    if found := dict.fromkeys(syntax + secrets):
+    if found := dict.fromkeys(syntax):
         raise InputError("\n  ".join(found))
+    kinds = (ObstacleKind.SECRET, ObstacleKind.VARIABLE)
+    return tuple(dict.fromkeys(str(each) for each in proposed if each.kind in kinds))
 
 
 def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:

@@ -100,9 +100,11 @@ def plan_command(name: str, against: str | None, **options: Any) -> None:
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @_reporting
 @catalog_option()
+@click.option("--allow-secrets", is_flag=True, help="Pass scripts that hold literal secrets, which are notes then.")
 def lint_command(
     files: tuple[str, ...],
     catalogs: tuple[str, ...],
+    allow_secrets: bool,
     config: str | None,
     engine: str | None,
     engine_version: str | None,
@@ -112,8 +114,9 @@ def lint_command(
 ) -> None:
     """Read each FILE by itself, or each script of the project file, and compare it with nothing.
 
-    It tells errors of syntax and literal secrets (exit code 2), and what the engine refuses, what is not read or cannot
-    be resolved, and tables and functions that nobody declares (exit code 1, unless --fail-on says otherwise).
+    It reports errors of syntax and literal secrets (exit code 2), and what the engine refuses, what is not read or
+    cannot be resolved, and tables and functions that nobody declares (exit code 1, unless --fail-on says otherwise).
+    A script with a literal secret is read all the same.
     """
     with named_extras("lint"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script
@@ -142,7 +145,7 @@ def lint_command(
         options = replace(options, catalog_sources=sources)
         read.append(lone_script(script, options, Path(), root, deployment=by.deployment) or missing)
     file = name_from(project.path, root) if project else ""
-    fleet = lint_scripts(read, gate, file, project.text if project else "")
+    fleet = lint_scripts(read, gate, file, project.text if project else "", allow_secrets=allow_secrets)
     if not files and project is not None:
         fleet = replace(fleet, deployments=(*fleet.deployments, *broken_reviews(project, file)))
     _answer(fleet, style, targets)

@@ -188,7 +188,9 @@ def lone_script(
         return LoneScript(name, error)
 
 
-def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str, text: str = "") -> FleetDiff:
+def lint_scripts(
+    scripts: Iterable[LoneScript], fail_on: str, project: str, text: str = "", *, allow_secrets: bool = False
+) -> FleetDiff:
     """Every script by itself.
 
     Args:
@@ -196,6 +198,7 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str, text
         fail_on: The gate.
         project: The project file, as it is shown; "" where there is none.
         text: What the project file holds.
+        allow_secrets: Whether a script with literal secrets passes, which then are notes.
 
     Returns:
         A review for each script.
@@ -206,8 +209,9 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str, text
         if not isinstance(side, Side):
             reviews.append(_unlintable(name, [str(side)]))
             continue
-        if faults := obstacles_of(side):
-            reviews.append(_settings_in_file(_unlintable(name, faults, side.places), project, text))
+        unread, exposed = obstacles_of(side)
+        if unread:
+            reviews.append(_settings_in_file(_unlintable(name, unread + exposed, side.places), project, text))
             continue
         try:
             reports = Reports.of(_linted(side.on(each)) for each in ([side.engine] if script.engine_named else ENGINES))
@@ -217,19 +221,33 @@ def lint_scripts(scripts: Iterable[LoneScript], fail_on: str, project: str, text
         named = (script.deployment, shlex.join((os.devnull, name)))
         judged = apply_waivers(reports.each, script.waivers, ChangeIdentity.of_script(side), utc_day(), named)
         review = DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes)
-        reviews.append(replace(review, files=side.places))
+        review = replace(review, files=side.places, faults=() if allow_secrets else _faults(exposed, side))
+        reviews.append(_settings_in_file(review, project, text))
+        if allow_secrets:
+            notes += map(mask_secrets, exposed)
         notes += [f"{name}: {note}" for note in judged.notes]
-        if not side.filled_elsewhere and (why := _refused_by_deploy(side)):
+        if not exposed and not side.filled_elsewhere and (why := _refused_by_deploy(side)):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
     return FleetDiff("lint", project, "", fail_on, tuple(reviews), tuple(notes))
 
 
-def obstacles_of(side: Side) -> tuple[str, ...]:
-    """Why a side cannot be deployed, in words; a text that is no script at all is one of these."""
+def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Why a side cannot be deployed, in words.
+
+    Args:
+        side: A script or program.
+
+    Returns:
+        What keeps it from being read, a text that is no script at all among it; and what only keeps it from being
+        deployed, such as literal secrets.
+    """
     try:
-        return tuple(f"{each}{_ELSEWHERE if each.kind is ObstacleKind.VARIABLE else ''}" for each in obstacles(side))
+        found = obstacles(side)
     except ScriptError as error:
-        return (str(error),)
+        return (str(error),), ()
+    unread = tuple(str(each) for each in found if each.kind is ObstacleKind.SYNTAX)
+    others = (each for each in found if each.kind is not ObstacleKind.SYNTAX)
+    return unread, tuple(f"{each}{_ELSEWHERE if each.kind is ObstacleKind.VARIABLE else ''}" for each in others)
 
 
 def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baselines) -> DeploymentReview:
@@ -245,10 +263,14 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
                 f"{script}: cannot be read: there is no such file; where the deployment was deleted, take it out of "
                 f"{request.project.path.name}"
             )
-        if faults := obstacles_of(new):
-            found = _unreadable(deployment.name, script, faults, baseline.words, new.places)
-            return _settings_in_file(found, name_from(request.project.path, request.root), request.project.text)
-        return _judged(request, deployment, new, baseline)
+        unread, exposed = obstacles_of(new)
+        if unread:
+            found = _unreadable(deployment.name, script, unread + exposed, baseline.words, new.places)
+        else:
+            found = _judged(request, deployment, new, baseline)
+        if exposed and not unread:
+            found = replace(found, faults=_faults(exposed, new), branch=(), action=_NOT_DEPLOYED)
+        return _settings_in_file(found, name_from(request.project.path, request.root), request.project.text)
     except (ScriptError, InputError) as error:
         return _unreadable(deployment.name, script, str(error).split("\n  "))
     except OutOfReachError as error:
@@ -354,6 +376,10 @@ def _unreadable(
 ) -> DeploymentReview:
     faults = tuple(_fault(mask_secrets(each), {**files, script: script}) for each in dict.fromkeys(messages))
     return DeploymentReview(name, Status.UNREADABLE, script, baseline, faults=faults, action=_NOT_DEPLOYED)
+
+
+def _faults(messages: Iterable[str], side: Side) -> tuple[InputFault, ...]:
+    return _unreadable("", side.source, messages, files=side.places).faults
 
 
 def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tuple[InputFault, ...]:

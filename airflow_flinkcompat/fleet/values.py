@@ -45,7 +45,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class InputFault:
-    """Why a script was not judged: what is wrong and what to do, and where in it, from 1.
+    """Why a script cannot be read or deployed: what is wrong and what to do, and where in it, from 1.
 
     ``path`` is the file, from the root of the repository, where it is another one than the script.
     """
@@ -66,7 +66,7 @@ class DeploymentReview:
         script: The proposed script from the root of the repository; where there is none, the project file.
         baseline: What it is compared with, in words; "" for nothing.
         reports: The verdict of each engine that was asked, worst first.
-        faults: Why there is no verdict.
+        faults: Why there is no verdict, or why the script cannot be deployed whatever the verdict.
         branch: The branch that the gate in Airflow would take, of each engine that was asked; none where it would not
             come to one.
         action: What the gate would do, in words.
@@ -179,6 +179,8 @@ class FleetDiff:
 
 def result_of(review: DeploymentReview) -> str:
     """The word for what came of a deployment: its outcome where it was judged, else its status."""
+    if review.faults and review.reports:
+        return "not deployable"
     if review.status in (Status.CHANGED, Status.LINTED) and review.outcome is not None:
         linted = review.status is Status.LINTED and review.outcome is Outcome.COMPATIBLE
         return "passed" if linted else review.outcome.value

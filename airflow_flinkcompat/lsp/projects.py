@@ -234,7 +234,7 @@ class _OpenProject:
 
 def _declares_alone(side: Side | InputError | ScriptError) -> bool:
     """Whether a script can be read and only declares, as that of a catalog does: lint is about queries."""
-    if not isinstance(side, Side) or obstacles_of(side):
+    if not isinstance(side, Side) or any(obstacles_of(side)):
         return False
     return not side.program.pipelines and not side.program.problems
 

@@ -6,8 +6,10 @@ One scan collects the ranges that are secret; where a text is ambiguous it takes
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.model import Span
@@ -39,6 +41,10 @@ _LITERAL_PREFIX = re.compile(rf"(?:U&|N|_\w[\w-]{{0,40}})(?={_SINGLE})", re.IGNO
 _SET_BEFORE = re.compile(r"\bSET\s+$", re.IGNORECASE)
 _SET_STATEMENT = re.compile(r"SET\b", re.IGNORECASE)
 _IN_LIST_BEFORE = re.compile(r"\b(?:IN|VALUES)\s*\([^()]*$", re.IGNORECASE)
+_IN_MAP_BEFORE = re.compile(r"\bMAP\s*\[[^\]]*$", re.IGNORECASE)
+#: The line of a comment that is an option or a setting as a whole, and no sentence.
+_ASSIGNMENT = re.compile(r"(?:.*?(?:--|//|\*|#))?\s*(?:SET\s+)?[\w.$/-]+\s*[=:]\s*\S+\s*(?:\*/.*)?", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 _IS_VALUE_BEFORE = re.compile(rf"=\s*(?:{_SINGLE})$", re.IGNORECASE)
 _NEARBY = 2000
 _ALIAS = re.compile(rf"(?<!\\)(?P<quote>{_SINGLE}){_GAP}AS{_GAP}[`\"]?(?P<key>\w+)", re.IGNORECASE | re.DOTALL)
@@ -90,6 +96,8 @@ _SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         re.compile(r"\b(?:gh[opsur]_[0-9A-Za-z]{30,}|github_pat_\w{30,}|xox[abeprs]-[\w-]{10,}|AIza[\w-]{35})"),
     ),
 )
+_HEADER = "authorization"
+_LOGIN = "user info in a URL"
 _BEARER = re.compile(
     r"\b(?:Bearer|Basic)\s+(?!(?:auth|authentication|authorization|token|scheme)\b)(?P<secret>[\w.~+/=:-]{6,})",
     re.IGNORECASE,
@@ -167,8 +175,8 @@ def are_of_namespace(variables: tuple[str, ...]) -> bool:
 def find_secrets(script: Script) -> tuple[Secret, ...]:
     """The literal secrets of ``script`` in order of appearance.
 
-    A secret without quotes counts inside strings, comments and SET statements only: elsewhere it is an expression
-    (``ON a.token = b.id``).
+    A secret without quotes counts inside strings and SET statements only: elsewhere it is an expression
+    (``ON a.token = b.id``). Comments are prose: they count where they hold an option, a setting or an address.
 
     Args:
         script: The parsed script; its text is searched as it is written.
@@ -182,12 +190,25 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
         return ()
     # A value that reads like a key (``'password' = 'my-secret', …``) is a secret itself and names nothing.
     values = _Extents((hit.start, hit.end) for hit in merged)
-    literals, settings = _literals(script.text), _settings(script.text)
-    places = Places(script.text, script.source)
+    text = script.text
+    strings, prose = _strings_and_prose(text)
+    settings = _settings(text)
+
+    def stands_there(hit: _Hit) -> bool:
+        if hit.start in prose:
+            return _counts_in_prose(text, hit)
+        if hit.key == _HEADER and hit.key_at == -1:
+            return not _reads_like_words(text, hit)
+        if hit.key_at != -1 and not hit.bare and not re.search("[=:]", text[hit.key_at : hit.start]):
+            before = text[max(hit.key_at - _NEARBY, 0) : hit.key_at]
+            return "," not in text[hit.key_at : hit.start] or _IN_MAP_BEFORE.search(before) is not None
+        return not hit.bare or hit.start in strings or hit.start in settings
+
+    places = Places(text, script.source)
     return tuple(
-        Secret(hit.key, places.span(hit.start, hit.end), variables_alone(hit.key, script.text[hit.start : hit.end]))
+        Secret(hit.key, places.span(hit.start, hit.end), variables_alone(hit.key, text[hit.start : hit.end]))
         for hit in merged
-        if hit.key_at not in values and (not hit.bare or hit.start in literals or hit.start in settings)
+        if hit.key_at not in values and stands_there(hit)
     )
 
 
@@ -211,7 +232,7 @@ def _hits(text: str) -> Iterator[_Hit]:
         yield from _aliased(text)
     yield from _in_urls(text)
     for match in _BEARER.finditer(text):
-        yield from _hit("authorization", text, *match.span("secret"))
+        yield from _hit(_HEADER, text, *match.span("secret"))
     for name, begins, pattern in _SHAPES:
         if any(begin in text for begin in begins):
             yield from (_Hit(name, *match.span()) for match in pattern.finditer(text))
@@ -305,9 +326,9 @@ def _same_name(key: str, value: str) -> bool:
 
 
 def _is_templated(value: str) -> bool:
-    """A well-formed JAAS string whose secrets are all placeholders; of any other it is not known what it holds."""
+    """A well-formed JAAS string that has placeholders, or a file of keys, for secrets; any other may hold one."""
     return (
-        PLACEHOLDER.search(value) is not None
+        (PLACEHOLDER.search(value) is not None or "Krb5LoginModule" in value)
         and _JAAS.fullmatch(value) is not None
         and not any(True for _ in _keyed(value))
     )
@@ -376,9 +397,9 @@ def _in_urls(text: str) -> Iterator[_Hit]:
         span = _user_info("" if scheme is None else scheme.group().lower(), match["rest"])
         if span is not None:
             offset = match.start("rest")
-            yield from _hit("user info in a URL", text, offset + span[0], offset + span[1])
+            yield from _hit(_LOGIN, text, offset + span[0], offset + span[1])
     for match in _ORACLE_LOGIN.finditer(text):
-        yield from _hit("user info in a URL", text, *match.span("secret"))
+        yield from _hit(_LOGIN, text, *match.span("secret"))
 
 
 def _user_info(scheme: str, rest: str) -> tuple[int, int] | None:
@@ -412,10 +433,45 @@ class _Extents:
         return index >= 0 and offset < self._ranges[index][1]
 
 
-def _literals(text: str) -> _Extents:
-    """Strings, hints and comments, in which a bare word may be a value."""
-    kinds = ("string", "hint", "comment", "open")
-    return _Extents((lexeme.start, lexeme.end) for lexeme in lexer.lexemes(text) if lexeme.kind in kinds)
+def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
+    """Strings and hints, in which a bare word may be a value; comments and the strings of COMMENT clauses."""
+    strings, prose, before = list[tuple[int, int]](), list[tuple[int, int]](), ""
+    for lexeme in lexer.lexemes(text, without=("space",)):
+        if lexeme.kind == "comment" or (lexeme.kind == "string" and before == "COMMENT"):
+            prose.append((lexeme.start, lexeme.end))
+        elif lexeme.kind in ("string", "hint", "open"):
+            strings.append((lexeme.start, lexeme.end))
+        if lexeme.kind != "comment":
+            before = lexeme.text.upper() if lexeme.kind == "word" else ""
+    return _Extents(strings), _Extents(prose)
+
+
+def _counts_in_prose(text: str, hit: _Hit) -> bool:
+    """Whether a comment holds an option, a setting or an address there, and no words about one."""
+    if hit.key_at == -1:
+        if hit.key == _HEADER:
+            return not _reads_like_words(text, hit) and re.search(r"\d", text[hit.start : hit.end]) is not None
+        return hit.key != _LOGIN or not text.endswith("://", 0, hit.start)  # a name without a password is none
+    sign = re.search(r"[=:]", text[hit.key_at : hit.start])
+    if sign is None or not hit.bare:
+        return sign is not None
+    begin, end = text.rfind("\n", 0, hit.key_at) + 1, text.find("\n", hit.end)
+    line = text[begin : end if end != -1 else len(text)]
+    if text[hit.key_at - 1] in "?&;" or "LoginModule" in line:
+        return True
+    return _ASSIGNMENT.fullmatch(line) is not None and (sign[0] == "=" or not _reads_like_words(text, hit))
+
+
+def _reads_like_words(text: str, hit: _Hit) -> bool:
+    """Whether what stands behind ``Basic`` or ``Bearer`` is a word of a sentence and no credential."""
+    value = text[hit.start : hit.end]
+    if text[: hit.start].rstrip()[-5:].lower() == "basic":
+        with suppress(ValueError):
+            return b":" not in b64decode(value + "=" * (-len(value) % 4), validate=True)
+        return True
+    return all(
+        each.isalpha() and each in (each.lower(), each.upper(), each.capitalize()) for each in _WORD.findall(value)
+    )
 
 
 def _settings(text: str) -> _Extents:

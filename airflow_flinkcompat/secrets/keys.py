@@ -25,7 +25,7 @@ _DESCRIPTIVE_ENDINGS = frozenset(
         *("encoding", "endpoint", "expiration", "field", "fields", "file", "filename", "format", "ids", "index"),
         *("interval", "length", "lifetime", "limit", "location", "manager", "mode", "ms", "name", "names", "path"),
         *("period", "policy", "prefix", "provider", "providers", "ratio", "renewal", "required", "seconds", "size"),
-        *("suffix", "timeout", "ttl", "type", "uri", "url", "validity", "version", "window"),
+        *("source", "suffix", "timeout", "ttl", "type", "uri", "url", "validity", "version", "window"),
     }
 )
 #: Flink options that match a word above and hold no secret.

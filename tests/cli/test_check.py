@@ -236,7 +236,8 @@ def test_a_statement_that_is_merely_not_understood_is_a_finding(run: Run) -> Non
 def test_literal_secrets_of_the_proposed_side_are_bad_input_unless_they_are_allowed(run: Run) -> None:
     save(old=V1, new=SECRETIVE + "SET 'api.token' = 'other-plain-value';\n")
     refused = run("check", "old.sql", "new.sql", "--fail-on", "never")
-    assert (refused.code, refused.out) == (2, "")
+    assert refused.code == 2
+    assert "COMPATIBLE" in refused.out, "it is judged all the same"
     first, second, remedy = refused.err.splitlines()
     assert first.startswith("flinkcompat: new.sql:3:")
     assert "properties.sasl.password is a secret in plain text; put it into a connection" in first
@@ -281,7 +282,7 @@ def test_errors_of_syntax_come_before_secrets(run: Run) -> None:
     save(old=V1, new=SECRETIVE + "SELECT FROM WHERE;\n")
     first, *others = run("check", "old.sql", "new.sql").err.splitlines()
     assert "mend the statement" in first
-    assert "properties.sasl.password is a secret" in others[0]
+    assert others == []
     assert run("check", "old.sql", "new.sql", "--allow-secrets").err.splitlines() == [first]
 
 

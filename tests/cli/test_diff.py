@@ -647,6 +647,15 @@ class TestExitCodes:
         change("orders", SECRETIVE)
         assert run("lint").code == 2, "a literal secret is one"
 
+    def test_a_deployment_with_a_secret_is_judged_and_cannot_be_deployed(self, project: Path, run: Run) -> None:
+        change("orders", SECRETIVE.replace("'1' MINUTE", "'2' MINUTE"))
+        (review,) = json.loads(run("diff", "orders", "--against", "git:HEAD", "--format", "json").out)["deployments"]
+        assert (review["exit_code"], review["result"], review["branches"]) == (2, "not deployable", [])
+        assert review["outcome"] == "incompatible"
+        git(project, "commit", "-qam", "with a secret")
+        result = run("diff", "--against", "git:HEAD")
+        assert (result.code, "not deployable" in result.out) == (2, True), "unchanged, it still cannot be deployed"
+
     def test_a_script_that_is_gone_while_the_file_names_it(self, project: Path, run: Run) -> None:
         Path("jobs/orders.sql").unlink()
         result = run("diff", "--against", "git:HEAD")
@@ -773,10 +782,21 @@ class TestLint:
         assert result.code == 2
         assert result.out == snapshot
 
+    def test_a_script_with_a_secret_is_read(self, run: Run) -> None:
+        Path("job.sql").write_text(SECRETIVE + "SELECT * FROM nowhere;", "utf-8")
+        result = run("lint", "job.sql", "--engine", "flink")
+        assert result.code == 2
+        assert "is a secret in plain text" in result.out
+        assert "the columns of * are not known" in result.out, "what else is wrong is reported with it"
+        allowed = run("lint", "job.sql", "--engine", "flink", "--allow-secrets")
+        assert allowed.code == 1
+        assert "note: job.sql:3:" in allowed.out
+
     @pytest.mark.parametrize(
         ("text", "options", "code"),
         [
             (V1, (), 0),
+            (SECRETIVE, ("--allow-secrets",), 0),
             (QUERY, (), 1),
             (QUERY, ("--engine", "vvr"), 0),
             (QUERY, ("--fail-on", "incompatible"), 0),

@@ -113,16 +113,19 @@ def explained(review: DeploymentReview) -> str:
     Returns:
         Text for a terminal, without a line break at its end, secrets masked.
     """
-    if review.faults:
-        return mask_secrets("\n".join(each.message for each in review.faults))
+    faults = mask_secrets("\n".join(each.message for each in review.faults))
+    if not review.reports:
+        return faults
     if review.status not in _COMPARED:
-        return mask_secrets("\n".join(f"{each.rule}: {each.message}" for each in review.findings))
+        found = "\n".join(f"{each.rule}: {each.message}" for each in review.findings)
+        return "\n".join(filter(None, (faults, mask_secrets(found))))
     width = min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120)
     if len(review.reports) > 1:
         text = render_text_of_engines(Reports(review.reports), width, review.known)
     else:
         text = render_text(review.reports[0], width, review.known)
-    return f"{text}\n" + "\n".join(textwrap.wrap(_gate(review), width))
+    above = f"{faults}\n\n" if faults else ""
+    return f"{above}{text}\n" + "\n".join(textwrap.wrap(_gate(review), width))
 
 
 def _heading(fleet: FleetDiff) -> str:
@@ -134,9 +137,10 @@ def _split(fleet: FleetDiff) -> tuple[tuple[DeploymentReview, ...], Mapping[str,
     """The deployments that ask for a row, and the names of those of which there is nothing to say, by what they are."""
     shown, passed = [], dict[str, list[str]]()
     for review in fleet.deployments:
-        quiet = review.status is Status.UNCHANGED or (review.status is Status.LINTED and result_of(review) == "passed")
+        result = result_of(review)
+        quiet = result == Status.UNCHANGED or (review.status is Status.LINTED and result == "passed")
         if quiet and fleet.command != "plan":
-            passed.setdefault(result_of(review), []).append(review.name)
+            passed.setdefault(result, []).append(review.name)
         else:
             shown.append(review)
     return tuple(shown), passed
@@ -172,7 +176,8 @@ def _markdown_detail(review: DeploymentReview, places: Sequence[str]) -> str:
             text = render_markdown_of_engines(Reports(review.reports), review.known)
         else:
             text = render_markdown(review.reports[0], review.known)
-        return f"{text}\n{plain_words(_gate(review))}"
+        faults = "".join(f"* {plain_words(format_inline(each.message))}\n" for each in review.faults)
+        return "\n".join(filter(None, (faults, text, plain_words(_gate(review)))))
     return "\n".join(f"* {plain_words(line)}" for line in places)
 
 

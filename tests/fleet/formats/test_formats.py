@@ -61,7 +61,7 @@ def test_json_follows_its_schema(fleet: FleetDiff) -> None:
         "refunds": "partial",
         "sessions": "unknown",
         "broken": "not readable",
-        "secretive": "not readable",
+        "secretive": "not deployable",
         "two_jobs": "compatible",
         "fresh": "added",
         "retired": "deleted",
