@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
@@ -54,7 +55,9 @@ def test_what_pages_link_to_is_on_the_site(site: Path) -> None:
 
 def test_the_reference_of_the_command_line_is_that_of_its_commands(site: Path) -> None:
     text = read(site, "docs/reference/cli")
-    for name, command in cli.commands.items():
+    for name in cli.list_commands(click.Context(cli)):
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
         assert f'id="flinkcompat-{name}"' in text or f'id="{name}"' in text, name
         options = {option for each in command.params for option in each.opts if option.startswith("--")}
         assert [option for option in sorted(options) if option not in text] == [], name

@@ -9,55 +9,58 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
 from airflow_flinkcompat import __version__
-from airflow_flinkcompat.cli.accept import accept_command
-from airflow_flinkcompat.cli.audit import audit_command
-from airflow_flinkcompat.cli.backfill import backfill_command
-from airflow_flinkcompat.cli.batch import batch_command
-from airflow_flinkcompat.cli.bootstrap import bootstrap_command
-from airflow_flinkcompat.cli.check import check_command
-from airflow_flinkcompat.cli.diff import diff_command, lint_command, plan_command
-from airflow_flinkcompat.cli.init import init_command
-from airflow_flinkcompat.cli.ledger import ledger_command
-from airflow_flinkcompat.cli.lsp import lsp_command
-from airflow_flinkcompat.cli.migrate import migrate_command
-from airflow_flinkcompat.cli.rehearse import rehearse_command
-from airflow_flinkcompat.cli.rules import rules_command
-from airflow_flinkcompat.model import InputError, OutOfReachError
-from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.model import InputError, OutOfReachError, ScriptError
 
 __all__ = ["cli", "main", "run"]
 
+_COMMANDS = {
+    "accept": ("accept", "Waive a finding: it stays in the report and passes the gate."),
+    "audit": ("audit", "What would happen to all jobs on another version or table."),
+    "backfill": ("backfill", "Recompute a script over history with Spark."),
+    "batch": ("batch", "Check many changes, one JSON object a line."),
+    "bootstrap": ("bootstrap", "Write a savepoint for a script that has never run."),
+    "check": ("check", "Check the change from script OLD to script NEW."),
+    "diff": ("diff", "Check every deployment of the project file."),
+    "init": ("init", "Write a project file, flinkcompat.toml."),
+    "ledger": ("ledger", "What is deployed, and all that was tried."),
+    "lint": ("diff", "Read scripts by themselves and report what is wrong."),
+    "lsp": ("lsp", "Run a language server for editors."),
+    "migrate": ("migrate", "Rewrite a savepoint for a changed script."),
+    "plan": ("diff", "What the gate in Airflow would do with one deployment."),
+    "rehearse": ("rehearse", "Restore a script beside the running job, as a rehearsal."),
+    "rules": ("rules", "The catalogue of rules, or one rule explained."),
+}
+"""Each command's module, and what ``--help`` says of it without loading that module."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        command = getattr(import_module(f"airflow_flinkcompat.cli.{_COMMANDS[name][0]}"), f"{name}_command")
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="flinkcompat")
 def cli() -> None:
     """Know what a change to a Flink SQL job does to its state."""
-
-
-for command in (
-    check_command,
-    batch_command,
-    init_command,
-    diff_command,
-    plan_command,
-    lint_command,
-    lsp_command,
-    accept_command,
-    audit_command,
-    rules_command,
-    backfill_command,
-    rehearse_command,
-    migrate_command,
-    bootstrap_command,
-    ledger_command,
-):
-    cli.add_command(command)
 
 
 def main() -> NoReturn:
@@ -83,16 +86,22 @@ def run(command: Callable[[], Any]) -> NoReturn:
         sys.stderr.close()
         sys.exit(0)
     except (ScriptError, InputError) as error:
-        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        _say(str(error))
         sys.exit(2)
     except OutOfReachError as error:
-        click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
+        _say(str(error))
         sys.exit(3)
     except OSError as error:
         place = "" if error.filename is None else f"{error.filename}: "
-        click.echo(f"flinkcompat: {mask_secrets(place)}input or output failed: {error.strerror or error}", err=True)
+        _say(f"{place}input or output failed: {error.strerror or error}")
         # What could not be written would be tried once more at exit.
         with contextlib.suppress(OSError):
             sys.stdout.close()
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(message: str) -> None:
+    from airflow_flinkcompat.secrets import mask_secrets
+
+    click.echo(f"flinkcompat: {mask_secrets(message)}", err=True)

@@ -203,7 +203,7 @@ def lint_scripts(
     Returns:
         A review for each script.
     """
-    reviews, notes = [], []
+    reviews, notes = list[DeploymentReview](), list[str]()
     for script in scripts:
         name, side = script.name, script.side
         if not isinstance(side, Side):

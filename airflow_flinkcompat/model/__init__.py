@@ -12,7 +12,7 @@ from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.model.engine import ENGINES
-    from airflow_flinkcompat.model.job import FunctionDeclaration, InputError, JobSpec, OutOfReachError
+    from airflow_flinkcompat.model.job import FunctionDeclaration, InputError, JobSpec, OutOfReachError, ScriptError
     from airflow_flinkcompat.model.options import (
         ACCEPTED,
         FUNCTION_KINDS,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     ".engine": ("ENGINES",),
-    ".job": ("FunctionDeclaration", "InputError", "JobSpec", "OutOfReachError"),
+    ".job": ("FunctionDeclaration", "InputError", "JobSpec", "OutOfReachError", "ScriptError"),
     ".options": (
         "ACCEPTED",
         "FUNCTION_KINDS",
@@ -97,6 +97,7 @@ __all__ = [
     "RehearsalFinding",
     "RehearsalFindingName",
     "Span",
+    "ScriptError",
     "StartMode",
     "StartModeName",
     "Waiver",

@@ -22,6 +22,10 @@ class InputError(ValueError):
     """A job that cannot be checked: the message names the place and the remedy."""
 
 
+class ScriptError(ValueError):
+    """The script as a whole cannot be used: missing, not UTF-8, or without a statement."""
+
+
 class OutOfReachError(Exception):
     """A ledger cannot be read, or a server does not answer; the text is one masked, readable message."""
 

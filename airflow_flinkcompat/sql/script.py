@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from airflow_flinkcompat.lazy import cached_property
-from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Span
+from airflow_flinkcompat.model import PROGRAM_SUFFIXES, ScriptError, Span
 from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.dialect import Flink
@@ -47,10 +47,6 @@ _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.I
 """Behind a whole statement such a word begins another one, and a ``;`` is missing in front of it."""
 _MATERIALIZED = re.compile(r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE)
 NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
-
-
-class ScriptError(ValueError):
-    """The script as a whole cannot be used: missing, not UTF-8, or without a statement."""
 
 
 @quick_init

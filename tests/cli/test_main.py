@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from airflow_flinkcompat.cli import cli
 from tests.cli.command import ENVIRONMENT, INCOMPATIBLE, V1, Run, lines, save
 
 
@@ -74,3 +76,28 @@ def test_a_full_disk_is_exit_2(tmp_path: Path, args: tuple[str, ...]) -> None:
         )
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["flinkcompat: input or output failed: No space left on device"]
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_help_and_version_load_no_parser(option: str) -> None:
+    code = (
+        "import sys; from airflow_flinkcompat.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print(sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True, env=ENVIRONMENT)
+    loaded = {name.strip("' ") for name in done.stderr.strip("[]\n").split(",")}
+    ours = {name for name in loaded if name.startswith("airflow_flinkcompat")}
+    assert "flinkcompat" in done.stdout
+    assert "airflow_flinkcompat.cli" in ours
+    assert len(ours) < 12
+    assert not loaded & {"sqlglot", "httpx", "pyspark", "airflow_flinkcompat.sql", "airflow_flinkcompat.compat"}
+
+
+def test_every_command_is_loaded_by_its_name() -> None:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        assert command.help
