@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, localcontext
+from decimal import localcontext
 from functools import reduce
 from typing import Any
 
@@ -23,7 +23,6 @@ ROWS = 100_000
 """So many rows of sampled keys one partition adds up at most; with more it leaves keys out."""
 _DIGITS = 80
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
-_PRECISION = 38
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 Identity = tuple[PlainValue, ...]
@@ -138,20 +137,6 @@ class PlainCall:
         if bits is not None:
             value = (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
         return value, size
-
-    def overflows(self, size: Any) -> bool:
-        """Whether what a SUM gives depends on the order of rows, as a part of them may have no place in its type.
-
-        Args:
-            size: The sum of what it adds without signs.
-
-        Returns:
-            True of decimals alone: integers wrap, in whatever order.
-        """
-        if not isinstance(size, Decimal):
-            return False
-        scale = int(self.type.partition(",")[2].partition(")")[0])
-        return size >= Decimal(10) ** (_PRECISION - scale)
 
 
 @dataclass(frozen=True)

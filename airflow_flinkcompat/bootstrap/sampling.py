@@ -295,8 +295,7 @@ def _unequal(state: PlainState, expected: Sequence[tuple[Any, Any]], written: Se
         of = fields[number] if fields else state.state.row[0]
         if value is None and of.begins is Begins.ZERO:
             value = 0
-        sum_of_decimals = not state.mask and state.calls[number].overflows(size)
-        if not sum_of_decimals and not _same(value, stored, size):
+        if not _same(value, stored, size):
             yield f"{of.words} is written as {stored!r} and comes to {value!r}"
 
 

@@ -94,6 +94,27 @@ def test_an_average_whose_value_depends_on_the_planner_is_an_error(run: Run, tmp
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize(("last", "fits"), [("1", True), ("9" * 36, False)])
+def test_a_sum_that_may_overflow_on_the_way_is_an_error(last: str, fits: bool, run: Run, tmp_path: Path) -> None:
+    """Flink adds the next value to nothing then, Spark makes all of it NULL; also where the whole sum would fit."""
+    (tmp_path / "in").mkdir()
+    rows = "".join(f"2024-01-01 00:00:00,{value}\n" for value in ("5", last, f"-{last}"))
+    (tmp_path / "in" / "a.csv").write_text(rows, encoding="utf-8")
+    text = script(
+        table("t", "ts TIMESTAMP(3), v DECIMAL(38, 2), WATERMARK FOR ts AS ts", tmp_path / "in"),
+        table("o", "s DECIMAL(38, 2)", tmp_path / "out"),
+        "INSERT INTO o SELECT SUM(v) "
+        "FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end",
+    )
+    if fits:
+        run(text)
+        assert lines(tmp_path / "out") == ["5"]
+    else:
+        with pytest.raises(BackfillError, match="may not fit 36 digits together: Flink starts anew"):
+            run(text)
+
+
+@pytest.mark.nightly
 def test_rows_without_a_time_are_dropped_and_counted(run: Run, history: Path, results: Path) -> None:
     (history / "c.csv").write_text("n/a,99.00,X\nn/a,98.00,Y\n", encoding="utf-8")
     text = bids(SUM, SUM_COLUMNS, history, results).replace("'csv'", "'csv', 'csv.null-literal' = 'n/a'", 1)

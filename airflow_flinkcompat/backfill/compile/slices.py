@@ -7,7 +7,7 @@ order, as they are between Spark's tasks and between Flink's own slices.
 
 from __future__ import annotations
 
-from airflow_flinkcompat.backfill.spark_sql.expressions import aggregate, grouped, read_by, scalar, typed
+from airflow_flinkcompat.backfill.spark_sql.expressions import EXACT_SUM, aggregate, grouped, read_by, scalar, typed
 from airflow_flinkcompat.backfill.spark_sql.translations import PARTS
 from airflow_flinkcompat.backfill.steps import Slices
 from airflow_flinkcompat.plan.expressions import (
@@ -29,7 +29,6 @@ from airflow_flinkcompat.plan.nodes import (
 )
 
 _ADDED = 3  # window_start, window_end, window_time
-_EXACT_SUM = 28  # a sum of DECIMAL has ten digits more; up to 38 no partial sum can overflow
 
 
 def slices_of(node: Aggregate) -> Slices | None:
@@ -127,4 +126,4 @@ def _decomposable(call: AggregateCall) -> bool:
         return False
     kinds = [typed(arg).type for arg in call.args]
     sums = call.function in ("SUM", "AVG")
-    return not (sums and any(kind.name == "DECIMAL" and kind.parameters[0] > _EXACT_SUM for kind in kinds))
+    return not (sums and any(kind.name == "DECIMAL" and kind.parameters[0] > EXACT_SUM for kind in kinds))

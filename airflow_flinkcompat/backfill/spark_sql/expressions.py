@@ -249,7 +249,7 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: P
     ``others`` are all aggregates computed together. Where SUM and COUNT of the same values are among them, Flink's
     planner may make AVG their quotient; for integers whose sum wraps that is another value, and so an error.
     """
-    text = _aggregate(call, part)
+    text = _without_overflow(call, _aggregate(call, part), part)
     kind = call.args[0].type.name if len(call.args) == 1 else ""
     if call.function != "AVG" or kind not in INTEGERS or kind == "BIGINT":
         return text
@@ -261,6 +261,27 @@ def aggregate(call: AggregateCall, others: Sequence[AggregateCall] = (), part: P
         f"{ERROR}AVG beside SUM and COUNT of the same values, whose sum does not fit {kind}, depends on Flink's planner"
     )
     return f"IF({total} <> CAST({total} AS {kind}), raise_error({quoted(message)}), {text})"
+
+
+EXACT_SUM = 28
+"""The greatest precision of a DECIMAL of which no sum overflows: a sum has 38 digits, ten more."""
+
+
+def _without_overflow(call: AggregateCall, text: str, part: Part) -> str:
+    """A sum that is an error where it may leave its type on the way: Spark makes it NULL, Flink starts anew.
+
+    Values are added up without their signs, so that the order of rows does not matter, and with a digit in reserve for
+    what is merged later.
+    """
+    kind = typed(call.args[0]).type if len(call.args) == 1 else UNKNOWN
+    if call.function not in ("SUM", "AVG") or kind.name != "DECIMAL" or kind.parameters[0] <= EXACT_SUM:
+        return text
+    size = part("sum", _part("sum", [f"abs(CAST({scalar(call.args[0])} AS DOUBLE))"], replace(call, distinct=False)))
+    message = (
+        f"{ERROR}{call.function} of {kind}, whose values may not fit {38 - kind.parameters[1]} digits together: Flink "
+        "starts anew at the row where a sum does not fit; compute these rows with Flink"
+    )
+    return f"IF({size} >= 1e{37 - kind.parameters[1]}, raise_error({quoted(message)}), {text})"
 
 
 def _part(name: str, args: Sequence[str], call: AggregateCall) -> str:

@@ -70,12 +70,13 @@ def scanned(
         """A column as rows tell it, metadata by what it is called in the connector."""
         if each in metadata:
             return symbols.of("metadata", name, metadata[each])
-        match identity:
-            case ColumnIdentity.PLACE if each in places:
-                return symbols.of("column", name, places[each])
-            case ColumnIdentity.BOTH if each in places:
-                return symbols.of("column", name, each, places[each])
-        return symbols.of("column", name, each)
+        if identity is ColumnIdentity.NAME or each not in places:
+            return symbols.of("column", name, each)
+        type_ = json.dumps(stored[places[each]].get("dataType"), sort_keys=True)
+        # The fields of a ROW within it are told by their places too.
+        fields = (type_,) if "ROW" in type_ else ()
+        named = (each,) if identity is ColumnIdentity.BOTH else ()
+        return symbols.of("column", name, *named, places[each], *fields)
 
     shown = ColumnMeanings(tuple(map(column, names)), names, (), symbols.of("table", name))
     for ability in node.config["scanTableSource"].get("abilities") or ():

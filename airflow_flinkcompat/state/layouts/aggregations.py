@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node, call_function
-from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, resolved
+from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, plain, resolved
 from airflow_flinkcompat.state.layout import (
     Begins,
     CallPart,
@@ -261,7 +261,12 @@ def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -
     Returns:
         Equal values of calls over the same.
     """
-    return resolved({key: part for key, part in call.items() if key not in ("type", "internalName")}, read, symbols)
+    told = {key: part for key, part in call.items() if key not in ("type", "internalName")}
+    over: Any = resolved(told, read, symbols)
+    types = {plain(read.types[place]) for place in call["argList"] if place < len(read.types)}
+    # AVG adds up both FLOAT and DOUBLE as DOUBLE, of values that are not the same.
+    rounded = "FLOAT" in types and call_function(call) != "COUNT"
+    return (*over, ("argument type", "FLOAT")) if rounded else over
 
 
 def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled.nodes import Node
 from airflow_flinkcompat.state.compiled.streams import scanned
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, expression
+from airflow_flinkcompat.state.layouts.aggregations import call_over
 
 READ = ColumnMeanings((7,), ("b",), ("INT",), 1)
 
@@ -39,8 +44,29 @@ def metadata(name: str, key: str) -> Mapping[str, Any]:
     return {"name": name, "kind": "METADATA", "metadataKey": key}
 
 
-def meanings(node: Node, symbols: Symbols) -> dict[str, Symbol]:
-    return dict(zip(node.names, scanned(node, symbols, {}).symbols, strict=True))
+def meanings(node: Node, symbols: Symbols, identity: ColumnIdentity = ColumnIdentity.NAME) -> dict[str, Symbol]:
+    return dict(zip(node.names, scanned(node, symbols, {}, {"`t`": identity}).symbols, strict=True))
+
+
+@pytest.mark.parametrize("identity", ColumnIdentity)
+@pytest.mark.parametrize("holds", ["{}", "ARRAY<{}>", "ROW<`s` {}>"])
+def test_fields_of_a_row_without_names_are_known_by_their_places(identity: ColumnIdentity, holds: str) -> None:
+    """JSON says the name of each field, csv says none: r.p is another value where p and q change places."""
+    symbols = Symbols()
+    before, after = (
+        meanings(scan([{**stored("r"), "dataType": holds.format(type)}], ("r",)), symbols, identity)
+        for type in ("ROW<`p` INT, `q` INT>", "ROW<`q` INT, `p` INT>")
+    )
+    assert (before == after) is (identity is ColumnIdentity.NAME)
+
+
+@pytest.mark.parametrize(("function", "same"), [("AVG", False), ("STDDEV_POP", False), ("COUNT", True)])
+def test_a_float_that_becomes_a_double_is_another_value_to_add_up(function: str, same: bool) -> None:
+    """AVG adds up both as DOUBLE, a FLOAT rounded before."""
+    symbols, call = Symbols(), {"internalName": f"${function}$1", "argList": [0], "distinct": False, "filterArg": -1}
+    one, other = (call_over(call, replace(READ, types=(type,)), symbols) for type in ("FLOAT", "DOUBLE NOT NULL"))
+    assert (one == other) is same
+    assert one == call_over(call, replace(READ, types=("FLOAT NOT NULL",)), symbols)
 
 
 def test_metadata_is_known_by_what_the_connector_calls_it() -> None:
