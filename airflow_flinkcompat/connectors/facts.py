@@ -213,6 +213,7 @@ class SinkFacts:
         operators: How many operators stand for it in a job, None where it is not known.
         upserts: Whether it takes the last row of a primary key, in place of what it replaces.
         updates: Whether it takes results that change without a primary key.
+        row_before: Whether it asks for the row before an update too; one that takes upserts never does.
         primary_key: What Flink refuses its table for where that declares no primary key.
         ids_use_table_name: Whether the ids of operators that keep something are made of the table's name.
         state_survives_columns: Whether what a savepoint holds of it goes on under other columns of the table.
@@ -226,12 +227,18 @@ class SinkFacts:
     operators: int | None = None
     upserts: Known = Known.NOT_KNOWN
     updates: Known = Known.NOT_KNOWN
+    row_before: Known = Known.NOT_KNOWN
     primary_key: KeyDemand = KeyDemand.NOT_KNOWN
     ids_use_table_name: bool = False
     state_survives_columns: bool = False
     options: tuple[OptionFact, ...] = ()
     ids: tuple[str, ...] = ()
     document: str = ""
+
+    @property
+    def takes_row_before(self) -> Known:
+        """Whether the planner keeps the row before an update for it."""
+        return Known.NO if self.upserts is Known.YES else self.row_before
 
     def kept(self, options: Mapping[str, str]) -> SinkState:
         """What a savepoint holds of a sink with these options.

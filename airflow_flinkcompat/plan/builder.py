@@ -338,7 +338,7 @@ class _Builder:
     def _query(self, tree: exp.Expr, statement: Statement) -> Node:
         """The query's plan; what cannot be taken apart is kept whole, with its reason."""
         try:
-            return QueryBinder(self.environment, statement).query(tree)
+            return QueryBinder(self.environment, statement).query(tree, root=True)
         except BindError as error:
             self.environment.ask_for_all(tree)
             span = error.span or span_of(tree, statement)
@@ -402,7 +402,7 @@ class _Builder:
         if tree.args.get("temporary"):
             self.temporary.add(path)
         try:
-            node: Node | None = QueryBinder(self.environment, statement).query(tree.expression)
+            node: Node | None = QueryBinder(self.environment, statement).query(tree.expression, root=True)
             if names and node is not None:
                 node = renamed(node, names)
             if not (names or isinstance(statement, ProgramStatement)):

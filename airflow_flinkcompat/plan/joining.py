@@ -193,13 +193,13 @@ class _Bounded:
 def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int) -> _Bounded | None:
     """Bounds on the left time minus the right one in milliseconds, and the conjuncts that say nothing of time.
 
-    None where there are not both, or time is used in any other way.
+    None where there is not one of each, or time is used in any other way: of several Flink takes none.
     """
     lower: list[int] = []
     upper: list[int] = []
     others: list[Expression] = []
     columns: set[int] = set()
-    for part in parts:
+    for part in dict.fromkeys(parts):
         times = {ref.index for ref in _refs(part) if schema[ref.index].time_attribute}
         if not times:
             others.append(part)
@@ -220,11 +220,13 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
         else:
             upper.append(difference - strict)
     sides = sorted(columns)
-    if len(sides) != 2 or not sides[0] < width <= sides[1] or not lower or not upper:
+    if len(sides) != 2 or not sides[0] < width <= sides[1]:
+        return None
+    if len(lower) != 1 or len(upper) != 1:
         return None
     if schema[sides[0]].time_attribute is not schema[sides[1]].time_attribute:
         return None
-    return _Bounded((max(lower), min(upper)), others)
+    return _Bounded((*lower, *upper), others)
 
 
 def _shifted(value: Expression, schema: tuple[Column, ...]) -> tuple[int, int] | None:

@@ -36,16 +36,23 @@ class OrderBinder:
         """Where a tree stands."""
         return span_of(tree, self.statement)
 
-    def ordered(self, tree: exp.Expression, node: Node, below: ScalarBinder | None = None) -> Node:
-        """The query under its ORDER BY and LIMIT; ``below`` binds what a SELECT list computes its columns from."""
+    def ordered(
+        self, tree: exp.Expression, node: Node, below: ScalarBinder | None = None, *, root: bool = False
+    ) -> Node:
+        """The query under its ORDER BY and LIMIT; ``below`` binds what a SELECT list computes its columns from.
+
+        Flink leaves out the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it; ``root`` is neither.
+        """
         order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
             return node
         binder = ScalarBinder(self.environment, self.statement, scope_of(node, None))
-        wanted = node.schema
+        unsorted, wanted = node, node.schema
         if below is not None and isinstance(node, Project):
             node, binder = self._with_sort_keys(order, node, binder, below)
         keys = self.order_keys(order, binder)
+        if limit is None and offset is None and not root:
+            return unsorted
         numbers = []
         for part in (limit, offset):
             if part is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from airflow_flinkcompat.frontends.programs import ProgramStatement
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.model.text import sql_text
 from airflow_flinkcompat.plan import functions
@@ -67,21 +68,25 @@ class QueryBinder(OrderBinder):
         self.ctes = dict(ctes or {})
 
     # ------------------------------------------------------------------------------------------- queries
-    def query(self, tree: exp.Expr) -> Node:
-        """The plan of a query. Raises :class:`BindError` for what the plan cannot take apart."""
+    def query(self, tree: exp.Expr, *, root: bool = False) -> Node:
+        """The plan of a query; ``root``: it is a statement's or a view's own, whose ORDER BY Flink keeps.
+
+        Raises :class:`BindError` for what the plan cannot take apart.
+        """
         unread(tree, self.span)
+        root = root or isinstance(self.statement, ProgramStatement)  # the Table API sorts wherever it is asked to
         inner = self._with_ctes(tree)
         match tree:
             case exp.Select():
-                return inner.ordered(tree, *inner._select(tree))
+                return inner.ordered(tree, *inner._select(tree), root=root)
             case exp.Union() | exp.Intersect() | exp.Except():
-                return inner.ordered(tree, inner._set_operation(tree))
+                return inner.ordered(tree, inner._set_operation(tree), root=root)
             case exp.Values():
                 return inner._values(tree).node
             case exp.Subquery():
-                return inner.ordered(tree, inner.query(tree.this))
+                return inner.ordered(tree, inner.query(tree.this, root=root), root=root)
             case exp.Paren():
-                return inner.query(tree.this)
+                return inner.query(tree.this, root=root)
             case exp.Table():
                 return inner._table(tree).node
         raise BindError("construct", f"{type(tree).__name__} is not understood as a query", self.span(tree))

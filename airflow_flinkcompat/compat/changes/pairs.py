@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.aggregates import Fates, fates
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, differences_of, operator_parts, output_parts
-from airflow_flinkcompat.compat.changes.query_form import QueryForm, query_form
+from airflow_flinkcompat.compat.changes.query_form import QueryForm, nested_alike, query_form
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -30,6 +30,8 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 STEPS = "Table API operations"
 """The part of a pipeline that says how it was written."""
+NESTING = "nesting"
+"""The part that says how its subqueries are nested, where that may decide about operators."""
 COLUMNS_BELOW = "columns below"
 """The part that says which columns come into its aggregations of the Table API, read or not."""
 
@@ -155,6 +157,8 @@ class PipelinePair:
         if self.removed or self.added:
             old, new = (tuple(operator.kind for operator in side) for side in (self.removed, self.added))
             found += (Difference(f"{self.place}/operators", "operators", old, new, *spans),)
+        elif not nested_alike(self.old_pipeline.sink, self.new_pipeline.sink):
+            found += (Difference(f"{self.place}/{NESTING}", NESTING, None, None, *spans),)
         if self.steps[0] != self.steps[1]:
             found += (Difference(f"{self.place}/{STEPS}", STEPS, *self.steps, *spans),)
         old_columns, new_columns = (side.input_columns for side in self.query_forms)

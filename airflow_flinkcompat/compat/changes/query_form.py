@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, InputRef, walk
+from airflow_flinkcompat.plan.nodes import Correlate, Filter, Node, Opaque, Over, Project, Union, WindowAssign
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     AssignedWindow,
@@ -107,3 +109,77 @@ def _step(operator: Operator) -> str:
         case AggregateOperator():
             return "sql"
     return "other"
+
+
+ANEW_FOR_EACH_ROW = frozenset({
+    "RAND", "RAND_INTEGER", "UUID", "NOW", "UNIX_TIMESTAMP", "PROCTIME", "CURRENT_WATERMARK", "CURRENT_DATE",
+    "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
+})  # fmt: skip
+"""Functions that give another value each time they are called."""
+_REACHES_IN = frozenset({"FIELD", "ITEM"})
+
+
+def nested_alike(old: Node, new: Node) -> bool:
+    """Whether two queries of one meaning are nested alike, where nesting may decide about operators.
+
+    Projections and conditions are left out where Flink's planner merges them, whatever is nested in what.
+
+    Args:
+        old: A query.
+        new: The query of the other side.
+
+    Returns:
+        False where Flink may plan other operators for one of them.
+    """
+    numbers: dict[tuple[object, ...], int] = {}
+    return _nesting(old, numbers, {}) == _nesting(new, numbers, {})
+
+
+def _nesting(node: Node, numbers: dict[tuple[object, ...], int], seen: dict[int, int]) -> int:
+    """The number of a form of nesting; a view that is read many times is looked at once."""
+    if id(node) not in seen:
+        below = tuple(_nesting(each, numbers, seen) for each in node.inputs)
+        form = _form(node, below)
+        seen[id(node)] = below[0] if form is None else numbers.setdefault(form, len(numbers))
+    return seen[id(node)]
+
+
+def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
+    """What a node adds to how a query is nested; None of a projection or condition that is merged."""
+    match node:
+        case Correlate() | Opaque():
+            return (type(node).__name__, *(_selected(each, in_order=False) for each in node.inputs), *below)
+        case WindowAssign():
+            return (type(node).__name__, _selected(node.input, in_order=True), *below)
+        case Filter(input=Over()):
+            return ("QUALIFY", *below)
+        case Project(input=Project() as inner) if called := _called_again(inner, node.expressions):
+            return ("not merged", called, *below)
+        case Filter(input=Project() as inner) if called := _called_again(inner, (node.condition,) * 2):
+            return ("not merged", called, *below)
+        case Project() | Filter():
+            return None
+        case Union():
+            return ("Union", frozenset(below))
+    return (type(node).__name__, *below)
+
+
+def _selected(below: Node, *, in_order: bool) -> tuple[str, ...]:
+    """The columns that a subquery hands on, where it selects them; ``in_order``: those of a table in its order may."""
+    while isinstance(below, Filter):
+        below = below.input
+    if not isinstance(below, Project):
+        return ()
+    places = [each.index for each in below.expressions if isinstance(each, InputRef)]
+    if places == [*range(len(below.input.schema))] or (in_order and places == sorted(places)):
+        return _selected(below.input, in_order=in_order)
+    return tuple(column.name for column in below.schema)
+
+
+def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]:
+    """Functions that would be called several times for a row, with other results, were a projection merged."""
+    read = Counter(each.index for whole in above for each in walk(whole) if isinstance(each, InputRef))
+    often = (column for place, column in enumerate(inner.expressions) if read[place] > 1)
+    called = {part.function for column in often for part in walk(column) if isinstance(part, FunctionCall)}
+    known = (name for name in called if name in _REACHES_IN or functions.lookup(name) is not None)
+    return frozenset(called.difference(known) | called & ANEW_FOR_EACH_ROW)

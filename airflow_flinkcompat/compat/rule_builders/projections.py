@@ -32,6 +32,13 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.origins import ColumnOutput, OperatorColumn, PassedOutput, leaves
 from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.state.planned.job import OperatorsUnknown, PlannedJob
+from airflow_flinkcompat.state.planned.sources import derive_source, stretch_above
+
+STRAIGHT_ON_SOURCE = (
+    "the sort may directly follow the source, which then is chained to nothing and gets another id: its positions "
+    "would find no source"
+)
 
 
 def joins(pair: PipelinePair) -> list[JoinOperator]:
@@ -187,8 +194,22 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
     if all(map(_reads_source, (*pair.removed, *pair.added))):
         return right("lj-removed", "al-stateless-idle-added", "sk-stateless-lookup-added")
     if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
+        if not _chained(pair.added[0], pair):
+            return unmeasured(STRAIGHT_ON_SOURCE)
         return right("so-added", note="it starts empty behind a query that kept nothing")
     return None
+
+
+def _chained(sort: Operator, pair: PipelinePair) -> bool:
+    """Whether Flink surely plans an operator between a source and a sort, so that the source keeps its id."""
+    (segment,), (row,) = sort.segments, sort.rows  # type: ignore[attr-defined]
+    assert isinstance(segment.origin, Source)
+    try:
+        table = derive_source(PlannedJob(pair.new, pair.new_pipeline, pair.new_program), segment.origin)
+        ways = stretch_above(table, row, bool(segment.filters), ordered=False)
+    except OperatorsUnknown:
+        return False
+    return all(len(kinds) > 1 for kinds in ways)
 
 
 def _handed_on(pair: PipelinePair) -> bool:

@@ -1,4 +1,5 @@
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
@@ -8,22 +9,119 @@ from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch,
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
-from airflow_flinkcompat.plan.operators import Output, segments, sources
-from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, leaves
+from airflow_flinkcompat.plan.operators import (
+    BOUNDS,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    Output,
+    StatelessSegment,
+    segments,
+    sources,
+)
+from airflow_flinkcompat.plan.origins import (
+    KeyOutput,
+    OperatorColumn,
+    PassedOutput,
+    SourceColumn,
+    WindowColumn,
+    leaves,
+)
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.plan.satisfiable import may_be_decided
+from airflow_flinkcompat.plan.types import UNKNOWN
 
 _TESTS = frozenset({"IS TRUE", "IS FALSE", "IS NOT TRUE", "IS NOT FALSE", "IS NULL", "IS NOT NULL"})
-COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "LIKE"}) | _TESTS
-CONDITIONS = COMPARISONS | {"AND", "OR", "NOT", "CASE", "IF", "COALESCE"}
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+_DISTINCT = frozenset({"IS DISTINCT FROM", "IS NOT DISTINCT FROM"})
+_COMPARISONS = frozenset({"=", "<>", "IN", "LIKE"}) | _ORDERS | _TESTS | _DISTINCT
+_LOGIC = frozenset({"AND", "OR", "NOT"})
+_CASES = frozenset({"CASE", "IF"})
+_FIRST = frozenset({"COALESCE", "IFNULL"})
+_CONDITIONS = _COMPARISONS | _LOGIC | _CASES | _FIRST
+_FILLED = frozenset({"CAST", "TRY_CAST", "+", "-", "*"})
+"""Functions that make no NULL of constants."""
+
+Column = tuple[int, object]
+"""What hands a column out, by identity, and which of its columns it is."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A comparison that decides about rows, and each column that it reads; ``always``: every row has to meet it."""
+
+    atom: Expression
+    columns: tuple[Column, ...]
+    always: bool
+
+
+def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Expression]]:
+    """The conditions that the planner may decide while it plans, dropping what then reads nothing.
+
+    It decides single ones over constants, and several that ask about one column, wherever these stand: in nested
+    queries, in views, in joins. Of several nothing is worked out here but that they ask about one column.
+
+    Args:
+        output: A query.
+        program: What declares its tables.
+
+    Returns:
+        Each such condition, with all those that it meets in a column.
+    """
+    never_null = _never_null(output, program)
+    alone = [part for whole in expressions(output) for part in walk(whole) if _decided(part, never_null)]
+    alone += [part for segment in segments(output) for part in segment.filters if isinstance(part, Literal)]
+    asked, equated = _equated(_asked(output))
+    alone += [each.atom for each in asked if _of_constants(each.atom)]
+    found = {part: frozenset((part,)) for part in alone}
+    for column in dict.fromkeys(column for each in asked for column in each.columns):
+        about = [each for each in asked if column in each.columns]
+        atoms = frozenset(each.atom for each in about)
+        always = all(each.always for each in about)
+        several = len(about) > 1 and not (always and (len(atoms) == 1 or _leave_some(atoms)))
+        never = column in equated and any(getattr(atom, "function", "") == "IS NULL" for atom in atoms)
+        if several or never or any(each.columns.count(column) > 1 for each in about):
+            found |= {atom: found.get(atom, atoms) | atoms for atom in atoms}
+    return found
+
+
+def _equated(asked: Iterable[_Asked]) -> tuple[list[_Asked], set[Column]]:
+    """The comparisons but for those that equate two columns, which are one column in the others, and these columns."""
+    others, same = list[_Asked](), dict[Column, Column]()
+    for each in asked:
+        columns = {_first(same, column) for column in each.columns}
+        match each.atom:
+            case FunctionCall("=", args) if each.always and len(columns) == len(args):
+                bare = not any(isinstance(arg, FunctionCall | Literal) for arg in args)
+            case _:
+                bare = False
+        if bare:
+            one, other = columns
+            same[one] = other
+        else:
+            others.append(each)
+    named = [replace(each, columns=tuple(_first(same, column) for column in each.columns)) for each in others]
+    return named, {_first(same, column) for column in same}
+
+
+def _first(same: Mapping[Column, Column], column: Column) -> Column:
+    while column in same:
+        column = same[column]
+    return column
+
+
+def _never_null(output: Output, program: Program) -> set[str]:
+    read = {source.table for source in sources(output)}
+    tables = [table for table in program.tables if table.name in read]
+    never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
+    return never_null | {name for table in tables for name in table.primary_key}
 
 
 def _decided(part: Expression, never_null: Set[str]) -> bool:
     """A condition over constants only, on NULL or on what never is, on twice the same, or joined with TRUE or FALSE."""
-    if not isinstance(part, FunctionCall) or part.function not in CONDITIONS:
+    if not isinstance(part, FunctionCall) or part.function not in _CONDITIONS:
         return False
     function, args = part.function, part.args
-    if function in COMPARISONS:
+    if function in _COMPARISONS:
         nulls = any(isinstance(arg, Literal) and arg.value is None for arg in args)
         tested = function in _TESTS and any(_filled(arg, never_null) for arg in args)
         same = function != "IN" and len(set(args)) < len(args)
@@ -39,7 +137,7 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
         case Literal():
             return part.value is not None
         case FunctionCall():
-            some = any if part.function in ("COALESCE", "IFNULL") else all
+            some = any if part.function in _FIRST else all
             return bool(part.args) and some(_filled(arg, never_null) for arg in part.args)
         case OperatorColumn(output=AggregateCall(function="COUNT")):
             return True
@@ -48,82 +146,181 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
     return False
 
 
-def doubtful(output: Output, program: Program) -> list[Expression]:
-    """Conditions that the planner may decide while it plans, dropping what then reads nothing.
+def _of_constants(atom: Expression) -> bool:
+    """Whether a comparison holds a NULL, a CASE, or a call over constants that may come to NULL."""
+    for part in walk(atom):
+        if isinstance(part, Literal) and part.value is None:
+            return True
+        if isinstance(part, FunctionCall) and part.args and part.function not in _FILLED:
+            constants = all(isinstance(each, FunctionCall | Literal) for each in walk(part))
+            if constants or part.function in {*_CASES, "NULLIF"}:
+                return True
+    return False
 
-    Args:
-        output: A query.
-        program: What declares its tables.
 
-    Returns:
-        Each condition once, or the value of which several together may ask what is never so.
-    """
-    read = {source.table for source in sources(output)}
-    tables = [table for table in program.tables if table.name in read]
-    never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
-    never_null.update(name for table in tables for name in table.primary_key)
-    found = [part for whole in expressions(output) for part in walk(whole) if _decided(part, never_null)]
+def _asked(output: Output) -> Iterator[_Asked]:
+    """Every comparison that decides which rows of a query there are."""
     for segment in segments(output):
-        filters = segment.filters
-        found += [part for part in filters if isinstance(part, Literal)]
-        inner = [part for whole in filters for part in walk(whole) if isinstance(part, FunctionCall)]
-        anded = [part.args for part in inner if part.function == "AND"]
-        denied = [part.args[0] for part in inner if part.function == "NOT"]
-        neither = [part.args for part in denied if isinstance(part, FunctionCall) and part.function == "OR"]
-        for together in (filters, *anded, *neither):
-            found += _contradictory(together)
-        if filters and may_be_decided(filters, lambda part: _filled(part, never_null)):
-            found += filters
-    return list(dict.fromkeys(found))
+        for condition in segment.filters | segment.window_filters:
+            yield from _asked_by(condition, (segment,))
+        if isinstance(join := segment.origin, JoinOperator):
+            for condition in (*join.conditions, *(FunctionCall("=", sides, UNKNOWN) for sides in join.keys)):
+                yield from _asked_by(condition, join.segments)
+            for bound in BOUNDS if join.form is JoinForm.WINDOW else ():
+                sides = tuple(OperatorColumn(i, WindowColumn(bound, type=UNKNOWN), type=UNKNOWN) for i in (0, 1))
+                yield from _asked_by(FunctionCall("=", sides, UNKNOWN), join.segments)
 
 
-def _contradictory(together: Iterable[Expression]) -> list[Expression]:
-    """The values of which conditions that are to hold together ask several things, and what is asked for both ways."""
-    compared: dict[Expression, list[Expression]] = {}
-    every = set(together)
-    denied = [part.args[0] for part in every if isinstance(part, FunctionCall) and part.function == "NOT"]
-    for part in (*every, *denied):
-        args = [arg for arg in getattr(part, "args", ()) if not isinstance(arg, Literal)]
-        if getattr(part, "function", None) in COMPARISONS and len(args) == 1:
-            compared.setdefault(args[0], []).append(part)
-        elif isinstance(part, SourceColumn):
-            compared.setdefault(part, []).append(part)
-    asked = [value for value, parts in compared.items() if len(parts) > 1 and not _holds_of_some(parts, denied)]
-    return asked + [part for part in denied if part in every]
+def _asked_by(condition: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[_Asked]:
+    for atom, always in _atoms(condition):
+        columns = tuple(_columns(atom, inputs))
+        in_list = isinstance(atom, FunctionCall) and atom.function == "OR"
+        yield _Asked(atom, tuple(dict.fromkeys(columns)) if in_list else columns, always)
 
 
-def _holds_of_some(parts: Sequence[Expression], denied: Sequence[Expression]) -> bool:
+def _atoms(condition: Expression, always: bool = True) -> Iterator[tuple[Expression, bool]]:
+    """The comparisons that a condition is made of; ``always``: each of them has to hold."""
+    if not isinstance(condition, FunctionCall) or condition.function not in _LOGIC or _one_of(condition):
+        if not isinstance(condition, Literal):
+            yield condition, always
+        return
+    for part in condition.args:
+        yield from _atoms(part, always and condition.function == "AND")
+
+
+def _one_of(condition: FunctionCall) -> bool:
+    """Whether a column is to be one of several constants, which is one comparison."""
+    columns = {
+        part.args[0]
+        for part in condition.args
+        if isinstance(part, FunctionCall) and part.function == "=" and isinstance(part.args[1], Literal)
+    }
+    equals = all(isinstance(part, FunctionCall) and part.function == "=" for part in condition.args)
+    return condition.function == "OR" and equals and len(columns) == 1
+
+
+def _columns(part: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[Column]:
+    """The columns that an expression over rows of some inputs reads, as the lowest operator knows them."""
+    for leaf in leaves(part):
+        if isinstance(leaf, Literal):
+            continue
+        segment, origin = inputs[0], inputs[0].origin
+        if len(inputs) > 1 and isinstance(leaf, OperatorColumn):
+            yield from _columns(leaf.output, (inputs[leaf.operator],))
+        elif not isinstance(leaf, OperatorColumn) or not isinstance(origin, Operator):
+            yield id(segment), leaf
+        elif isinstance(leaf.output, PassedOutput):
+            yield from _columns(leaf.output.column, (origin.segments[leaf.output.input],))
+        elif isinstance(leaf.output, KeyOutput):
+            yield from _columns(leaf.output.key, (origin.segments[0],))
+        else:
+            yield id(segment), leaf.output
+
+
+def _leave_some(atoms: Iterable[Expression]) -> bool:
     """Whether comparisons of one value with constants certainly leave some values, and do not leave all.
 
-    It is told of values that are all excluded, and of a range between two numbers.
+    It is known of values that are all excluded, and of a range between two numbers.
     """
     bounds: dict[str, list[float]] = {"<": [], ">": []}
-    for part in parts:
-        match part:
-            case FunctionCall("<>", (_, Literal())) if part not in denied:
-                pass
-            case FunctionCall("<" | "<=" | ">" | ">=" as sign, (_, Literal(int() | float() | Decimal() as number))) if (
-                part not in denied and not isinstance(number, bool)
-            ):
+    values, excluded = set(), False
+    for atom in atoms:
+        match atom:
+            case FunctionCall("<>", (value, Literal())):
+                excluded = True
+            case FunctionCall("<" | "<=" | ">" | ">=" as sign, (value, Literal(int() | float() | Decimal() as number))):
                 bounds[sign[0]].append(float(number))
             case _:
                 return False
-    excluded = any(isinstance(part, FunctionCall) and part.function == "<>" for part in parts)
-    if excluded and (bounds["<"] or bounds[">"]):
+        values.add(value)
+    if len(values) > 1 or (excluded and (bounds["<"] or bounds[">"])):
         return False
     return not (bounds["<"] and bounds[">"]) or max(bounds[">"]) < min(bounds["<"])
+
+
+@dataclass
+class _Reading:
+    """Which outputs of an operator the columns above it read for sure, and which by a call that may be folded."""
+
+    segment: StatelessSegment
+    never_null: Set[str]
+    sure: set[Expression] = field(default_factory=set)
+    folded: dict[Expression, Expression] = field(default_factory=dict)
+
+    def read(self, part: Expression, folded_by: Expression | None = None) -> None:
+        """Add what an expression reads; ``folded_by`` is the call around it that may be folded."""
+        if not isinstance(part, FunctionCall):
+            for leaf in leaves(part):
+                if folded_by is None:
+                    self.sure.add(leaf)
+                elif not isinstance(leaf, Literal):
+                    self.folded.setdefault(leaf, folded_by)
+            return
+        function, args = part.function, part.args
+        if folded_by is None and function in _CASES:
+            self._case(part)
+            return
+        if folded_by is None and function in _FIRST:
+            self.read(args[0])
+            args, folded_by = args[1:], part if _filled(args[0], self.never_null) else None
+        elif (function in _COMPARISONS | _LOGIC and self._may_be_decided(part, set())) or (
+            function == "NULLIF" and args[0] == args[1]
+        ):
+            folded_by = part
+        for arg in args:
+            self.read(arg, folded_by)
+
+    def _case(self, case: FunctionCall) -> None:
+        """Conditions in turn: from the first that may be decided on, a branch may be the only one that is left."""
+        *branches, last = case.args
+        results = {*branches[1::2], last}
+        asked: set[Column] = set()
+        folded_by: Expression | None = case if len(results) == 1 else None
+        for condition, result in zip(branches[::2], branches[1::2], strict=True):
+            if self._may_be_decided(condition, asked):
+                folded_by = case
+            self.read(condition, folded_by)
+            self.read(result, folded_by if len(results) > 1 else None)
+            asked.update(_columns(condition, (self.segment,)))
+        self.read(last, folded_by)
+
+    def _may_be_decided(self, condition: Expression, asked: Set[Column]) -> bool:
+        filters = (column for part in self.segment.filters for column in _columns(part, (self.segment,)))
+        columns = list(_columns(condition, (self.segment,)))
+        parts = (_decided(part, self.never_null) for part in walk(condition))
+        return len({*columns}) < len(columns) or bool({*columns} & {*asked, *filters}) or any(parts)
+
+
+def _folded(output: Output, program: Program) -> dict[Expression, Expression]:
+    """Outputs of the nearest operator that nothing but a call that may be folded reads, each with that call."""
+    if not isinstance(output.segment.origin, Operator):
+        return {}
+    reading = _Reading(output.segment, _never_null(output, program))
+    for column in output.columns:
+        reading.read(column)
+    for condition in output.segment.filters:
+        reading.sure.update(leaves(condition))
+    return {leaf: call for leaf, call in reading.folded.items() if leaf not in reading.sure}
 
 
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if not pair.changed:
         return
-    old, new = doubtful(pair.old, pair.old_program), doubtful(pair.new, pair.new_program)
-    if old or new:
+    sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
+    old, new = (doubtful(*side) for side in sides)
+    before, after = (
+        [part for part, met in one.items() if other.get(part) != met] for one, other in ((old, new), (new, old))
+    )
+    folded, now = (_folded(*side) for side in sides)
+    if folded != now:
+        before += folded.values()
+        after += now.values()
+    if before or after:
         yield RuleMatch(
-            "a condition may be decided while the query is planned, which drops what then reads nothing",
+            "a condition or a call may be decided while the query is planned, which drops what then reads nothing",
             (),
-            format_expressions(old),
-            format_expressions(new),
+            format_expressions(dict.fromkeys(before)),
+            format_expressions(dict.fromkeys(after)),
         )
 
 

@@ -7,7 +7,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
-from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict
+from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict, sources_append
 from airflow_flinkcompat.compat.rule import (
     Example,
     PlanCover,
@@ -47,6 +47,9 @@ PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider"
 KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
 REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
 """Another primary key that holds the key of the results, in another place."""
+KEY_OF_CHANGES = (
+    "a source may change its rows: whether Flink keeps them once more, or the results, follows from the sink's key"
+)
 STALE = inferred(
     Outcome.UNKNOWN,
     "where it makes other keys of results, those under the former ones are never replaced or deleted: "
@@ -89,6 +92,8 @@ def _on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     reason = sinks.stays(pair)
     if difference.part == "primary key" and sinks.connectors(pair)[0] in sinks.TAKES_UPSERTS:
         return _rekeyed(pair)
+    if difference.part == "primary key" and not sources_append(pair):
+        return inferred(Outcome.UNKNOWN, KEY_OF_CHANGES)
     if not reason:
         return _on_stateless(difference)
     if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*flink.STATELESS_SINKS}:

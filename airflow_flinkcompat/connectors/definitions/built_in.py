@@ -32,6 +32,7 @@ CONNECTORS = (
             operators=1,
             upserts=Known.NO,
             updates=Known.YES,
+            row_before=Known.YES,
             options=(
                 OptionFact(
                     "print-identifier", OptionEffect.TUNES, document="PrintTableSinkFactory: it begins each line"
@@ -50,8 +51,9 @@ CONNECTORS = (
             operators=1,
             upserts=Known.NO,
             updates=Known.YES,
+            row_before=Known.NO,
             ids=("sk-stateless-blackhole-print",),
-            document="BlackHoleTableSinkFactory: rows are dropped",
+            document="BlackHoleTableSinkFactory: rows are dropped, and none is asked for as it was before an update",
         ),
     ),
     ConnectorFacts(

@@ -46,6 +46,11 @@ _UNCHAINED = replace(
     ),
     remedy=Remedy.PARALLELISM_ONE,
 )
+ROW_BEFORE = (
+    "a source may change its rows, and the sinks do not both ask, or not ask, for the row before an update: Flink then "
+    "keeps the rows of the source once more on one side alone"
+)
+_ALIKE = ({Known.YES}, {Known.NO})
 _GUARANTEES = ("sink.delivery-guarantee", "sink.semantic")
 
 
@@ -72,6 +77,8 @@ def connector_verdict(pair: PipelinePair) -> Verdict | None:
             note=f"the state of sink {names[0]} finds no operator any more",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
+    if {old.takes_row_before, new.takes_row_before} not in _ALIKE and not sources_append(pair):
+        return unmeasured(ROW_BEFORE)
     if reason := _planned(pair, old, new):
         return unmeasured(reason)
     if old.state is not SinkState.NONE:
@@ -104,12 +111,22 @@ def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) 
 
 def _sinks_append(pair: PipelinePair) -> bool:
     """Whether results are only ever added on both sides."""
+    return all(appends(output.segment) for output in (pair.old, pair.new)) and sources_append(pair)
+
+
+def sources_append(pair: PipelinePair) -> bool:
+    """Whether the tables that are read surely only append, on both sides.
+
+    Args:
+        pair: The query.
+
+    Returns:
+        False where one of them may change its rows: whether Flink then keeps the rows of a source once more follows
+        from what the sink takes.
+    """
     sides = ((pair.old, pair.old_program), (pair.new, pair.new_program))
-    return all(
-        appends(output.segment)
-        and all(appends_only(s, program) for s in segments(output) if isinstance(s.origin, Source))
-        for output, program in sides
-    )
+    read = ((each, program) for output, program in sides for each in segments(output))
+    return all(appends_only(each, program) for each, program in read if isinstance(each.origin, Source))
 
 
 def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
