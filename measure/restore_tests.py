@@ -24,17 +24,16 @@ from airflow_flinkcompat.local_flink.jars import fetch, pinned
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, read_entries
+from airflow_flinkcompat.savepoint.keyed_state import read_entries
 from airflow_flinkcompat.savepoint.metadata import OperatorState, SavepointMetadata, parse_metadata
 from airflow_flinkcompat.savepoint.store import METADATA, read_metadata
 from airflow_flinkcompat.state.compiled.nodes import Node, read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.from_savepoint import layout_of
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.compiled_node import layout
+from airflow_flinkcompat.state.from_savepoint import layout_difference, operator_layouts
+from airflow_flinkcompat.state.layout import LayoutUnknown
 from airflow_flinkcompat.state.migration import Migration, migration
-from airflow_flinkcompat.state.model import StateSpec
+from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import murmur3_128
 
 JAR = "flink-table-planner-tests"
@@ -79,10 +78,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Compared:
-    """One operator of a restore test. ``detail`` says what differs, or why nothing was predicted."""
+    """One operator of a restore test.
+
+    Attributes:
+        test: The name of the test.
+        kind: The kind of the operator.
+        keyed: Whether it stores state by key.
+        verdict: How the predicted layout compares with the stored one.
+        detail: What differs, or why nothing was predicted.
+    """
 
     test: str
     kind: str
+    keyed: bool
     verdict: Verdict
     detail: str = ""
 
@@ -111,20 +119,21 @@ class _Planned:
     """The operators of a restore test: those of its plan, and those of its savepoint."""
 
     def __init__(self, test: RestoreTest) -> None:
-        self.test = test
         self.savepoint = parse_metadata(test.metadata)
-        self.symbols = Symbols()
-        self.compiled = compiled_state(read_plan(test.plan), self.symbols, {}, frozenset())
+        symbols = Symbols()
+        compiled = compiled_state(read_plan(test.plan), symbols, {}, frozenset())
+        self.state = job_state(compiled, symbols)
+        self.nodes = [operator.node for _, operator in compiled.operators]
         self._plan_ids = [row["id"] for row in json.loads(test.plan)["nodes"]]
         self._stored = {each.id: each for each in self.savepoint.operators}
 
     def stored(self, node: Node) -> OperatorState | None:
-        """The operator of the savepoint that keeps the keyed state of a node."""
+        """The operator of the savepoint that keeps the state of a node, the one with keyed state first."""
         names = (node.kind, *_TRANSFORMATIONS.get(node.kind, ()))
         uids = [f"{self._plan_ids[node.place]}_{name}" for name in names]
         found = [self._stored.get(murmur3_128(uid.encode()).hex()) for uid in (*uids, str(node.config.get("uid")))]
         known = [each for each in found if each is not None]
-        return next((each for each in known if _keyed(each)), known[0] if known else None)
+        return next(filter(_keyed, known), known[0] if known else None)
 
 
 def _keyed(operator: OperatorState) -> bool:
@@ -138,59 +147,42 @@ def compared(test: RestoreTest) -> Iterator[Compared]:
         test: The test.
 
     Yields:
-        Each operator that stores state by key, or is predicted to.
+        Each operator that stores state by key or might, but for sources and sinks that store none.
     """
     planned = _Planned(test)
     seen = set()
-    for _, operator in planned.compiled.operators:
-        stored = planned.stored(operator.node)
-        predicted = layout(operator.node, operator.inputs, planned.symbols)
-        if predicted is None and operator.node.kind in _ENDS and not (stored and _keyed(stored)):
+    for spec, node in zip(planned.state.specs, planned.nodes, strict=True):
+        stored = planned.stored(node)
+        keyed = stored is not None and _keyed(stored)
+        if spec.layout is None and spec.kind is not StateKind.OPERATOR and not keyed:
             continue
         if stored is not None:
             seen.add(stored.id)
             if not any(each.index >= 0 for each in stored.subtasks or ()):
                 continue  # it had finished
-        yield Compared(test.name, operator.node.kind, *_verdict(stored, predicted))
+        yield Compared(test.name, node.kind, keyed, *_verdict(spec, stored))
     for each in planned.savepoint.operators:
         if _keyed(each) and each.id not in seen:
-            yield Compared(
-                test.name, "", Verdict.WRONG, f"no node of the plan is known to store {each.name or each.id}"
-            )
+            reason = f"no node of the plan is known to store {each.name or each.id}"
+            yield Compared(test.name, "", True, Verdict.WRONG, reason)
 
 
-_ENDS = ("table-source-scan", "sink", "values")
-
-
-def _verdict(stored: OperatorState | None, predicted: StateLayout | LayoutUnknown | None) -> tuple[Verdict, str]:
+def _verdict(spec: StateSpec, stored: OperatorState | None) -> tuple[Verdict, str]:
+    if isinstance(spec.layout, LayoutUnknown):
+        try:
+            list(operator_layouts(stored, "")) if stored is not None else ()
+        except SavepointUnreadable as error:
+            return Verdict.UNREADABLE, str(error)
+        return Verdict.NOT_TOLD, spec.layout.reason
+    if stored is None:
+        return (Verdict.EXACT, "") if spec.layout is None else (Verdict.WRONG, "nothing is stored")
     try:
-        found = [layout_of(header).stored for header in _headers(stored)] if stored is not None else []
+        found = layout_difference(spec, stored, "")
     except SavepointUnreadable as error:
         return Verdict.UNREADABLE, str(error)
-    if isinstance(predicted, LayoutUnknown):
-        return Verdict.NOT_TOLD, predicted.reason
-    wanted = predicted and predicted.stored
-    if all(each == wanted for each in found) and (found or wanted is None):
-        return Verdict.EXACT, ""
-    return Verdict.WRONG, f"predicted {_shown(wanted)}; stored {' and '.join(map(_shown, found)) or 'nothing'}"
-
-
-def _headers(operator: OperatorState) -> Iterator[KeyedHeader]:
-    for subtask in operator.subtasks or ():
-        if subtask.keyed is not None:
-            with open_keyed(subtask.keyed, "") as file:
-                yield file.header
-
-
-def _shown(found: StateLayout | None) -> str:
     if found is None:
-        return "nothing"
-    states = (
-        f"{each.name} {each.kind} {each.map_key and [field.type for field in each.map_key.fields]}"
-        f" {each.value.form} {[field.type for field in each.value.fields]}{' with TTL' if each.time_to_live else ''}"
-        for each in found.states
-    )
-    return f"by {[each.type for each in found.key]}: {', '.join(states)}; timers {found.timers or 'none'}"
+        return Verdict.EXACT, ""
+    return Verdict.WRONG, f"{found.predicted} predicted, {found.stored} stored"
 
 
 def carried(test: RestoreTest, max_parallelism: int | None = None) -> str:
@@ -240,18 +232,13 @@ _NUMBERS = re.compile(r"\[\d+\]| [0-9a-f]{32}\b")
 
 def _identity(planned: _Planned) -> Migration:
     """The migration of a job to itself, under the ids that its savepoint has."""
-    specs = job_state(planned.compiled, planned.symbols)
-    nodes = [operator.node for _, operator in planned.compiled.operators if operator.keeps]
-    ids = {}
-    for spec, node in zip(specs.specs, nodes, strict=True):
-        stored = planned.stored(node)
-        if stored is not None:
-            ids[spec.id] = stored.id
+    stored = (planned.stored(node) for node in planned.nodes)
+    ids = {spec.id: each.id for spec, each in zip(planned.state.specs, stored, strict=True) if each is not None}
 
     def known(spec: StateSpec | None) -> StateSpec | None:
         return spec and replace(spec, id=ids[spec.id])
 
-    lines = migration(specs, specs).operators
+    lines = migration(planned.state, planned.state).operators
     told = (line for line in lines if line.new is not None and line.new.id in ids)
     return Migration(tuple(replace(line, old=known(line.old), new=known(line.new)) for line in told))
 
@@ -317,7 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for title, limit in (("the same", None), (f"{_OTHER_MAX_PARALLELISM} as", _OTHER_MAX_PARALLELISM)):
         counts = Counter(carried(test, limit) for test in tests)
         lines += [f"Migrated to the same plan, with {title} maximum parallelism:", _migrations(counts)]
-    lines.append(summary(found))
+    lines += [f"Those that store state by key: {summary([each for each in found if each.keyed])}.", summary(found)]
     text = "\n\n".join(lines)
     print(f"\n{text}")
     if options.write:

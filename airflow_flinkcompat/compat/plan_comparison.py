@@ -40,7 +40,7 @@ from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import sources
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.state.from_compiled import Chaining
+from airflow_flinkcompat.state.from_compiled import JobSettings
 from airflow_flinkcompat.state.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
@@ -215,7 +215,7 @@ class ComparedPlans:
                 self._sinks(_keep_nothing),
                 self._renamed(),
                 self._column_identities,
-                self._chaining,
+                self._job_settings,
             )
         except PlanError as error:
             raise InputError(str(error)) from None
@@ -320,15 +320,16 @@ class ComparedPlans:
         return found
 
     @property
-    def _chaining(self) -> tuple[Chaining, Chaining]:
-        """Of either side which operators share a task."""
+    def _job_settings(self) -> tuple[JobSettings, JobSettings]:
+        """The settings of either side that plans do not show."""
         old, new = (
-            Chaining(
+            JobSettings(
                 chained(program),
                 _identified(
                     at_own_parallelism(program),
                     {*sources_of(plans), *(name for plan in plans for name in sinks_of(plan))},
                 ),
+                emission.expires(program),
             )
             for program, plans in zip(self.change.programs, self.plans, strict=True)
         )

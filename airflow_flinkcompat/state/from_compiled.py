@@ -46,20 +46,23 @@ ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
 
 
 @dataclass(frozen=True)
-class Chaining:
-    """Which operators may share a task, on which their ids depend.
+class JobSettings:
+    """Settings of a job that its compiled plan does not show.
 
     Attributes:
-        enabled: Whether any do: ``pipeline.operator-chaining.enabled`` (measured: settings-chaining-off).
-        apart: Identifiers of tables read or written at another parallelism than the job's, which share a task with
-            nothing that stands beside them (measured: unchained-tumble-having-p2).
+        chained: Whether operators may share a task, on which their ids depend: ``pipeline.operator-chaining.enabled``
+            (measured: settings-chaining-off).
+        apart: Identifiers of tables read or written at another parallelism than the job's, which share a task with no
+            adjacent operator (measured: unchained-tumble-having-p2).
+        expires: Whether idle state expires: ``table.exec.state.ttl``. The plan shows it for every operator but OVER.
     """
 
-    enabled: bool = True
+    chained: bool = True
     apart: Set[str] = frozenset()
+    expires: bool = False
 
 
-CHAINED = Chaining()
+DEFAULTS = JobSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ class CompiledGraph:
 
 
 def compiled_graph(
-    plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), chaining: Chaining = CHAINED
+    plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), settings: JobSettings = DEFAULTS
 ) -> CompiledGraph:
     """The operators of a compiled plan, in the order in which Flink creates them.
 
@@ -99,7 +102,7 @@ def compiled_graph(
         plan: What Flink compiled.
         stateless_sinks: Identifiers of the sinks whose connector is one operator that keeps nothing; any other one is a
             writer that keeps state, and one operator behind it.
-        chaining: What shares a task.
+        settings: Of the job.
 
     Returns:
         The graph.
@@ -110,8 +113,8 @@ def compiled_graph(
     for node in plan.nodes:
         edges = tuple(edge for place in node.inputs for edge in out[place])
         first = len(made)
-        for kind, chained in _operators(plan, node, stateless_sinks, chaining.apart):
-            chained = chained and chaining.enabled
+        for kind, chained in _operators(plan, node, stateless_sinks, settings.apart):
+            chained = chained and settings.chained
             if len(made) > first:
                 made.append(StreamNode(kind, (len(made) - 1,), chained))
             else:
@@ -119,7 +122,7 @@ def compiled_graph(
                 made.append(StreamNode(kind, inputs, chained and len(edges) == 1 and edges[0][1]))
         of.append(tuple(range(first, len(made))))
         if len(made) > first:
-            out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in chaining.apart)),))
+            out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in settings.apart)),))
         else:  # it becomes edges
             out.append(tuple((place, chained and node.kind != "exchange") for place, chained in edges))
     return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
@@ -189,7 +192,7 @@ def compiled_state(
     tables: Mapping[str, str],
     stateless_sinks: Set[str],
     identities: Mapping[str, ColumnIdentity] | None = None,
-    chaining: Chaining = CHAINED,
+    settings: JobSettings = DEFAULTS,
 ) -> CompiledState:
     """What a job keeps, of its compiled plan.
 
@@ -200,7 +203,7 @@ def compiled_state(
         stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
         identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
             said.
-        chaining: What shares a task.
+        settings: Of the job.
 
     Returns:
         The operators with their ids.
@@ -208,14 +211,22 @@ def compiled_state(
     Raises:
         PlanError: An operator is not written as the measured versions write it.
     """
+    if settings.expires:
+        plan = replace(plan, nodes=tuple(map(_with_time_to_live, plan.nodes)))
     try:
-        made = compiled_graph(plan, stateless_sinks, chaining)
+        made = compiled_graph(plan, stateless_sinks, settings)
         found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     hashed = {place: number for number, place in enumerate(made.graph.order)}
     found.sort(key=lambda operator: hashed[made.of[operator.node.place][0]])
     return CompiledState(plan, made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
+
+
+def _with_time_to_live(node: Node) -> Node:
+    """An OVER with the time to live that Flink writes into every other node."""
+    lives = {"state": [{"ttl": "of the job"}]}
+    return replace(node, config={**node.config, **lives}) if node.kind == "over-aggregate" else node
 
 
 def _scanned(scan: Node) -> str:

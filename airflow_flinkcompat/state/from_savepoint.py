@@ -70,13 +70,14 @@ def layout_differences(
     found: list[LayoutDifference] = []
     for id, spec in predicted.items():
         if id in stored:
-            found += _differences(spec, stored[id], savepoint)
+            difference = layout_difference(spec, stored[id], savepoint)
+            found += [difference] if difference is not None else []
         elif not (muted_sinks and spec.kind is StateKind.SINK):
             parts = _parts(spec.layout) if isinstance(spec.layout, StateLayout) else {"an operator"}
             found.append(LayoutDifference(f"{spec.name} {id}", _words(parts), "no such operator"))
     for id, operator in stored.items():
         if operator.has_state and id not in predicted.keys() | committers:
-            layouts = set(_layouts(operator, savepoint))
+            layouts = set(operator_layouts(operator, savepoint))
             parts = {part for layout in layouts for part in _parts(layout)} or {"state that is not kept by key"}
             found.append(LayoutDifference(f"{operator.name} {id}".strip(), _NOTHING, _words(parts)))
     return tuple(found)
@@ -85,15 +86,28 @@ def layout_differences(
 _NOTHING = "nothing"
 
 
-def _differences(spec: StateSpec, operator: OperatorState, savepoint: str) -> Iterator[LayoutDifference]:
+def layout_difference(spec: StateSpec, operator: OperatorState, savepoint: str) -> LayoutDifference | None:
+    """Compare the predicted state of one operator with the headers of a savepoint.
+
+    Args:
+        spec: The predicted state.
+        operator: The operator in the savepoint.
+        savepoint: Path or URI of the savepoint's folder.
+
+    Returns:
+        The difference; None where the layouts are equal, or where no layout is predicted.
+
+    Raises:
+        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
+    """
     if isinstance(spec.layout, LayoutUnknown):
-        return
+        return None
     predicted = spec.layout and spec.layout.stored
-    for layout in _layouts(operator, savepoint):
+    for layout in operator_layouts(operator, savepoint):
         if (found := layout and layout.stored) != predicted:
             wanted, held = _parts(predicted), _parts(found)
-            yield LayoutDifference(f"{spec.name} {spec.id}", _words(wanted - held), _words(held - wanted))
-            return
+            return LayoutDifference(f"{spec.name} {spec.id}", _words(wanted - held), _words(held - wanted))
+    return None
 
 
 def stored_layouts(path: str) -> Mapping[str, StateLayout]:
@@ -108,12 +122,23 @@ def stored_layouts(path: str) -> Mapping[str, StateLayout]:
     Raises:
         SavepointUnreadable: It cannot be had from here, is damaged, or is of a form that is not known.
     """
-    found = {each.id: [*_layouts(each, path)] for each in read_metadata(path).operators}
+    found = {each.id: [*operator_layouts(each, path)] for each in read_metadata(path).operators}
     return {id: layout for id, layouts in found.items() for layout in layouts if layout is not None}
 
 
-def _layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]:
-    """The layout of each subtask that has not finished; None of one without keyed state."""
+def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]:
+    """The layouts of the subtasks of an operator that have not finished.
+
+    Args:
+        operator: The operator in the savepoint.
+        path: Path or URI of the savepoint's folder.
+
+    Yields:
+        The layout of each subtask; None for one without keyed state.
+
+    Raises:
+        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
+    """
     for subtask in operator.subtasks or ():
         if subtask.index < 0:
             continue

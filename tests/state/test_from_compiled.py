@@ -8,7 +8,7 @@ import pytest
 
 from airflow_flinkcompat.compat.compiled import sinks_of, sources_of
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import Chaining, compiled_graph, compiled_state
+from airflow_flinkcompat.state.from_compiled import JobSettings, compiled_graph, compiled_state
 from tests.measured_plans import pairs, planned
 
 SINKS = frozenset(
@@ -59,7 +59,7 @@ def test_what_runs_at_a_parallelism_of_its_own_is_chained_to_nothing() -> None:
     told = compiled_graph(plan, SINKS).graph
     changed = {}
     for name in (*sinks_of(plan), *sources_of([plan])):
-        apart = compiled_graph(plan, SINKS, Chaining(apart=frozenset({name}))).graph
+        apart = compiled_graph(plan, SINKS, JobSettings(apart=frozenset({name}))).graph
         changed[name] = {place for place, id_ in enumerate(told.ids) if apart.ids[place] != id_}
     last = len(told.nodes) - 1
     assert set(map(frozenset, changed.values())) == {frozenset({last - 1, last}), frozenset(range(last + 1))}

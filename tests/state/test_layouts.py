@@ -11,13 +11,15 @@ import pytest
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.from_compiled import JobSettings, compiled_state, job_state
 from airflow_flinkcompat.state.from_savepoint import LayoutDifference, layout_differences
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateField, StateLayout, StateNamespace, Stored
 from airflow_flinkcompat.state.model import StateSpec
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
 SINKS = frozenset(f"`default_catalog`.`default_database`.`{name}`" for name in ("Printed", "keyed", "s1", "s2"))
+EXPIRING = {"2.3/kept-for-an-hour", "2.3/over-expiring"}
+"""Savepoints of jobs with a time to live."""
 
 
 @cache
@@ -25,7 +27,8 @@ def predicted(name: str) -> tuple[StateSpec, ...]:
     """The states that the plan next to a savepoint predicts."""
     symbols = Symbols()
     plan = read_plan((FOLDER / name / "plan.json").read_text("utf-8"))
-    return job_state(compiled_state(plan, symbols, {}, SINKS), symbols).specs
+    settings = JobSettings(expires=name in EXPIRING)
+    return job_state(compiled_state(plan, symbols, {}, SINKS, settings=settings), symbols).specs
 
 
 @pytest.mark.parametrize("name", TAKEN)

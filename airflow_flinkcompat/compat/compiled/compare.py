@@ -9,7 +9,13 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
 from airflow_flinkcompat.state.compiled.states import CompiledOperator, sink_identifier
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import CHAINED, Chaining, CompiledState, compiled_state, job_state
+from airflow_flinkcompat.state.from_compiled import (
+    DEFAULTS,
+    CompiledState,
+    JobSettings,
+    compiled_state,
+    job_state,
+)
 from airflow_flinkcompat.state.model import JobState
 
 QUERY_SINK = "flinkcompat_query"
@@ -66,7 +72,7 @@ def job_states(
     stateless_sinks: frozenset[str] = frozenset(),
     renamed: Mapping[str, str] | None = None,
     identities: Mapping[str, ColumnIdentity] | None = None,
-    chaining: tuple[Chaining, Chaining] = (CHAINED, CHAINED),
+    settings: tuple[JobSettings, JobSettings] = (DEFAULTS, DEFAULTS),
 ) -> tuple[tuple[JobState, JobState], ...]:
     """What each job keeps before and after, told with one table of meanings.
 
@@ -78,7 +84,7 @@ def job_states(
             that only one side knows are paired in their order.
         identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
             said.
-        chaining: Of either side which operators share a task.
+        settings: Those of either side.
 
     Returns:
         The jobs that both sides have.
@@ -94,7 +100,7 @@ def job_states(
         symbols = Symbols()
         before, after = (
             job_state(compiled_state(plan, symbols, tables, stateless_sinks, identities, side), symbols)
-            for plan, side in zip(job, chaining, strict=True)
+            for plan, side in zip(job, settings, strict=True)
         )
         return before, after
 

@@ -79,7 +79,7 @@ def _keeps_nothing_by_key(node: Node) -> bool:
 def _with_time_to_live(node: Node, made: StateLayout) -> StateLayout:
     """A time to live is told by place: that of a join's sides in their order, of any other operator one for all."""
     told = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
-    if not any(told):
+    if node.kind == "over-aggregate" or not any(told):  # an OVER has states of its own where it has one
         return made
     of = told if len(told) == len(made.states) else [told[0]] * len(made.states)
     states = (replace(state, time_to_live=lives) for state, lives in zip(made.states, of, strict=True))

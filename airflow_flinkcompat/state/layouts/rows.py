@@ -126,17 +126,34 @@ def sort_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     return StateLayout((), states, USER_TIMERS)
 
 
+_STATES_OF_FRAMES = {
+    (ROWTIME, True, True): ("processedCountState", "lastTriggeringTsState"),
+    (ROWTIME, True, False): ("lastTriggeringTsState", "cleanupTsState"),
+    (PROCTIME, True, True): ("processedCountState", "smallestTSState"),
+    (PROCTIME, True, False): ("cleanupTsState",),
+}
+"""The times and counts that OVER keeps, by its clock, whether its frame is bounded, and whether that counts rows."""
+_CLEANUP_TIMES = {
+    (ROWTIME, True, True): "RowTimeBoundedRowsOverCleanupTime",
+    (ROWTIME, False, True): "RowTimeUnboundedOverCleanupTime",
+    (ROWTIME, False, False): "RowTimeUnboundedOverCleanupTime",
+    (PROCTIME, True, True): "ProcTimeBoundedRowsOverCleanupTime",
+    ("", False, True): "NonTimeUnboundedPrecedingOverCleanupTime",
+    ("", False, False): "NonTimeUnboundedPrecedingOverCleanupTime",
+}
+"""The state that OVER adds with a time to live, by the same."""
+
+
 def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
-    """The state of OVER: accumulators, and by event time the rows of the frame."""
+    """The state of OVER: accumulators, and but for processing time from the beginning the rows of the frame."""
     spec = node.config["overSpec"]
     (group,) = spec["groups"][:1]
     if len(spec["groups"]) != 1:
         return LayoutUnknown("what OVER with several frames keeps was not measured")
     bounded = is_bounded(group)
     time = time_attribute(below.types[group["orderBy"]["fields"][0]["index"]])
-    by_event_time = time == ROWTIME
-    if bounded and not by_event_time:
-        return LayoutUnknown("what OVER with a frame by processing time keeps was not measured")
+    if bounded and not time:
+        return LayoutUnknown("what OVER with a frame by a column that is no time keeps was not measured")
     calls: list[Mapping[str, Any]] = group["aggCalls"]
     if bounded:  # what leaves the frame is taken back
         calls = counted(calls)
@@ -145,24 +162,28 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     if isinstance(made, LayoutUnknown):
         return made
     fields, beside = made
-    key = columns(below, spec["partition"]["fields"])
+    kind = time, bounded, group["isRows"]
+    expires = bool(node.config.get("state"))
+    if not time and beside:
+        return LayoutUnknown("what maps and lists OVER by a column that is no time keeps was not measured")
     if not time:
-        if beside:
-            return LayoutUnknown("what maps and lists OVER by a column that is no time keeps was not measured")
-        return StateLayout(key, _sorted_rows(group, fields, below), USER_TIMERS, carried_only=True)
-    frame = _of_sources(row(below, "List<row>"), symbols)
-    times = {
-        (True, True): ("processedCountState", "lastTriggeringTsState"),
-        (True, False): ("lastTriggeringTsState", "cleanupTsState"),
-    }
-    states = (
-        *(NamedState(name, VALUE, LONG) for name in times.get((bounded, group["isRows"]), ())),
-        NamedState("accState", VALUE, Stored("row", fields)),
-        *([NamedState("inputState", MAP, frame, LONG)] if by_event_time else []),
-        *beside,
-    )
-    carried_only = any(call_function(call) in CARRIED_ONLY for call in calls)
-    return StateLayout(key, states, USER_TIMERS, bounded, carried_only)
+        states = _sorted_rows(group, fields, below)
+    else:
+        frame = _of_sources(row(below, "List<row>"), symbols)
+        accumulators = NamedState("accState", VALUE, Stored("row", fields))
+        by_arrival = kind[:2] == (PROCTIME, False)
+        states = (
+            *(NamedState(name, VALUE, LONG) for name in _STATES_OF_FRAMES.get(kind, ())),
+            replace(accumulators, time_to_live=by_arrival and expires),
+            *([] if by_arrival else [NamedState("inputState", MAP, frame, LONG)]),
+            *beside,
+        )
+    measured = time == ROWTIME or kind[:2] == (PROCTIME, False)
+    measured = measured and not any(call_function(call) in CARRIED_ONLY for call in calls)
+    if expires and (name := _CLEANUP_TIMES.get(kind)):
+        states = (*states, NamedState(name, VALUE, LONG))
+    carried_only = not measured or (expires and kind != (ROWTIME, True, False))
+    return StateLayout(columns(below, spec["partition"]["fields"]), states, USER_TIMERS, bounded, carried_only)
 
 
 def _sorted_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.compat.changes import settings
-from airflow_flinkcompat.plan.program import Pipeline
+from airflow_flinkcompat.plan.program import Pipeline, Program
 
 PREFIX = "table.exec.emit."
 DELAYS = {settings.EARLY_FIRE: f"{PREFIX}early-fire.delay", settings.LATE_FIRE: f"{PREFIX}late-fire.delay"}
@@ -26,6 +26,12 @@ def in_force(pipeline: Pipeline) -> dict[str, str]:
 def fires(pipeline: Pipeline) -> list[str]:
     """The fires that are enabled at an INSERT."""
     return [key for key, value in in_force(pipeline).items() if key in DELAYS and value == "true"]
+
+
+def expires(program: Program) -> bool:
+    """Whether idle state of any INSERT expires."""
+    lives = (settings.effective(dict(each.settings), TTL, "flink") for each in program.pipelines)
+    return any(each not in (None, "0") for each in lives)
 
 
 def repeating(pipeline: Pipeline) -> list[str]:
