@@ -130,10 +130,20 @@ class _Planned:
     def stored(self, node: Node) -> OperatorState | None:
         """The operator of the savepoint that keeps the state of a node, the one with keyed state first."""
         names = (node.kind, *_TRANSFORMATIONS.get(node.kind, ()))
-        uids = [f"{self._plan_ids[node.place]}_{name}" for name in names]
-        found = [self._stored.get(murmur3_128(uid.encode()).hex()) for uid in (*uids, str(node.config.get("uid")))]
+        ids = [self.id_of(node, name) for name in names]
+        if node.config.get("uid"):
+            ids.append(_id(node.config["uid"]))
+        found = [self._stored.get(id) for id in ids]
         known = [each for each in found if each is not None]
         return next(filter(_keyed, known), known[0] if known else None)
+
+    def id_of(self, node: Node, transformation: str) -> str:
+        """The id of an operator of a node: that of the uid that Flink makes for jobs of compiled plans."""
+        return _id(f"{self._plan_ids[node.place]}_{transformation}")
+
+
+def _id(uid: str) -> str:
+    return murmur3_128(uid.encode()).hex()
 
 
 def _keyed(operator: OperatorState) -> bool:
@@ -234,9 +244,14 @@ def _identity(planned: _Planned) -> Migration:
     """The migration of a job to itself, under the ids that its savepoint has."""
     stored = (planned.stored(node) for node in planned.nodes)
     ids = {spec.id: each.id for spec, each in zip(planned.state.specs, stored, strict=True) if each is not None}
+    further = {
+        spec.id: (planned.id_of(node, "sink"),)
+        for spec, node in zip(planned.state.specs, planned.nodes, strict=True)
+        if node.kind == "sink" and spec.layout is not None
+    }
 
     def known(spec: StateSpec | None) -> StateSpec | None:
-        return spec and replace(spec, id=ids[spec.id])
+        return spec and replace(spec, id=ids[spec.id], further_ids=further.get(spec.id, ()))
 
     lines = migration(planned.state, planned.state).operators
     told = (line for line in lines if line.new is not None and line.new.id in ids)

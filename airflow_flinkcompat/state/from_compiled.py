@@ -156,7 +156,7 @@ def _operators(
 
 
 def _by_event_time(match: Node, below: Node) -> bool:
-    order: Any = match.config.get("matchSpec", {}).get("orderKeys", {}).get("fields") or ()
+    order: Any = match.config.get("matchSpec", {}).get("orderBy", {}).get("fields") or ()
     return bool(order) and time_attribute(below.types[order[0]["index"]]) == ROWTIME
 
 
@@ -276,8 +276,8 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
         for of in (means, {Aspect.OTHER})
     )
     name = _NAMES[kind](node)
-    behind = _committers(number, compiled.graph) if kind is StateKind.SINK else ()
-    told = StateSpec(kind, name, number, stored, meaning, unverified, behind)
+    further = _after_in_sink(number, compiled.graph) if kind is StateKind.SINK else ()
+    told = StateSpec(kind, name, number, stored, meaning, unverified, further)
     stateful_downstream = compiled.stateful_downstream[node.place]
     told = replace(
         told,
@@ -357,10 +357,13 @@ def _with_computed(told: StateSpec, node: Node, meanings: Mapping[int, Hashable]
     return replace(told, jointly_used=frozenset(map(of, jointly_used)), filtering=of(filtering))
 
 
-def _committers(writer: str, graph: StreamGraph) -> tuple[str, ...]:
-    place = graph.ids.index(writer)
-    return tuple(
-        number
-        for number, node in zip(graph.ids, graph.nodes, strict=True)
-        if node.kind == COMMITTER and place in node.inputs
-    )
+def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:
+    """The writer and the committers after the operator under whose id the state of a sink is known."""
+    found: list[str] = []
+    waiting = [graph.ids.index(holder)]
+    while waiting:
+        for reader in graph.readers[waiting.pop(0)]:
+            waiting.append(reader)
+            if graph.nodes[reader].kind != INSERTER:
+                found.append(graph.ids[reader])
+    return tuple(found)

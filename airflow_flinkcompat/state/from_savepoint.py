@@ -66,7 +66,7 @@ def layout_differences(
     """
     stored = {operator.id: operator for operator in read_metadata(savepoint).operators}
     predicted = {spec.id: spec for spec in specs}
-    committers = {id for spec in predicted.values() for id in spec.committer_ids}
+    further = {id for spec in predicted.values() for id in spec.further_ids}
     found: list[LayoutDifference] = []
     for id, spec in predicted.items():
         if id in stored:
@@ -76,7 +76,7 @@ def layout_differences(
             parts = _parts(spec.layout) if isinstance(spec.layout, StateLayout) else {"an operator"}
             found.append(LayoutDifference(f"{spec.name} {id}", _words(parts), "no such operator"))
     for id, operator in stored.items():
-        if operator.has_state and id not in predicted.keys() | committers:
+        if operator.has_state and id not in predicted.keys() | further:
             layouts = set(operator_layouts(operator, savepoint))
             parts = {part for layout in layouts for part in _parts(layout)} or {"state that is not kept by key"}
             found.append(LayoutDifference(f"{operator.name} {id}".strip(), _NOTHING, _words(parts)))

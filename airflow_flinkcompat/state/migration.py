@@ -198,12 +198,12 @@ class Migration:
             stored: The ids of the operators that it holds state of.
 
         Yields:
-            The lines, and one for each operator that commits for a sink which goes on, where it keeps something.
+            The lines, and one for each further operator of a sink that is carried, where it keeps something.
         """
         for line in self.operators:
             yield line
             if line.old is not None and line.new is not None:
-                for old, new in zip(line.old.committer_ids, line.new.committer_ids, strict=False):
+                for old, new in zip(line.old.further_ids, line.new.further_ids, strict=False):
                     if old in stored:
                         yield replace(line, old=replace(line.old, id=old), new=replace(line.new, id=new))
 

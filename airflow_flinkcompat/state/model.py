@@ -30,7 +30,7 @@ class StateSpec:
         layout: How what is kept by key is stored; None of what keeps nothing by key, or where nobody said.
         meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
         unverified: What may decide it too: the same where it is equal, not known where it differs.
-        committer_ids: The ids of further operators of a sink, which commit what its writer hands them.
+        further_ids: The ids of further operators of a sink: the writer after a materializer, and those that commit.
         meaning_without_filter: Of an aggregation its meaning without the conditions on the rows that come in.
         windows: Of an aggregation its windows, where they are kept in slices of event time.
         meaning_without_window: Of an aggregation its meaning without which windows they are.
@@ -47,7 +47,7 @@ class StateSpec:
     layout: StateLayout | LayoutUnknown | None = None
     meaning: Hashable = None
     unverified: Hashable = None
-    committer_ids: tuple[str, ...] = ()
+    further_ids: tuple[str, ...] = ()
     meaning_without_filter: Hashable = field(default=None, compare=False)
     windows: SlicedWindow | None = field(default=None, compare=False)
     meaning_without_window: Hashable = field(default=None, compare=False)

@@ -278,7 +278,7 @@ def test_what_a_sink_keeps_goes_on_though_the_template_has_a_stand_in(tmp_path: 
     state = job_state(compiled_state(plan, symbols, {}, set()), symbols)
     made = migration(state, state)
     ((sink, behind),) = (
-        (each.old.id, each.old.committer_ids)
+        (each.old.id, each.old.further_ids)
         for each in made.operators
         if each.old is not None and each.old.kind is StateKind.SINK
     )

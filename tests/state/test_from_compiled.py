@@ -7,9 +7,12 @@ from functools import cache
 import pytest
 
 from airflow_flinkcompat.compat.compiled import sinks_of, sources_of
+from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import JobSettings, compiled_graph, compiled_state
+from airflow_flinkcompat.state.from_compiled import JobSettings, compiled_graph, compiled_state, job_state
+from airflow_flinkcompat.state.model import StateKind
 from tests.measured_plans import pairs, planned
+from tests.savepoint.savepoints import FOLDER
 
 SINKS = frozenset(
     f"`default_catalog`.`default_database`.`{table}`"
@@ -63,3 +66,12 @@ def test_what_runs_at_a_parallelism_of_its_own_is_chained_to_nothing() -> None:
         changed[name] = {place for place, id_ in enumerate(told.ids) if apart.ids[place] != id_}
     last = len(told.nodes) - 1
     assert set(map(frozenset, changed.values())) == {frozenset({last - 1, last}), frozenset(range(last + 1))}
+
+
+def test_a_sink_with_a_materializer_names_its_writer_and_its_committer() -> None:
+    """Their state is carried beside what the materializer stores by key."""
+    symbols = Symbols()
+    compiled = compiled_state(read_plan((FOLDER / "2.3/materialized/plan.json").read_text("utf-8")), symbols, {}, set())
+    (sink,) = (spec for spec in job_state(compiled, symbols).specs if spec.kind is StateKind.SINK)
+    kinds = [compiled.graph.nodes[compiled.graph.ids.index(id)].kind for id in (sink.id, *sink.further_ids)]
+    assert kinds == ["sink-materializer", "sink", "committer"]
