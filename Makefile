@@ -58,7 +58,7 @@ RELEASE_ARGS ?=
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs frontend site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs frontend site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-cli bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ golden: $(VENV)/.all-ready ## Write what is said of every fixture and measured p
 
 bench-check: $(VENV)/.core-ready ## Time a check beside parsing alone, for scripts of all sizes
 	@python -m benchmarks.check
+
+bench-cli: $(VENV)/.core-ready ## Measure the processor time of a start of the command line
+	@python -m benchmarks.cli --write benchmarks/results/cli-$$(date -u +%F).md
 
 bench-imports: $(VENV)/.core-ready ## Time what importing the operators adds to a DAG file
 	@python -m benchmarks.imports --write benchmarks/results/imports-$$(date -u +%F).md

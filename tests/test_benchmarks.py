@@ -21,6 +21,7 @@ from benchmarks.backfill.__main__ import GOALS, Goal, fingerprint
 from benchmarks.backfill.cases import CASES, LARGE, Case
 from benchmarks.backfill.contenders import CONTENDERS, duckdb, make_data
 from benchmarks.check import Timing, batch_rate, fixtures, row, timed
+from benchmarks.cli import seconds
 from benchmarks.downtime import Downtime
 from benchmarks.downtime import results as downtimes
 from benchmarks.imports import added
@@ -158,3 +159,10 @@ def test_contenders_that_do_not_say_the_same_are_an_error() -> None:
     assert spark == "| Spark, local[2] | 10 | 2 | 4 s | 1.00 times as fast | not known | |"
     with pytest.raises(SystemExit, match="do not say the same"):
         list(audits({"one process": cost("a"), "Spark, local[2]": cost("b")}, 10, 10, [1.0]))
+
+
+@pytest.mark.slow
+def test_a_start_of_the_command_line_is_counted() -> None:
+    assert seconds("check old.sql incompatible.sql", rounds=1) > seconds("--version", rounds=1) > 0
+    with pytest.raises(RuntimeError, match="ended with 2"):
+        seconds("check old.sql", rounds=1)

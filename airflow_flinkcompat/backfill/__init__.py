@@ -4,12 +4,19 @@ Importing this package needs no PySpark; :func:`run_backfill` does. What has no 
 Spark starts, by :func:`plan_backfill` too.
 """
 
-from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
-from airflow_flinkcompat.backfill.explain import explain
-from airflow_flinkcompat.backfill.planning import BackfillPlan, plan, why_refused
-from airflow_flinkcompat.backfill.request import BackfillRequest, parse_duration, parse_orders, parse_time
-from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
-from airflow_flinkcompat.backfill.run import plan_backfill, run_backfill
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.backfill.errors import BackfillError, Untranslatable
+    from airflow_flinkcompat.backfill.explanation import explain
+    from airflow_flinkcompat.backfill.planning import BackfillPlan, plan, why_refused
+    from airflow_flinkcompat.backfill.request import BackfillRequest, parse_duration, parse_orders, parse_time
+    from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
+    from airflow_flinkcompat.backfill.run import plan_backfill, run_backfill
 
 __all__ = [
     "BackfillError",
@@ -28,3 +35,17 @@ __all__ = [
     "run_backfill",
     "why_refused",
 ]
+
+
+if not TYPE_CHECKING:  # a type checker takes a module with __getattr__ to have every name
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            ".errors": ("BackfillError", "Untranslatable"),
+            ".explanation": ("explain",),
+            ".planning": ("BackfillPlan", "plan", "why_refused"),
+            ".request": ("BackfillRequest", "parse_duration", "parse_orders", "parse_time"),
+            ".result": ("BackfillResult", "SinkRows", "SourceRows"),
+            ".run": ("plan_backfill", "run_backfill"),
+        },
+    )

@@ -7,6 +7,7 @@ cannot be read or holds nothing, a SQL Gateway, JobManager or platform does not 
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -48,7 +49,12 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command = getattr(import_module(f"airflow_flinkcompat.cli.{_COMMANDS[name][0]}"), f"{name}_command")
+        gc.disable()  # it would walk through all that was imported, several times, and find nothing
+        try:
+            command = getattr(import_module(f"airflow_flinkcompat.cli.{_COMMANDS[name][0]}"), f"{name}_command")
+        finally:
+            gc.freeze()
+            gc.enable()
         assert isinstance(command, click.Command)
         return command
 

@@ -46,7 +46,6 @@ from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
-from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, JobOptions
@@ -198,6 +197,8 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     )  # fmt: skip
     if not path.endswith(PROGRAM_SUFFIXES):
         return side
+    from airflow_flinkcompat.frontends.pyflink.local_files import local_texts
+
     given, others = options.variables, elsewhere if path.endswith(".py") else None
     files = local_texts(path, text, given, others)
     return replace(side, language=language_of(path), variables=given, files=files)

@@ -11,7 +11,6 @@ from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 
-from airflow_flinkcompat.backfill import why_refused
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
@@ -315,6 +314,8 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
     if reports[0].outcome is not Outcome.COMPATIBLE:
+        from airflow_flinkcompat.backfill import why_refused
+
         known = replace(known, backfill_refused=why_refused(new))
     if refused:
         return replace(review, reports=reports, known=known, action=f"refuses it: {refused}")

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
 from airflow_flinkcompat.model import ENGINES, Waiver, join_ddl, language_of
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment
 from airflow_flinkcompat.project.waivers import read_waivers, waivers_path
@@ -58,9 +57,13 @@ def side_of_script(
     if options.catalog_files:
         catalog, catalog_sources = join_ddl(_catalog(options.catalog_files, folder, root, prefix, unsaved))
     language = language_of(path)
-    variables = options.variables if language != "sql" else {}
-    found_files = find_local_files(path, text, variables, root)
-    places = {name: name_from(each.path, root) for name, each in found_files.items()}
+    variables, files, places = {}, dict[str, str](), dict[str, str]()
+    if language != "sql":
+        from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
+
+        variables = options.variables
+        for name, each in find_local_files(path, text, variables, root).items():
+            files[name], places[name] = each.text, name_from(each.path, root)
     for name, _ in catalog_sources:
         if places.setdefault(name, name) != name:
             del places[name]  # both are called the same, so that no message tells which one is meant
@@ -74,7 +77,7 @@ def side_of_script(
         source,
         language,
         variables,
-        {name: each.text for name, each in found_files.items()},
+        files,
         catalog_sources=catalog_sources,
         filled_elsewhere=options.filled_elsewhere,
         places=places,

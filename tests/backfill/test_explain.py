@@ -10,7 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.backfill import BackfillRequest, explain, plan
-from airflow_flinkcompat.backfill.explain import Estimate
+from airflow_flinkcompat.backfill.explanation import Estimate
 from airflow_flinkcompat.model import JobSpec
 from tests.backfill.scripts import BID_COLUMNS, BIDS, bids, script, table
 
