@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -207,7 +207,8 @@ def migrate_command(
     plans = compiled_plans("migrate", before, after, planner, gateway, jobmanager, plan_dir)
     require_one_job("migrate rewrites", plans)
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
-    (made,) = migrations(before, after, plans, asked, tuple(map(Accept, accepted)))
+    requested = tuple(map(Accept, accepted))
+    (made,) = migrations(before, after, plans, asked, requested)
     require_predicted("migrate", made, savepoint=savepoint)
     if audit_history and savepoint and known:
         _audit(before, savepoint, made, known)
@@ -216,6 +217,7 @@ def migrate_command(
         made = _from_history(made, before, after, known)
     _show(made, before, after, style, savepoint)
     unseen = _unseen(before, after, plans, accepted)
+    _offer_filter(made, lambda kind: migrations(before, after, plans, asked, (*requested, kind))[0])
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
         sys.exit(1)
     require_predicted("migrate", made, template=template)
@@ -296,16 +298,22 @@ def _unseen(before: Side, after: Side, plans: Plans, accepted: Collection[str]) 
     return bool(unseen or lines)
 
 
+def _offer_filter(made: Migration, accepting: Callable[[Accept], Migration]) -> None:
+    """Name ``--accept filter`` where it is why nothing is written, and something would be written with it."""
+    if made.refused and any(each.reason == OTHER_CONDITION for each in made.operators):
+        found = accepting(Accept.FILTER)
+        if not found.refused and any(each.accepted is Accept.FILTER for each in found.operators):
+            tell(f"flinkcompat: with --accept {Accept.FILTER} stored state is kept under the new condition")
+
+
 def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
     """Whether all was accepted that is done on request alone; says what is to be said where something was not."""
-    if Accept.FILTER not in accepted and any(each.reason == OTHER_CONDITION for each in made.operators):
-        click.echo("flinkcompat: with --accept filter what is stored goes on under the new condition", err=True)
     asked = {
         Accept.DROPPED: (any(each.keep is StateAction.DROPPED for each in made.operators), "state is dropped"),
         Accept.UNSEEN: (unseen, "a change that plans do not show may affect the state"),
     }
     missing = {kind: words for kind, (there, words) in asked.items() if there and kind not in accepted}
-    for kind, words in missing.items() if made.kept is not MigrationExtent.NONE else ():
+    for kind, words in missing.items():
         click.echo(f"flinkcompat: {words}; with --accept {kind} it is written all the same", err=True)
     return not missing
 

@@ -145,6 +145,24 @@ def test_where_nothing_is_kept_nothing_is_written(run: Callable[..., Result], mo
     assert not Path("migrated").exists()
 
 
+def test_accepting_another_condition_is_offered(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept without it, so that it has to be named where the command ends."""
+    run(ADDED, "--dry-run", sides=("old", "old"))
+    plan = json.loads((ADDED / "old.json").read_text("utf-8"))
+    scan = next(node for node in plan["nodes"] if "scanTableSource" in node)["scanTableSource"]
+    scan["abilities"] = [*scan.get("abilities", ()), {"type": "FilterPushDown", "predicates": []}]
+    plans = (read_plan((ADDED / "old.json").read_text("utf-8")),), (read_plan(json.dumps(plan)),)
+    monkeypatch.setattr(migrate, "compiled_plans", lambda *_: plans)
+    refused, accepted = (
+        CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run", *more])
+        for more in ((), ("--accept", "filter"))
+    )
+    assert refused.exit_code == 1
+    assert "with --accept filter stored state is kept under the new condition" in refused.stderr
+    assert accepted.exit_code == 0
+    assert "with --accept filter" not in accepted.stderr
+
+
 def test_a_folder_that_cannot_be_written_is_named(run: Callable[..., Result]) -> None:
     Path("file").write_text("no folder")
     result = run(ADDED, *FILES, "--to", "file/new")

@@ -2,7 +2,7 @@
 
 The Gateway writes a plan to a folder (``COMPILE PLAN``), from which it is read and removed. The statements before the
 jobs are run in a session of their own; in a lasting catalog their DDL takes effect. Options of tables, and so the
-secrets in them, are not written into plans.
+secrets in them, are not written into plans: those that say whether rows are only added are taken from the script.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import httpx
@@ -23,11 +24,13 @@ from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
+from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.sql import Statement, parse_script
 from airflow_flinkcompat.state.compiled import CompiledPlan, PlanError, read_plan
 
 _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
 _VIEW = f"{QUERY_SINK}_view"
+_SAY_WHETHER_ROWS_ARE_ADDED = ("connector", "format", "value.format")
 _TIME_ATTRIBUTES = (" *ROWTIME*", " *PROCTIME*")
 
 
@@ -41,6 +44,7 @@ def compile_plans(
     TargetError (a statement was refused), ScriptRefused, GatewayError.
     """
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
+    options = _options(side)
     widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
     plans: list[CompiledPlan] = []
     with _shared(gateway, folder) as place, gateway.session(runner.settings(side.settings)) as session:
@@ -49,11 +53,11 @@ def compile_plans(
                 case Role.SETUP:
                     _run(runner, session, statement, statement.text)
                 case Role.JOB:
-                    plans.append(_compiled(runner, session, statement, planned_sql(statement), place))
+                    plans.append(_compiled(runner, session, statement, planned_sql(statement), place, options))
                 case Role.QUERY:
                     _give_sink(runner, session, statement, widths.get(statement.span, 0))
                     insert = f"INSERT INTO `{QUERY_SINK}` {statement.text}"
-                    plans.append(_compiled(runner, session, statement, insert, place))
+                    plans.append(_compiled(runner, session, statement, insert, place, options))
     return tuple(plans)
 
 
@@ -72,13 +76,42 @@ def _run(
         raise
 
 
-def _compiled(runner: ScriptRunner, session: Session, statement: Statement, sql: str, folder: str) -> CompiledPlan:
+Options = Mapping[str, Mapping[str, str]]
+
+
+def _options(side: Side) -> Options:
+    """By the name of each table, declared once and read without hints, the options of its connector and formats."""
+    counted = Counter(table.path[2] for table in side.program.tables)
+    sinks = (pipeline.sink for pipeline in side.program.pipelines)
+    hinted = {
+        node.table.path[2] for sink in sinks for node in walk_nodes(sink) if isinstance(node, Scan) and node.hints
+    }
+    return {
+        table.path[2]: {key: value for key, value in table.options if key in _SAY_WHETHER_ROWS_ARE_ADDED}
+        for table in side.program.tables
+        if counted[table.path[2]] == 1 and table.path[2] not in hinted
+    }
+
+
+def _give_options(plan: CompiledPlan, options: Options) -> None:
+    for node in plan.nodes:
+        table = node.config.get("scanTableSource", {}).get("table", {})
+        resolved = table.get("resolvedTable")
+        if resolved is not None and "options" not in resolved:
+            resolved["options"] = options.get(table["identifier"].rpartition(".")[2].strip("`"), {})
+
+
+def _compiled(
+    runner: ScriptRunner, session: Session, statement: Statement, sql: str, folder: str, options: Options
+) -> CompiledPlan:
     file = UPath(folder) / f"flinkcompat-{uuid.uuid4().hex}.json"
     uri = file.as_uri() if file.protocol in ("", "file") else str(file)
     head = f"COMPILE PLAN '{uri.replace(chr(39), chr(39) * 2)}' FOR "
     try:
         _run(runner, session, statement, head + sql, prefix=len(head) + len(sql) - len(statement.text))
-        return read_plan(file.read_text(encoding="utf-8"))
+        plan = read_plan(file.read_text(encoding="utf-8"))
+        _give_options(plan, options)
+        return plan
     except FileNotFoundError:
         raise PlansUnavailable(
             f"the SQL Gateway wrote a compiled plan to {folder}, but it cannot be seen from here: name a folder that "

@@ -127,6 +127,27 @@ def test_options_of_tables_are_not_written_into_plans(tmp_path: Path) -> None:
     assert server.asked[-1][1]["table.plan.compile.catalog-objects"] == "SCHEMA"
 
 
+@pytest.mark.parametrize(
+    ("options", "hint", "given"),
+    [
+        ("'format' = 'csv', 'username' = 'x'", "", {"connector": "datagen", "format": "csv"}),
+        ("'format' = 'csv'", "/*+ OPTIONS('format' = 'debezium-json') */", {}),
+    ],
+)
+def test_the_script_says_how_rows_of_a_source_come(
+    options: str, hint: str, given: dict[str, str], tmp_path: Path
+) -> None:
+    """A join keeps new columns of a side only where its rows are not taken back."""
+    written = json.loads(PLAN)
+    (table,) = (node["scanTableSource"]["table"] for node in written["nodes"] if "scanTableSource" in node)
+    table["identifier"] = "`default_catalog`.`default_database`.`orders`"
+    table["resolvedTable"].pop("options", None)
+    text = TABLES.replace("'datagen'", f"'datagen', {options}") + SUMS.replace("FROM orders", f"FROM orders {hint}")
+    (plan,) = planner(Scripted(json.dumps(written))).compile_plans(side(text), str(tmp_path))
+    (scan,) = (node for node in plan.nodes if node.kind == "table-source-scan")
+    assert scan.config["scanTableSource"]["table"]["resolvedTable"]["options"] == given
+
+
 def test_the_catalog_is_declared_first(tmp_path: Path) -> None:
     server = Scripted()
     planner(server).compile_plans(side(SUMS, catalog=TABLES), str(tmp_path))
