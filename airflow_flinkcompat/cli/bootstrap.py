@@ -123,7 +123,7 @@ def bootstrap_command(
     _show(start, style)
     if not _possible(start):
         sys.exit(1)
-    require_predicted("bootstrap", start.state, template=template)
+    require_predicted(start.state, template=template)
     if dry_run:
         for line in start.preview():
             tell(mask_secrets(line))

@@ -209,7 +209,7 @@ def migrate_command(
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
     requested = tuple(map(Accept, accepted))
     (made,) = migrations(before, after, plans, asked, requested)
-    require_predicted("migrate", made, savepoint=savepoint)
+    require_predicted(made, savepoint=savepoint)
     if audit_history and savepoint and known:
         _audit(before, savepoint, made, known)
         return
@@ -220,7 +220,7 @@ def migrate_command(
     _offer_filter(made, lambda kind: migrations(before, after, plans, asked, (*requested, kind))[0])
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
         sys.exit(1)
-    require_predicted("migrate", made, template=template)
+    require_predicted(made, template=template)
     _preview(before, after, made, known if dry_run else None, savepoint)
     if prepare and known and savepoint:
         _prepare(before, after, savepoint, made, known, prepare)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
 from airflow_flinkcompat.cli.targets import target_option
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
@@ -125,28 +125,22 @@ def state_errors() -> Iterator[None]:
         raise InputError(str(error)) from None
 
 
-def require_predicted(
-    command: str, migration: Migration, *, savepoint: str | None = None, template: str | None = None
-) -> None:
-    """Compare the predicted state with the headers of savepoints, before anything is computed or written.
+def require_predicted(migration: Migration, *, savepoint: str | None = None, template: str | None = None) -> None:
+    """See before anything is computed or written that state can be rewritten, and is stored as plans predict.
 
     Args:
-        command: The name of the command.
         migration: What becomes of each state.
-        savepoint: Path or URI of the old job's savepoint; None: there is none.
-        template: Path or URI of the template; None: there is none yet.
+        savepoint: Path or URI of the old job's savepoint; None: it is not compared.
+        template: Path or URI of the template; None: it is not compared.
 
     Raises:
         InputError: A savepoint cannot be read.
-        SystemExit: With 1, where a savepoint holds something else than its plan predicts.
+        SystemExit: With 1, where a field cannot be rewritten, or a savepoint holds something else than predicted.
     """
-    if savepoint is None and template is None:
-        return
-    try:
-        from airflow_flinkcompat.migration import require_predicted_state, require_predicted_template
-    except ImportError as error:
-        raise bare_install(command, error) from None
+    from airflow_flinkcompat.migration import require_predicted_state, require_predicted_template, require_rewritable
+
     with state_errors():
+        require_rewritable(migration)
         if savepoint is not None:
             require_predicted_state(migration, savepoint)
         if template is not None:

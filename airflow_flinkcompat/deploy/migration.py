@@ -42,6 +42,7 @@ from airflow_flinkcompat.migration import (
     migrate_savepoint,
     require_predicted_state,
     require_predicted_template,
+    require_rewritable,
 )
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
@@ -495,7 +496,8 @@ class SavepointMigration(SavepointWriting):
             raise DeployRefused("a migration rewrites the savepoint of one job, and a script here makes several")
         try:
             (made,) = migrations(*self._sides, plans, accepted=self._accepted)
-        except InputError as error:
+            require_rewritable(made)
+        except (InputError, NotMigratable) as error:
             raise DeployRefused(str(error)) from None
         if self._history is not None:
             made, reasons = self._history.extend(made, self._sides[1], self._sides[0])

@@ -8,6 +8,7 @@ from airflow_flinkcompat.migration.writing import (
     migrate_savepoint,
     require_predicted_state,
     require_predicted_template,
+    require_rewritable,
     write_migrated,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "migrate_savepoint",
     "require_predicted_state",
     "require_predicted_template",
+    "require_rewritable",
     "verify",
     "write_migrated",
 ]

@@ -16,6 +16,7 @@ from io import BytesIO
 from upath import UPath
 
 from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
+from airflow_flinkcompat.migration.entries import entry_rewrites, key_change, merge_entries
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.operator_state import merge_operator_state
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
@@ -25,7 +26,7 @@ from airflow_flinkcompat.migration.verifying import verify
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers, read_parts
 from airflow_flinkcompat.savepoint.key_groups import group_ranges
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
-from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader
+from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.metadata import (
     Handle,
     OperatorState,
@@ -34,6 +35,7 @@ from airflow_flinkcompat.savepoint.metadata import (
     SubtaskState,
     parse_metadata,
 )
+from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.savepoint.store import StoredContent, open_handle, read_handle, read_metadata
 from airflow_flinkcompat.state.from_savepoint import layout_differences
 from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
@@ -131,6 +133,31 @@ def require_predicted_state(migration: Migration, savepoint: str) -> None:
         SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
     """
     _require_predicted("old", (line.old for line in migration.operators), savepoint, "savepoint")
+
+
+def require_rewritable(migration: Migration) -> None:
+    """Build each rewriting from predicted layouts alone, so that a dry run refuses what a run would.
+
+    Args:
+        migration: What becomes of each state.
+
+    Raises:
+        NotMigratable: A field cannot be rewritten or merged.
+    """
+    for line in migration.operators:
+        layouts = [spec and spec.layout for spec in (line.old, line.new)]
+        if line.keep is StateAction.REWRITTEN:
+            old, new = (_predicted_header(each) for each in layouts if isinstance(each, StateLayout))
+            key_change(line)
+            entry_rewrites(line, old, new, 0)
+            merge_entries(line, new)
+
+
+def _predicted_header(layout: StateLayout) -> KeyedHeader:
+    """The names and kinds of states, by which a rewriting is built."""
+    untold = Serializer("", (), (), b"")
+    states = tuple(KeyedState(state.name, state.kind, None, untold) for state in layout.states)
+    return KeyedHeader(False, untold, states, b"")
 
 
 def require_predicted_template(migration: Migration, template: str) -> None:

@@ -17,6 +17,7 @@ from airflow_flinkcompat.migration import (
     MigrationVerificationFailed,
     NotMigratable,
     migrate_savepoint,
+    require_rewritable,
     verify,
     write_migrated,
 )
@@ -156,6 +157,18 @@ def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(
     migrate_savepoint(old, old, str(tmp_path / "same"), made, NOW)
     with pytest.raises(NotMigratable, match=r"other serializers than the template's, and it was not measured"):
         migrate_savepoint(old, template, str(tmp_path / "other"), made, NOW)
+
+
+def test_a_rewriting_that_a_run_would_refuse_is_refused_without_a_savepoint() -> None:
+    """What a field begins with that comes now, and the same where its values would be merged."""
+    made = change(ADDED)
+    (line,) = (each for each in made.operators if each.keep is StateAction.REWRITTEN)
+    require_rewritable(made)
+    (state,) = line.states
+    unknown = tuple(replace(field, begins=None) for field in state.new.value.fields)
+    new = replace(state.new, value=Stored(state.new.value.form, unknown))
+    with pytest.raises(NotMigratable, match=r"what MAX\(d\) begins with was not measured"):
+        require_rewritable(Migration((replace(line, states=(replace(state, new=new),)),)))
 
 
 def test_what_cannot_be_kept_is_not_written(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -11,6 +12,8 @@ from airflow_flinkcompat.state.layout import Begins, StateField, Stored
 
 _NOT_NULL = " NOT NULL"
 _WORDS = {"TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP", "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
+
+_ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
 
 
 def stored_type(written: Any) -> str:
@@ -23,7 +26,9 @@ def stored_type(written: Any) -> str:
         The type, such as ``TIMESTAMP(3) NOT NULL``; a shape that is not known here as it was written.
     """
     if isinstance(written, str):
-        return stored_type(json.loads(written)) if written.startswith("{") else written
+        return (
+            stored_type(json.loads(written)) if written.startswith("{") else _ZONED.sub(r"TIMESTAMP_LTZ(\1)", written)
+        )
     null = "" if written.get("nullable", True) else _NOT_NULL
     match written["type"]:
         case "TIMESTAMP_WITHOUT_TIME_ZONE" | "TIMESTAMP_WITH_LOCAL_TIME_ZONE" as kind:

@@ -37,7 +37,7 @@ def test_unreadable_savepoints_say_why(tmp_path: Path) -> None:
             parse_metadata(whole[:length])
     with pytest.raises(SavepointUnreadable, match="no file of Flink's"):
         parse_metadata(b"\x00" * 100)
-    with pytest.raises(SavepointUnreadable, match="format 99"):
+    with pytest.raises(SavepointUnreadable, match="_metadata is of version 99"):
         parse_metadata(whole[:4] + (99).to_bytes(4, "big") + whole[8:])
     with pytest.raises(SavepointUnreadable, match=r"cannot be read from here \(FileNotFoundError\)"):
         read_snapshot(f"file:{tmp_path}/savepoint-1")
