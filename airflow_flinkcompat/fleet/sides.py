@@ -57,7 +57,8 @@ def side_of_script(
     if options.catalog_files:
         catalog, catalog_sources = join_ddl(_catalog(options.catalog_files, folder, root, prefix, unsaved))
     language = language_of(path)
-    variables, files, places = {}, dict[str, str](), dict[str, str]()
+    variables: Mapping[str, str] = {}
+    files, places = dict[str, str](), dict[str, str]()
     if language != "sql":
         from airflow_flinkcompat.frontends.pyflink.local_files import find_local_files
 

@@ -97,10 +97,13 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _scalar(r.argument(0), "NEG", "ABS", "SIGN")
     yield from _scalar(r.strict(BOOLEAN), "=", "<>", "<", "<=", ">", ">=", "AND", "OR", "NOT", "IN", "NOT IN")
     yield from _scalar(r.strict(BOOLEAN), "LIKE", "NOT LIKE", "SIMILAR TO", "NOT SIMILAR TO", "BETWEEN", "OVERLAPS")
+    yield from _scalar(r.strict(BOOLEAN), "BETWEEN SYMMETRIC")
     yield from _scalar(r.not_null(BOOLEAN), "IS NULL", "IS NOT NULL", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
     yield from _scalar(r.not_null(BOOLEAN), "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE", "IS UNKNOWN")
-    yield from _scalar(r.not_null(BOOLEAN), "IS NOT UNKNOWN", "EXISTS", "IS JSON")
-    yield from _scalar(r.unknown, "CAST", "TRY_CAST", "FIELD", "ROW")
+    yield from _scalar(r.not_null(BOOLEAN), "IS NOT UNKNOWN", "EXISTS", "IS JSON", "IS NOT JSON")
+    for kind in ("VALUE", "OBJECT", "ARRAY", "SCALAR"):
+        yield from _scalar(r.not_null(BOOLEAN), f"IS JSON {kind}", f"IS NOT JSON {kind}")
+    yield from _scalar(r.unknown, "CAST", "TRY_CAST", "FIELD", "ROW", "KEY VALUE", "BINARY LITERAL")
     yield from _scalar(r.case, "CASE")
     yield from _scalar(r.concatenation, "||")
     # conditional

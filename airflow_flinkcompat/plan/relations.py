@@ -226,7 +226,7 @@ class QueryBinder(OrderBinder):
                 raise BindError("construct", "UNNEST … WITH ORDINALITY is not understood", self.span(join))
             return self._correlate(left, lateral, lateral.expressions, side == "LEFT", join)
         if isinstance(what, exp.Lateral):
-            raise BindError("construct", "a lateral subquery is not understood", self.span(join))
+            raise BindError("construct", "LATERAL (SELECT …), a subquery for each row, is not judged", self.span(join))
         right = self.relation(what)
         scope = left.scope.concat(right.scope)
         binder = ScalarBinder(self.environment, self.statement, scope)
@@ -254,6 +254,9 @@ class QueryBinder(OrderBinder):
         on = join.args.get("on")
         if on is not None and not (isinstance(on, exp.Boolean) and on.this):
             raise BindError("construct", "a table function is joined ON TRUE only", self.span(join))
+        if any(isinstance(arg, nodes.TableArgument | nodes.ModelArgument | nodes.NamedArgument) for arg in args):
+            what = "a process table function or one with named arguments, which is not judged"
+            raise BindError("construct", f"{tree.this.name} is {what}", self.span(tree))
         binder = ScalarBinder(self.environment, self.statement, left.scope)
         bound = tuple(binder.bind(arg) for arg in args)
         name = "UNNEST" if isinstance(tree, exp.Unnest) else _function_name(tree, self.environment)
@@ -330,11 +333,6 @@ class QueryBinder(OrderBinder):
     def _table_function(self, tree: nodes.TableFunction) -> Relation:
         if not is_window_function(tree):
             empty = Relation(Values(((),), (), self.span(tree)), Scope((), ()))
-            if any(
-                isinstance(arg, nodes.TableArgument | nodes.ModelArgument | nodes.NamedArgument)
-                for arg in tree.expressions
-            ):
-                raise BindError("construct", f"table function {tree.this.name} is not understood", self.span(tree))
             return self._correlate(empty, tree, tree.expressions, False, exp.Join(this=tree))
         kind = tree.this.name.upper()
         constants = ScalarBinder(self.environment, self.statement, Scope((), ()))

@@ -52,6 +52,7 @@ _BINARY: dict[type[exp.Expression], str] = {
     exp.And: "AND",
     exp.Or: "OR",
     exp.DPipe: "||",
+    exp.Overlaps: "OVERLAPS",
     exp.SimilarTo: "SIMILAR TO",
     exp.NullSafeEQ: "IS NOT DISTINCT FROM",
     exp.NullSafeNEQ: "IS DISTINCT FROM",
@@ -254,6 +255,12 @@ class ScalarBinder:
         """A constant interval in milliseconds or months. Raises :class:`BindError` for a form that is not read."""
         return interval(tree, self.span(tree))
 
+    def _binary(self, tree: exp.HexString) -> Expression:
+        """``X'1F'``."""
+        digits = str(tree.this).upper()
+        kind = DataType("BINARY", (len(digits) // 2,), nullable=False)
+        return FunctionCall("BINARY LITERAL", (Literal(digits, SYMBOL),), kind, self.span(tree))
+
     def _is(self, tree: exp.Is, negated: bool) -> Expression:
         value = self.bind(tree.this)
         what = tree.expression
@@ -312,13 +319,19 @@ class ScalarBinder:
     def _keyword_call(self, tree: nodes.KeywordCall) -> Expression:
         args = [self.bind(arg) for arg in tree.expressions]
         words = [str(word) for word in tree.args.get("keywords") or ()]
+        returned = None
         for clause in tree.args.get("clauses") or ():
             words.append(str(clause.this))
-            if clause.args.get("expression") is not None:
-                args.append(self.bind(clause.args["expression"]))
+            value = clause.args.get("expression")
+            if isinstance(value, nodes.FlinkType):
+                returned = data_type(value)
+                words.append(str(returned))
+            elif value is not None:
+                args.append(self.bind(value))
         if words:
             args.append(Literal(" ".join(words), SYMBOL))
-        return self._call(str(tree.this), tuple(args), tree)
+        call = self._call(str(tree.this), tuple(args), tree)
+        return call if returned is None else replace(call, type=returned)
 
     def aggregate(self, tree: exp.Expression) -> AggregateCall:
         """An aggregate call with its DISTINCT and FILTER; COUNT over a constant is COUNT(*) (measured equal)."""
@@ -422,6 +435,8 @@ _BOUND: Mapping[type[exp.Expr], Callable[[ScalarBinder, Any], Expression]] = {
     nodes.MapConstructor: _constructor("MAPCONSTRUCTOR"),
     nodes.MultisetConstructor: _constructor("MULTISETCONSTRUCTOR"),
     exp.Bracket: lambda binder, tree: binder.call("ITEM", [tree.this, *tree.expressions], tree),
+    exp.HexString: lambda binder, tree: binder._binary(tree),
+    nodes.JsonPair: lambda binder, tree: binder.call("KEY VALUE", [tree.this, tree.expression], tree),
 }
 """How each kind of tree is bound that is no operator with two sides."""
 

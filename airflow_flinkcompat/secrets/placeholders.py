@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.model import ScriptError, Span
 from airflow_flinkcompat.secrets.redact import Redactor
 from airflow_flinkcompat.secrets.syntax import OPENING, PLACEHOLDER
 from airflow_flinkcompat.sql import lexer
-from airflow_flinkcompat.sql.script import Places, ScriptError
+from airflow_flinkcompat.sql.script import Places
 
 #: Attributes of a connection that are no secrets by themselves.
 _NO_SECRETS = frozenset({"host", "port", "login", "schema"})

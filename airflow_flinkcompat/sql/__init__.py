@@ -9,13 +9,13 @@ from airflow_flinkcompat.sql.pure_sqlglot import prefer_sources
 
 prefer_sources()
 
+from airflow_flinkcompat.model import ScriptError
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.dialect import Flink, parse_statement
 from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.script import (
     NO_PROGRAM,
     Script,
-    ScriptError,
     Statement,
     decode_script,
     parse_script,

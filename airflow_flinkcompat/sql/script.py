@@ -45,7 +45,9 @@ _WITHOUT_GRAMMAR = frozenset(
 """How statements begin that Flink or its SQL client has and this grammar lacks; materialized tables as well."""
 _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.IGNORECASE)
 """Behind a whole statement such a word begins another one, and a ``;`` is missing in front of it."""
-_MATERIALIZED = re.compile(r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE)
+_MATERIALIZED = re.compile(
+    r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP|SHOW\s+CREATE)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE
+)
 NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 
 
@@ -350,8 +352,12 @@ def _statement(
             first, rest = cut
             statement, _ = _statement(text, first, places, known, dialect, hive)
             return replace(statement, unended=places.span(rest.start, rest.start + 1)), rest
-        malformed = tokens[0].text.upper() not in _WITHOUT_GRAMMAR and _MATERIALIZED.match(body) is None
-        return Statement(body, span, error=_describe(error, body, chunk, places), malformed=malformed), None
+        if _MATERIALIZED.match(body) is not None:
+            why = "a materialized table is not judged: Flink refreshes it by a job of its own"
+            return Statement(body, span, error=f"{span}: {why}"), None
+        if (word := tokens[0].text.upper()) in _WITHOUT_GRAMMAR:
+            return Statement(body, span, error=f"{span}: {word} is a statement that is not judged here"), None
+        return Statement(body, span, error=_describe(error, body, chunk, places), malformed=True), None
     except SqlglotError:
         return Statement(body, span, error=f"{span}: a literal of this statement cannot be read"), None
     except RecursionError:

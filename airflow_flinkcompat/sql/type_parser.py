@@ -71,7 +71,7 @@ class TypeParser(BaseParser):
         while True:
             if self.match_words("NOT", "NULL"):
                 data_type.set("not_null", True)
-            elif not self.match_words("NULL"):
+            elif self._next.text.upper() == "ON" or not self.match_words("NULL"):  # not the NULL of NULL ON EMPTY
                 collection = self.match_word(*_POSTFIX_COLLECTIONS)
                 if collection is None:
                     return self.place(data_type, start)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_flinkcompat import Side
+from airflow_flinkcompat import Side, check
 from airflow_flinkcompat.compat.lint import lint
 from airflow_flinkcompat.compat.one_sided import added_report
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome
@@ -119,3 +119,48 @@ def test_a_function_that_nobody_declares_is_told_with_what_would_declare_it(
 )
 def test_functions_of_flink_need_no_declaration(call: str) -> None:
     assert lint(Side(TIMED + f"SELECT {call} FROM timed;", engine="flink")) == ()
+
+
+@pytest.mark.parametrize(
+    ("expression", "other"),
+    [
+        ("JSON_OBJECT(KEY 'a' VALUE amount NULL ON NULL)", "JSON_OBJECT(KEY 'b' VALUE amount NULL ON NULL)"),
+        ("JSON_OBJECT('a' VALUE amount)", "JSON_OBJECT('a' VALUE amount ABSENT ON NULL)"),
+        (
+            "JSON_VALUE(item, '$.a' RETURNING INT NULL ON EMPTY ERROR ON ERROR)",
+            "JSON_VALUE(item, '$.a' RETURNING STRING NULL ON EMPTY ERROR ON ERROR)",
+        ),
+        ("item IS JSON", "item IS NOT JSON"),
+        ("item IS NOT JSON OBJECT", "item IS NOT JSON SCALAR"),
+        ("X'1F'", "X'1E'"),
+        ("amount BETWEEN SYMMETRIC 3 AND 1", "amount BETWEEN 3 AND 1"),
+        (
+            "(order_time, INTERVAL '1' DAY) OVERLAPS (order_time, order_time)",
+            "(order_time, INTERVAL '2' DAY) OVERLAPS (order_time, order_time)",
+        ),
+    ],
+)
+def test_an_expression_of_flink_is_read_with_all_that_it_says(expression: str, other: str) -> None:
+    old, new = (
+        Side(f"{TABLES}SELECT customer, COUNT({each}) FROM orders GROUP BY customer;", engine="flink")
+        for each in (expression, other)
+    )
+    assert lint(old) == lint(new) == ()
+    assert check(old, old).outcome is Outcome.COMPATIBLE
+    assert check(old, new).outcome is not Outcome.COMPATIBLE
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("CREATE OR ALTER MATERIALIZED TABLE m AS SELECT customer FROM orders", "a materialized table is not judged"),
+        ("DELETE FROM totals", "DELETE is a statement that is not judged here"),
+        ("SELECT * FROM TO_CHANGELOG(input => TABLE orders)", "TO_CHANGELOG is a process table function"),
+        ("SELECT * FROM f(TABLE orders PARTITION BY customer, 1)", "f is a process table function"),
+        ("SELECT * FROM orders, LATERAL (SELECT 1)", "LATERAL (SELECT …), a subquery for each row, is not judged"),
+    ],
+)
+def test_what_is_not_judged_is_named(statement: str, said: str) -> None:
+    (finding,) = lint(Side(f"{TABLES}{statement};", engine="flink"))
+    assert said in finding.message
+    assert finding.outcome is Outcome.UNKNOWN
