@@ -81,6 +81,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             where that cannot be done.
         plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
             both run on one machine. (templated)
+        savepoint_directory: Where the savepoint of the running job goes that is compared before a migration nobody
+            decides on; default: the cluster's. (templated)
         accept: What a migration does on request alone: ``filter``, for aggregations to go on over rows of another
             condition, with what is stored of rows by the former one; ``source-moved``, for a source that may read
             another place now (topic, path, …) to begin anew by its own options (it keeps only a part then, so that a
@@ -100,7 +102,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     role = TaskRole.CHECK
     template_fields: Sequence[str] = (
         *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged", "team",
-        "history",
+        "history", "savepoint_directory",
     )  # fmt: skip
     operator_extra_links = (FlinkJobLink(), FlinkChangeLink())
     inherits_from_skipmixin = True
@@ -116,6 +118,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         redeploy_unchanged: bool | str = False,
         explain_plan: bool = False,
         plan_dir: str | None = None,
+        savepoint_directory: str | None = None,
         accept: Sequence[AcceptName] = (),
         history: Mapping[str, str] | None = None,
         deferrable: bool = True,
@@ -146,6 +149,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.redeploy_unchanged = redeploy_unchanged
         self.explain_plan = explain_plan
         self.plan_dir = plan_dir
+        self.savepoint_directory = savepoint_directory
         self.accept = tuple(accept)
         self.deferrable = deferrable
         self.gateway_timeout = gateway_timeout
@@ -401,6 +405,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                     rehearsed=False,
                     accepted=accepted,
                     history=KnownHistory(self.history, None, accepted) if self.history else None,
+                    savepoint_directory=self.savepoint_directory or None,
                     planner=lambda: opened.enter_context(self.hook.planner()),
                     log=self.log_lines,
                 )

@@ -237,11 +237,13 @@ class _Tasks:
             assigned_users=users or None,
             **self._shared({**asks, **self.one.approve}),
         )
+        migration = {} if migrate is None else {**self.one.deploy, **(self.one.migrate or {})}
+        places = {key: migration[key] for key in ("plan_dir", "savepoint_directory") if key in migration}
         check = FlinkSqlCompatibilityOperator(
             task_id="check",
             branches={"first": first.task_id, "approve": approve.task_id, **branches},
             **{
-                **self.scripted(self.one.check, redeploy_unchanged=_ON_PURPOSE, team=self.one.team),
+                **self.scripted({**places, **self.one.check}, redeploy_unchanged=_ON_PURPOSE, team=self.one.team),
                 "policy": self.policy,
             },
         )

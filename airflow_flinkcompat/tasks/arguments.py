@@ -156,6 +156,7 @@ class CheckTable(AnyTask, total=False):
     redeploy_unchanged: bool | str
     explain_plan: bool
     plan_dir: str | None
+    savepoint_directory: str | None
     accept: Sequence[AcceptName]
     history: Mapping[str, str] | None
     deferrable: bool

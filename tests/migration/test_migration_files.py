@@ -38,7 +38,7 @@ from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateLayout, Stored
+from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
 from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.state.model import StateKind, StateSpec
 from airflow_flinkcompat.state.rewrites.parts import ROWS
@@ -125,20 +125,20 @@ def test_state_that_no_line_tells_of_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_wrong_layout_model_of_a_carried_operator_writes_nothing(tmp_path: Path) -> None:
-    """What went wrong once: OVER by a column that is no time was predicted as if it were by time, and carried."""
-    place = SAVEPOINTS / "2.3" / "over"
+    """OVER by a column that is no time, predicted as if it were by time: the job ran on with wrong rows once."""
+    place = SAVEPOINTS / "2.3" / "over-by-value"
     plan = (place / "plan.json").read_text("utf-8")
 
     def wrong(spec: StateSpec | None) -> StateSpec | None:
         if spec is None or not isinstance(spec.layout, StateLayout):
             return spec
-        states = tuple(replace(each, name=f"{each.name}By") for each in spec.layout.states)
-        return replace(spec, layout=replace(spec.layout, states=states))
+        sums = NamedState("accState", KeyedStateKind.VALUE, Stored("row", (StateField("BIGINT"),)))
+        return replace(spec, layout=replace(spec.layout, states=(sums,)))
 
     made = migration_of(plan, plan)
     carried = Migration(tuple(replace(each, old=wrong(each.old), new=wrong(each.new)) for each in made.operators))
     assert {each.keep for each in carried.operators} == {StateAction.CARRIED}
-    with pytest.raises(NotMigratable, match=r"the old plan predicts .*accStateBy.*, the savepoint holds .*accState "):
+    with pytest.raises(NotMigratable, match=r"predicts accState VALUE .*, the savepoint holds accMapState MAP .*"):
         migrate_savepoint(str(place), str(place), str(tmp_path / "new"), carried, NOW)
     assert not (tmp_path / "new").exists()
 

@@ -136,6 +136,16 @@ def test_what_rests_on_plans_alone_is_for_a_person(
     assert why in Path(summary["report"]).with_suffix(".md").read_text("utf-8")
 
 
+def test_the_gate_compares_where_the_migration_would(running: Site) -> None:
+    running.propose(SWAPPED)
+    tables = {"deploy": {"savepoint_directory": "file:///kept"}, "migrate": {"settle_seconds": 0, "plan_dir": "/plans"}}
+    Run().execute(gate(running, **tables).get_task("check"))
+    given = {key: Migration.given[key] for key in ("live", "savepoint_directory", "plan_dir", "at_least")}
+    assert given == {
+        "live": "job-1", "savepoint_directory": "file:///kept", "plan_dir": "/plans", "at_least": MigrationExtent.WHOLE,
+    }  # fmt: skip
+
+
 def test_a_planner_is_open_as_long_as_the_task_needs_it(running: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is opened when a migration asks for it, and closed with the task."""
     seen: list[str] = []
