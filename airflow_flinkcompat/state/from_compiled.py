@@ -21,6 +21,7 @@ from airflow_flinkcompat.state.compiled.nodes import (
 from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns
 from airflow_flinkcompat.state.compiled.states import (
     AGGREGATIONS,
+    SETTINGS_TELL_TTL,
     Aspect,
     CompiledOperator,
     enforces,
@@ -54,7 +55,7 @@ class JobSettings:
             (measured: settings-chaining-off).
         apart: Identifiers of tables read or written at another parallelism than the job's, which share a task with no
             adjacent operator (measured: unchained-tumble-having-p2).
-        expires: Whether idle state expires: ``table.exec.state.ttl``. The plan shows it for every operator but OVER.
+        expires: Whether idle state expires: ``table.exec.state.ttl``. Plans do not show it for every operator.
     """
 
     chained: bool = True
@@ -224,9 +225,9 @@ def compiled_state(
 
 
 def _with_time_to_live(node: Node) -> Node:
-    """An OVER with the time to live that Flink writes into every other node."""
+    """A node with the time to live that Flink writes into other nodes."""
     lives = {"state": [{"ttl": "of the job"}]}
-    return replace(node, config={**node.config, **lives}) if node.kind == "over-aggregate" else node
+    return replace(node, config={**node.config, **lives}) if node.kind in SETTINGS_TELL_TTL else node
 
 
 def _scanned(scan: Node) -> str:

@@ -18,8 +18,6 @@ from airflow_flinkcompat.state.model import StateSpec
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
 SINKS = frozenset(f"`default_catalog`.`default_database`.`{name}`" for name in ("Printed", "keyed", "s1", "s2"))
-EXPIRING = {"2.3/kept-for-an-hour", "2.3/over-expiring"}
-"""Savepoints of jobs with a time to live."""
 
 
 @cache
@@ -27,7 +25,7 @@ def predicted(name: str) -> tuple[StateSpec, ...]:
     """The states that the plan next to a savepoint predicts."""
     symbols = Symbols()
     plan = read_plan((FOLDER / name / "plan.json").read_text("utf-8"))
-    settings = JobSettings(expires=name in EXPIRING)
+    settings = JobSettings(expires=name.endswith("-expiring"))
     return job_state(compiled_state(plan, symbols, {}, SINKS, settings=settings), symbols).specs
 
 

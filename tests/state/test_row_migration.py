@@ -20,8 +20,7 @@ from airflow_flinkcompat.state.layout import (
     StateLayout,
     Stored,
 )
-from airflow_flinkcompat.state.layouts.accumulators import accumulator
-from airflow_flinkcompat.state.layouts.aggregations import call_fields
+from airflow_flinkcompat.state.layouts.aggregations import PlannedCall, accumulated
 from airflow_flinkcompat.state.migration import OperatorMigration, StateAction, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
@@ -265,12 +264,13 @@ def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -
 
 
 def test_a_metric_that_is_never_null_cannot_begin_without_a_value() -> None:
-    made = accumulator("MAX", "BIGINT", "BIGINT", False)
-    assert not isinstance(made, LayoutUnknown)
-    (field,) = call_fields(made, "MAX", "d", "MAX(d)", False, "BIGINT")
-    assert field.begins is Begins.NULL
-    (field,) = call_fields(made, "MAX", "d", "MAX(d)", False, "BIGINT NOT NULL")
-    assert field.begins is None
+    begins = {}
+    for result in ("BIGINT", "BIGINT NOT NULL"):
+        made = accumulated([PlannedCall("MAX", "d", "MAX(d)", result, "BIGINT", retracts=False)])
+        assert not isinstance(made, LayoutUnknown)
+        ((field,), _) = made
+        begins[result] = field.begins
+    assert begins == {"BIGINT": Begins.NULL, "BIGINT NOT NULL": None}
 
 
 def test_what_an_over_computes_is_told_by_its_plan() -> None:

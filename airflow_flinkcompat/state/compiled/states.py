@@ -29,6 +29,10 @@ AGGREGATIONS = frozenset(("group-aggregate", "global-group-aggregate", "group-wi
                           "global-window-aggregate"))  # fmt: skip
 
 
+SETTINGS_TELL_TTL = frozenset(("over-aggregate", "temporal-join"))
+"""Operators whose nodes do not show the time to live of the job's state."""
+
+
 class Aspect(StrEnum):
     """What of an operator differs. ``OTHER``: something of which it is not known whether it matters to state."""
 

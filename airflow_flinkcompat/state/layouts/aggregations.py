@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -55,7 +55,7 @@ def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     """
     read = below.before or below
     calls = _with_row_counter(node)
-    rows = accumulated(calls, _retractions(node, len(calls)), read, symbols)
+    rows = accumulated(compiled_calls(calls, _retractions(node, len(calls)), read, symbols))
     if isinstance(rows, LayoutUnknown):
         return rows
     fields, beside = rows
@@ -87,7 +87,7 @@ def incremental_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     """
     calls: list[Mapping[str, Any]] = node.config["partialOriginalAggCalls"]
     retracting: list[bool] = node.config["partialAggCallNeedRetractions"]
-    made = accumulated(calls, retracting, below.before or below, symbols)
+    made = accumulated(compiled_calls(calls, retracting, below.before or below, symbols))
     if isinstance(made, LayoutUnknown):
         return made
     _, beside = made
@@ -136,118 +136,129 @@ def _retractions(node: Node, calls: int) -> Sequence[bool]:
     return [*told, *[needed] * (calls - len(told))]
 
 
+@dataclass(frozen=True)
+class PlannedCall:
+    """One aggregate call, of a compiled plan or of a script.
+
+    Attributes:
+        function: Its name in compiled plans.
+        over: Its arguments, DISTINCT and filter; equal for calls over the same.
+        words: The call for a reader.
+        result: The type of its result.
+        argument: The type of its first argument; "" without one.
+        retracts: Whether rows are taken back from it.
+        distinct: The columns whose distinct values it is over; None without DISTINCT.
+        value_words: The first of them for a reader.
+        sources: The columns that it is computed of, where they are known.
+        hidden: Whether Flink keeps it beside the calls of the script.
+    """
+
+    function: str
+    over: Hashable
+    words: str
+    result: str
+    argument: str
+    retracts: bool
+    distinct: tuple[Hashable, ...] | None = None
+    value_words: str = ""
+    sources: frozenset[Hashable] = frozenset()
+    hidden: bool = False
+
+
 def accumulated(
-    calls: Sequence[Mapping[str, Any]], retracting: Sequence[bool], read: ColumnMeanings, symbols: Symbols
+    calls: Sequence[PlannedCall],
 ) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | LayoutUnknown:
-    """The row of accumulators, and the states that stand beside it.
+    """The row of accumulators, and the states beside it.
 
     Args:
         calls: In the order of the plan.
-        retracting: Of each whether rows are taken back from it.
-        read: What the calls are over.
-        symbols: The table of meanings.
 
     Returns:
         The fields of the row, then states without a namespace; or what is not known.
     """
     fields: list[StateField] = []
     beside: list[NamedState] = []
-    for number, (call, retracts) in enumerate(zip(calls, retracting, strict=True)):
-        arguments = [stored_type(read.types[place]) for place in call["argList"] if place < len(read.types)]
-        function = call_function(call)
-        result = stored_type(call.get("type", "BIGINT"))
-        made = accumulator(function, nullable(result), nullable(arguments[0]) if arguments else "", retracts)
+    for number, call in enumerate(calls):
+        made = accumulator(call.function, nullable(call.result), nullable(call.argument), call.retracts)
         if isinstance(made, LayoutUnknown):
             return made
-        over, words = call_over(call, read, symbols), call_words(function, call, read)
-        distinct = bool(call.get("distinct"))
-        of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
-        sources = frozenset().union(*(symbols.columns_of(read.at(place)) for place in of))
-        told = call_fields(made, function, over, words, distinct, result)
-        fields += [replace(field, sources=sources, hidden=call is _HIDDEN_COUNTER) for field in told]
-        beside += [
-            view_state(f"agg{number}${view.name}", view, CallPart(function, over, view.name), words)
-            for view in made.views
-        ]
-    for number, places in enumerate(_distinct(calls)):
-        if len(places) != 1:
+        fields += _call_fields(made, call)
+        beside += [_view_state(f"agg{number}${view.name}", view, call) for view in made.views]
+    for number, values in enumerate(dict.fromkeys(call.distinct for call in calls if call.distinct is not None)):
+        if len(values) != 1:
             return LayoutUnknown("what DISTINCT over several columns keeps was not measured")
-        over_values = [number for number, call in enumerate(calls) if _is_over(call, places)]
-        if len(over_values) > 1 and any(retracting[number] for number in over_values):
+        over_values = [call for call in calls if call.distinct == values]
+        if len(over_values) > 1 and any(call.retracts for call in over_values):
             return LayoutUnknown("what several DISTINCT calls share where rows are taken back was not measured")
         # In order: of each value a bit says of the first, second … call whether it has counted it.
-        users = tuple((call_function(calls[at]), call_over(calls[at], read, symbols)) for at in over_values)
-        meaning, words = ("distinct", users), f"distinct values of {read.names[places[0]]}"
+        users = tuple((call.function, call.over) for call in over_values)
+        meaning, words = ("distinct", users), f"distinct values of {over_values[0].value_words}"
         fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
-        beside += distinct_states(number, stored_type(read.types[places[0]]), (meaning, "values"), words)
+        beside += _distinct_states(number, over_values[0].argument, (meaning, "values"), words)
     return tuple(fields), tuple(beside)
 
 
-def call_fields(
-    made: Accumulator, function: str, over: Hashable, words: str, distinct: bool, result: str
-) -> Iterator[StateField]:
-    """The fields of one call in the row of accumulators.
-
-    Args:
-        made: What the call keeps.
-        function: As compiled plans name it.
-        over: Its arguments, DISTINCT and filter.
-        words: The call for a reader.
-        distinct: Whether it is over distinct values.
-        result: The type of its result. One that is NOT NULL cannot begin without a value.
-
-    Yields:
-        The fields, in order.
-    """
+def _call_fields(made: Accumulator, call: PlannedCall) -> Iterator[StateField]:
+    """The fields of one call in the row of accumulators."""
     for part, type in made.fields:
-        meaning, first = CallPart(function, over, part), begins(function, part, type)
-        if first is Begins.NULL and nullable(result) != result:
-            first = None
-        yield StateField(type, meaning, words, first, merges(function, part, type, distinct))
+        first = begins(call.function, part, type)
+        if first is Begins.NULL and nullable(call.result) != call.result:
+            first = None  # a result that is NOT NULL cannot begin without a value
+        merged = merges(call.function, part, type, call.distinct is not None)
+        meaning = CallPart(call.function, call.over, part)
+        yield StateField(type, meaning, call.words, first, merged, call.sources, call.hidden)
 
 
-def view_state(name: str, view: StateView, meaning: CallPart, words: str) -> NamedState:
-    """A map or list beside the accumulators.
-
-    Args:
-        name: Of the state.
-        view: What it holds.
-        meaning: What it says of which call.
-        words: The call for a reader.
-
-    Returns:
-        The state, without a namespace.
-    """
-    key = None if view.key is None else Stored("value", (StateField(view.key, meaning, words),))
+def _view_state(name: str, view: StateView, call: PlannedCall) -> NamedState:
+    """A map or list beside the accumulators, without a namespace."""
+    meaning = CallPart(call.function, call.over, view.name)
+    key = None if view.key is None else Stored("value", (StateField(view.key, meaning, call.words),))
     form = "List<value>" if view.key is None else "value"
-    return NamedState(name, view.kind, Stored(form, (StateField(view.value, meaning, words),)), key)
+    return NamedState(name, view.kind, Stored(form, (StateField(view.value, meaning, call.words),)), key)
 
 
-def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[tuple[int, ...]]:
-    """The arguments of DISTINCT, each once, in the order in which the plan numbers them."""
-    return list(dict.fromkeys(tuple(call["argList"]) for call in calls if call.get("distinct")))
-
-
-def _is_over(call: Mapping[str, Any], places: tuple[int, ...]) -> bool:
-    return bool(call.get("distinct")) and tuple(call["argList"]) == places
-
-
-def distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
-    """How often each value came, and how often NULL did.
-
-    Args:
-        number: Of the DISTINCT among those of the aggregation.
-        type: Of the values.
-        meaning: What the states say.
-        words: The same for a reader.
-
-    Yields:
-        Two states, without a namespace.
-    """
+def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
+    """How often each value came, and how often NULL did, without a namespace."""
     count = Stored("value", (StateField("BIGINT NOT NULL", meaning, words),))
     key = Stored("value", (StateField(nullable(type), meaning, words),))
     yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)
     yield NamedState(f"distinctAcc_{number}_null_state", KeyedStateKind.VALUE, count)
+
+
+def compiled_calls(
+    calls: Sequence[Mapping[str, Any]], retracting: Sequence[bool], read: ColumnMeanings, symbols: Symbols
+) -> list[PlannedCall]:
+    """The calls of a compiled plan.
+
+    Args:
+        calls: In the order of the plan.
+        retracting: Whether rows are taken back from each.
+        read: What the calls are over.
+        symbols: The table of meanings.
+
+    Returns:
+        The calls, in that order.
+    """
+    made = []
+    for call, retracts in zip(calls, retracting, strict=True):
+        places = [place for place in call["argList"] if place < len(read.types)]
+        function = call_function(call)
+        of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
+        made.append(
+            PlannedCall(
+                function,
+                call_over(call, read, symbols),
+                call_words(function, call, read),
+                stored_type(call.get("type", "BIGINT")),
+                stored_type(read.types[places[0]]) if places else "",
+                retracts,
+                tuple(call["argList"]) if call.get("distinct") else None,
+                read.names[places[0]] if places else "",
+                frozenset().union(*(symbols.columns_of(read.at(place)) for place in of)),
+                call is _HIDDEN_COUNTER,
+            )
+        )
+    return made
 
 
 def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:

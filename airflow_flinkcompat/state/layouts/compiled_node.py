@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled.nodes import Node
-from airflow_flinkcompat.state.compiled.states import AGGREGATIONS, keeps_rows
+from airflow_flinkcompat.state.compiled.states import AGGREGATIONS, SETTINGS_TELL_TTL, keeps_rows
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateLayout
 from airflow_flinkcompat.state.layouts import joins, rows
 from airflow_flinkcompat.state.layouts.aggregations import aggregation_layout, incremental_layout
 
@@ -79,8 +80,18 @@ def _keeps_nothing_by_key(node: Node) -> bool:
 def _with_time_to_live(node: Node, made: StateLayout) -> StateLayout:
     """A time to live is told by place: that of a join's sides in their order, of any other operator one for all."""
     told = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
-    if node.kind == "over-aggregate" or not any(told):  # an OVER has states of its own where it has one
+    if node.kind in SETTINGS_TELL_TTL or not any(told):  # their layouts say what a time to live adds
         return made
     of = told if len(told) == len(made.states) else [told[0]] * len(made.states)
-    states = (replace(state, time_to_live=lives) for state, lives in zip(made.states, of, strict=True))
+    states = (_expiring(state) if lives else state for state, lives in zip(made.states, of, strict=True))
     return replace(made, states=tuple(states))
+
+
+def _expiring(state: NamedState) -> NamedState:
+    """A state with a time to live. Each element of a list has its own time."""
+    if state.name == rows.WAITING:
+        return state
+    if state.kind is not KeyedStateKind.LIST:
+        return replace(state, time_to_live=True)
+    element = state.value.form.removeprefix("List<").removesuffix(">")
+    return replace(state, value=replace(state.value, form=f"List<Ttl<Long, {element}>>"))

@@ -152,14 +152,16 @@ def temporal_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: 
     left, right = inputs
     if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
         return LayoutUnknown("what a temporal join by processing time keeps was not measured")
+    expires = bool(node.config.get("state"))
     states = (
         NamedState("left", MAP, _of_side(left, "left"), _LONG, retracting=not left.appends),
         # A version takes the place of another by its time, and is never compared with one.
         NamedState("right", MAP, _of_side(right, "right"), _LONG),
         NamedState("next-index", VALUE, _LONG),
         NamedState("timer", VALUE, _LONG),
+        *([NamedState("cleanup-timestamp", VALUE, _LONG)] if expires else []),
     )
-    return StateLayout(columns(left, node.config["joinSpec"]["leftKeys"]), states, "timers")
+    return StateLayout(columns(left, node.config["joinSpec"]["leftKeys"]), states, "timers", carried_only=expires)
 
 
 def window_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:

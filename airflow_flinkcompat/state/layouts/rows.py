@@ -12,12 +12,20 @@ from airflow_flinkcompat.state.compiled.states import is_bounded, sink_schema
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbols, frozen, plain
 from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, StateNamespace, Stored
 from airflow_flinkcompat.state.layouts.accumulators import CARRIED_ONLY
-from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, accumulated, counted, in_batches
+from airflow_flinkcompat.state.layouts.aggregations import (
+    MERGED_SESSIONS,
+    accumulated,
+    compiled_calls,
+    counted,
+    in_batches,
+)
 from airflow_flinkcompat.state.layouts.columns import columns, row, stored_type
 
 VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
 USER_TIMERS, WINDOW_TIMERS = "user-timers", "window-timers"
 LONG = Stored("Long")
+WAITING = "waiting-to-emit-on-timer"
+"""The state of the first row by event time until it is emitted, which has no time to live."""
 COUNTER = NamedState("counterState", VALUE, Stored("Int"))
 """How many rows of a key came, which is all that is kept where the first ones are the highest."""
 
@@ -34,7 +42,7 @@ def deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     if batches:
         return LayoutUnknown("what mini-batches keep of the first row by event time was not measured")
     states = (
-        NamedState("waiting-to-emit-on-timer", VALUE, row(below)),
+        NamedState(WAITING, VALUE, row(below)),
         NamedState("already-emitted-state-boolean", VALUE, Stored("Boolean")),
     )
     return StateLayout(key, states, USER_TIMERS)
@@ -158,7 +166,7 @@ def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
     if bounded:  # what leaves the frame is taken back
         calls = counted(calls)
     read = _with_constants(spec.get("constants") or (), below, symbols)
-    made = accumulated(calls, [bounded] * len(calls), read, symbols)
+    made = accumulated(compiled_calls(calls, [bounded] * len(calls), read, symbols))
     if isinstance(made, LayoutUnknown):
         return made
     fields, beside = made

@@ -13,8 +13,6 @@ from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import BIGINT, DataType, TimeAttribute
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.layout import (
-    Begins,
-    CallPart,
     LayoutUnknown,
     NamedState,
     StateField,
@@ -22,9 +20,7 @@ from airflow_flinkcompat.state.layout import (
     StateNamespace,
     Stored,
 )
-from airflow_flinkcompat.state.layouts.accumulators import MAP_VIEW, accumulator
-from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, call_fields, distinct_states, view_state
-from airflow_flinkcompat.state.layouts.columns import nullable
+from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS, PlannedCall, accumulated
 from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived, stored_as
 
 _NAMESPACES = {
@@ -159,36 +155,28 @@ def _in_sessions(operator: AggregateOperator) -> bool:
 def _accumulated(
     calls: Sequence[_Call], retracting: bool, unretracted: Collection[int]
 ) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]]:
-    """The row of accumulators, and the states that stand beside it."""
-    fields: list[StateField] = []
-    beside: list[NamedState] = []
+    """The row of accumulators, and the states beside it."""
+    planned = []
     for number, each in enumerate(calls):
-        call = each.call
-        if call.language != "builtin" or call.order_by:
+        if each.call.language != "builtin" or each.call.order_by:
             raise LayoutNotDerived("what an aggregate function of one's own keeps is not told")
-        argument = nullable(stored_as(each.arguments[0])) if each.over_values else ""
-        result = stored_as(_result(each))
-        made = accumulator(call.function, nullable(result), argument, retracting and number not in unretracted)
-        if isinstance(made, LayoutUnknown):
-            raise LayoutNotDerived(made.reason)
-        function, over_what = _meaning(each)
-        told = call_fields(made, function, over_what, each.words, call.distinct, result)
-        fields += [replace(field, hidden=each is _ROWS) for field in told]
-        beside += [
-            view_state(f"agg{number}${view.name}", view, CallPart(function, over_what, view.name), each.words)
-            for view in made.views
-        ]
-    distinct = dict.fromkeys(each.over_values for each in calls if each.call.distinct)
-    for number, values in enumerate(distinct):
-        if len(values) != 1:
-            raise LayoutNotDerived("what DISTINCT over several columns keeps was not measured")
-        over = [each for each in calls if each.call.distinct and each.over_values == values]
-        if retracting and len(over) > 1:
-            raise LayoutNotDerived("what several DISTINCT calls share where rows are taken back was not measured")
-        meaning, words = ("distinct", tuple(map(_meaning, over))), f"distinct values of {describe(values[0])}"
-        fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
-        beside += distinct_states(number, stored_as(over[0].arguments[0]), (meaning, "values"), words)
-    return tuple(fields), tuple(beside)
+        values = each.over_values
+        planned.append(
+            PlannedCall(
+                *_meaning(each),
+                each.words,
+                stored_as(_result(each)),
+                stored_as(each.arguments[0]) if values else "",
+                retracting and number not in unretracted,
+                values if each.call.distinct else None,
+                describe(values[0]) if values else "",
+                hidden=each is _ROWS,
+            )
+        )
+    made = accumulated(planned)
+    if isinstance(made, LayoutUnknown):
+        raise LayoutNotDerived(made.reason)
+    return made
 
 
 def _result(each: _Call) -> DataType:
