@@ -193,6 +193,7 @@ def _specs() -> Iterator[FunctionSpec]:
     yield from _aggregate(r.not_null(STRING), "JSON_OBJECTAGG", "JSON_ARRAYAGG")
     # table functions
     yield FunctionSpec("UNNEST", FunctionKind.TABLE, _item)
+    yield FunctionSpec("UNNEST WITH ORDINALITY", FunctionKind.TABLE, r.unknown)
 
 
 def _round(types: r.Types) -> DataType:

@@ -221,9 +221,6 @@ class QueryBinder(OrderBinder):
         ):
             return self._correlate(left, lateral, lateral.expressions, side == "LEFT", join)
         if isinstance(lateral, exp.Unnest):
-            ordinal = lateral.args.get("offset")
-            if ordinal:
-                raise BindError("construct", "UNNEST … WITH ORDINALITY is not understood", self.span(join))
             return self._correlate(left, lateral, lateral.expressions, side == "LEFT", join)
         if isinstance(what, exp.Lateral):
             raise BindError("construct", "LATERAL (SELECT …), a subquery for each row, is not judged", self.span(join))
@@ -260,6 +257,8 @@ class QueryBinder(OrderBinder):
         binder = ScalarBinder(self.environment, self.statement, left.scope)
         bound = tuple(binder.bind(arg) for arg in args)
         name = "UNNEST" if isinstance(tree, exp.Unnest) else _function_name(tree, self.environment)
+        if tree.args.get("offset"):
+            name = f"{name} WITH ORDINALITY"
         alias = tree.args.get("alias") or join.this.args.get("alias")
         names = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
         qualifier = None if alias is None else alias.name

@@ -12,8 +12,10 @@ from airflow_flinkcompat.plan.operators import (
     Output,
     operators,
     segments,
+    sources,
 )
 from airflow_flinkcompat.plan.origins import FunctionColumn, KeyOutput, OperatorColumn, PassedOutput
+from airflow_flinkcompat.plan.program import Program
 
 
 def function_names(value: Any) -> Iterable[str]:
@@ -56,6 +58,14 @@ def stateless_expressions(output: Output) -> Iterable[Any]:
         for window in segment.windows:
             yield window.time
             yield from window.partition_by
+
+
+def never_null(output: Output, program: Program) -> set[str]:
+    """The columns of a query's tables, by name, that are declared never to be NULL."""
+    read = {source.table for source in sources(output)}
+    tables = [table for table in program.tables if table.name in read]
+    declared = {column.name for table in tables for column in table.columns if not column.type.nullable}
+    return declared | {name for table in tables for name in table.primary_key}
 
 
 def words(*texts: object) -> frozenset[str]:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.changes.references import expressions
+from airflow_flinkcompat.compat.changes.references import expressions, never_null
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Outcome
@@ -17,7 +17,6 @@ from airflow_flinkcompat.plan.operators import (
     Output,
     StatelessSegment,
     segments,
-    sources,
 )
 from airflow_flinkcompat.plan.origins import (
     KeyOutput,
@@ -67,8 +66,8 @@ def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Exp
     Returns:
         Each such condition, with all those that it meets in a column.
     """
-    never_null = _never_null(output, program)
-    alone = [part for whole in expressions(output) for part in walk(whole) if _decided(part, never_null)]
+    filled = never_null(output, program)
+    alone = [part for whole in expressions(output) for part in walk(whole) if _decided(part, filled)]
     alone += [part for segment in segments(output) for part in segment.filters if isinstance(part, Literal)]
     asked, equated = _equated(_asked(output))
     alone += [each.atom for each in asked if _of_constants(each.atom)]
@@ -107,13 +106,6 @@ def _first(same: Mapping[Column, Column], column: Column) -> Column:
     while column in same:
         column = same[column]
     return column
-
-
-def _never_null(output: Output, program: Program) -> set[str]:
-    read = {source.table for source in sources(output)}
-    tables = [table for table in program.tables if table.name in read]
-    never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
-    return never_null | {name for table in tables for name in table.primary_key}
 
 
 def _decided(part: Expression, never_null: Set[str]) -> bool:
@@ -295,7 +287,7 @@ def _folded(output: Output, program: Program) -> dict[Expression, Expression]:
     """Outputs of the nearest operator that nothing but a call that may be folded reads, each with that call."""
     if not isinstance(output.segment.origin, Operator):
         return {}
-    reading = _Reading(output.segment, _never_null(output, program))
+    reading = _Reading(output.segment, never_null(output, program))
     for column in output.columns:
         reading.read(column)
     for condition in output.segment.filters:

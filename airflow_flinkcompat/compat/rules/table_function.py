@@ -25,7 +25,7 @@ def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
     return {"flink": measured(Outcome.COMPATIBLE, *UNCHANGED, note="an unchanged pipeline")}
 
 
-CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)}
+CAME_OR_WENT = {"flink": measured(Outcome.INCOMPATIBLE, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)}
 
 
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:
@@ -36,13 +36,14 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     claims = pair.claim("table functions") + tuple(
         key for operators in pair.operators for key in operators.claim("table functions")
     )
+    known = pair.stateful and not pair.others and not (old and new)
     word = "stands on both sides" if same else "was added" if not old else "was deleted" if not new else "changed"
     yield RuleMatch(
         f"a table function {word}: the check cannot see into it",
         claims,
         format_expressions(old),
         format_expressions(new),
-        verdicts=kept_on_flink(pair) if same else CHANGED if pair.stateful else {},
+        verdicts=kept_on_flink(pair) if same else CAME_OR_WENT if known else {},
     )
 
 

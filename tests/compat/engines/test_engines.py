@@ -46,6 +46,7 @@ def test_adjusters_run_in_a_visible_order() -> None:
     assert names == {
         "vvr": ["row_window_adjuster", "table_api_adjuster", "undeclared_table_adjuster", "unknown_value_adjuster"],
         "flink": [
+            "respelled_adjuster",
             "consequence_adjuster",
             "measured_line_adjuster",
             "table_api_adjuster",

@@ -8,6 +8,7 @@ from typing import Any
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import QueryApi
+from airflow_flinkcompat.compat.changes.respelling import may_be_same_operator, may_be_same_query
 from airflow_flinkcompat.compat.engines.flink import restores
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
@@ -23,7 +24,7 @@ from airflow_flinkcompat.compat.engines.protocol import (
     unknown_value_adjuster,
 )
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict
+from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict, inferred
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
@@ -37,6 +38,27 @@ OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})
 NEWLY_ASKED = frozenset({"sm-clause-dropped"})
 """What concerns a demand that the newer line alone makes, so that no older one can show it."""
 _UID_GENERATION = "table.exec.uid.generation"
+
+
+SPELLED_OTHERWISE = inferred(
+    Outcome.UNKNOWN,
+    "both sides may be the same, spelled in two ways, which Flink may or may not plan as one; --explain-plan asks its "
+    "planner",
+)
+
+
+def respelled_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
+    """What was measured of another expression is not known of one that may be the same."""
+    if verdict.outcome is not Outcome.INCOMPATIBLE:
+        return verdict
+    match target:
+        case OperatorPair():
+            same = may_be_same_operator(target)
+        case PipelinePair():
+            same = may_be_same_query(target)
+        case _:
+            same = False
+    return SPELLED_OTHERWISE if same else verdict
 
 
 def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
@@ -252,7 +274,7 @@ class FlinkEngine:
     """Open-source Flink: the whole job is restored or refused, so the worst finding decides, whatever its level."""
 
     name = "flink"
-    verdict_adjusters = (consequence_adjuster, measured_line_adjuster)
+    verdict_adjusters = (respelled_adjuster, consequence_adjuster, measured_line_adjuster)
     finding_adjusters = (
         table_api_adjuster,
         undeclared_table_adjuster,

@@ -1,0 +1,292 @@
+"""Whether two operators may be the same, with expressions that only are spelled otherwise.
+
+Flink's planner makes one expression of many spellings, and of which is not measured one by one. Here far more spellings
+are one than in ``plan/origins.py``: what is equal here and unequal there is neither known to be the same nor known to
+be another expression.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Set
+from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+from airflow_flinkcompat.compat.changes.diff_fields import operator_parts, output_parts
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.references import never_null
+from airflow_flinkcompat.plan.expressions import FLIPPED, AggregateCall, Expression, FunctionCall, Literal, transform
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    Output,
+    OverOperator,
+    operators,
+)
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, leaves
+from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.plan.types import UNKNOWN
+
+Form = Hashable
+TRUE, FALSE, NULL = ("constant", True), ("constant", False), ("constant", None)
+_NAMES = {
+    "%": "MOD", "SUBSTR": "SUBSTRING", "CHARACTER_LENGTH": "CHAR_LENGTH", "CEILING": "CEIL", "POW": "POWER",
+    "IFNULL": "COALESCE", "UNNEST WITH ORDINALITY": "UNNEST", "||": "CONCAT", "IF": "CASE",
+}  # fmt: skip
+_COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
+_CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "AND": "OR", "OR": "AND"}
+_WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_TESTED_TRUE = frozenset({"IS TRUE", "IS NOT FALSE"})
+_NEUTRAL = {"+": ("constant", Decimal(0)), "*": ("constant", Decimal(1)), "AND": TRUE, "OR": FALSE}
+
+
+def may_be_same_operator(pair: OperatorPair) -> bool:
+    """Whether an operator differs only in expressions that Flink may take for one.
+
+    Args:
+        pair: The operator.
+
+    Returns:
+        False of one that does not differ.
+    """
+    pipeline = pair.pipeline
+    if any(pipeline.steps):
+        return False  # the Table API leaves below an operator what SQL drops
+    sides = (pair.old, pipeline.old, pipeline.old_program), (pair.new, pipeline.new, pipeline.new_program)
+    old, new = (_operator(operator, _Forms.of(output, program)) for operator, output, program in sides)
+    if pipeline.removed or pipeline.added:  # it may be paired with another operator than its own
+        return may_be_same_query(pipeline)
+    return bool(pair.differences) and old == new
+
+
+def may_be_same_query(pair: PipelinePair) -> bool:
+    """Whether a query differs only in expressions that Flink may take for one, and in a DISTINCT of distinct rows.
+
+    Args:
+        pair: The query.
+
+    Returns:
+        False of one that does not differ.
+    """
+    sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
+    (old, before), (new, after) = ((output, _Forms.of(output, program)) for output, program in sides)
+    kept = [[_operator(each, forms) for each in operators(output) if not _distinct_already(each)]
+            for output, forms in ((old, before), (new, after))]  # fmt: skip
+    if not pair.changed or any(pair.steps) or kept[0] != kept[1]:
+        return False
+    if pair.removed or pair.added:
+        return bool(kept[0])
+    parts = [{key: forms.of_part(key, value) for key, value in output_parts(output).items()}
+             for output, forms in ((old, before), (new, after))]  # fmt: skip
+    return parts[0] == parts[1]
+
+
+def _distinct_already(operator: Operator) -> bool:
+    """Whether an operator is a DISTINCT of what an aggregation hands on, which a planner may see to be so already."""
+    if not isinstance(operator, AggregateOperator) or operator.aggregates or operator.window is not None:
+        return False
+    return isinstance(operator.segment.origin, AggregateOperator) and not operator.segment.filters
+
+
+def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form]:
+    parts = {key: forms.of_part(key, value) for key, value in operator_parts(operator).items()}
+    if isinstance(operator, OverOperator):
+        del parts["all columns"]  # what is kept of them is its row
+    if isinstance(operator, AggregateOperator) and any(isinstance(key, Literal) for key in operator.keys):
+        kept = [place for place, key in enumerate(operator.keys) if not isinstance(key, Literal)]
+        parts["key order"] = tuple(
+            kept.index(key) if isinstance(key, int) else key
+            for key in operator.key_order
+            if not isinstance(key, int) or key in kept
+        )
+    if isinstance(operator, JoinOperator):  # a key may be computed below the join, or by it
+        keys = {forms.form(side) for pair in operator.keys for side in pair}
+        for i, row in enumerate(operator.rows):
+            columns = ((column, forms.form(OperatorColumn(i, column, type=UNKNOWN))) for column in row)
+            kept = tuple(form for column, form in columns if form not in keys or not isinstance(column, FunctionCall))
+            parts[f"row of input {i + 1}"] = kept
+    return parts
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """Makes forms of one side's expressions; ``types`` are those of its columns that have a name of their own."""
+
+    types: Mapping[str, str]
+    never_null: Set[str]
+
+    @classmethod
+    def of(cls, output: Output, program: Program) -> _Forms:
+        columns = [column for table in program.tables for column in table.columns]
+        named = Counter(column.name for column in columns)
+        types = {each.name: str(each.type.with_nullability(True)) for each in columns if named[each.name] == 1}
+        return cls(types, never_null(output, program))
+
+    def of_part(self, part: str, value: Any) -> Form:
+        """A part of an operator; constants are no keys, and a condition that always holds is none."""
+        if part == "keys":
+            return tuple(self.form(key) for key in value if not isinstance(key, Literal))
+        if part == "row":
+            return frozenset(map(self.form, value))
+        if part.startswith("filters"):
+            return frozenset(_flat("AND", map(self.form, value))) - {TRUE}
+        return self.form(value)
+
+    def form(self, value: Any) -> Form:
+        """What is equal for all spellings of a value."""
+        match value:
+            case Literal():
+                return _constant(value)
+            case FunctionCall():
+                return self._call(value)
+            case AggregateCall():
+                return self._aggregate(value)
+            case tuple():
+                return tuple(map(self.form, value))
+            case frozenset():
+                return frozenset(map(self.form, value))
+            case SourceColumn():
+                return value.source, value.column
+        if is_dataclass(value) and not isinstance(value, type):
+            compared = (each.name for each in fields(value) if each.compare and each.name != "type")
+            return (type(value).__name__, *(self.form(getattr(value, name)) for name in compared))
+        return value  # type: ignore[no-any-return]
+
+    def _call(self, call: FunctionCall) -> Form:
+        function, args = _NAMES.get(call.function, call.function), [self.form(arg) for arg in call.args]
+        inputs = {leaf.operator if isinstance(leaf, OperatorColumn) else None for leaf in leaves(call)}
+        if len(inputs) == 1 and None not in inputs:  # computed above its input, or in it
+            return OperatorColumn.__name__, *inputs, self.form(transform(call, _of_input))
+        if function == "CAST" and len(args) > 1 and self._keeps_type(call.args[0], args[1]):
+            return args[0]
+        if function == "IS NOT NULL" and self._filled(call.args[0]):
+            return TRUE
+        if function == "COALESCE" and self._filled(call.args[0]):
+            return args[0]
+        return _called(function, args)
+
+    def _keeps_type(self, part: Any, target: Form) -> bool:
+        """Whether a CAST may change nothing: that of a column to its own type, or of a whole number to another."""
+        if isinstance(part, Literal):
+            return part.type.name in _WHOLE and target in {("constant", name) for name in _WHOLE}
+        return isinstance(part, SourceColumn) and target == ("constant", self.types.get(part.column))
+
+    def _filled(self, part: Any) -> bool:
+        while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):
+            part = part.output.column
+        return isinstance(part, SourceColumn) and part.column in self.never_null
+
+    def _counted(self, part: Any) -> bool:
+        """Whether COUNT counts every row by it."""
+        return part.value is not None if isinstance(part, Literal) else self._filled(part)
+
+    def _aggregate(self, call: AggregateCall) -> Form:
+        function, args = call.function, [self.form(arg) for arg in call.args]
+        condition = TRUE if call.filter is None else self.form(call.filter)
+        if function == "COUNT" and not call.distinct and all(map(self._counted, call.args)):
+            args = []
+        if len(args) == 1 and isinstance(args[0], tuple):
+            match args[0]:
+                case ("CASE", when, then, ("constant", None)) if condition == TRUE:
+                    args, condition = [then], when
+                case ("CAST", value, ("constant", str(target))) if function == "SUM" and target.startswith("DECIMAL"):
+                    args = [("CAST", value, target.rpartition(",")[2])]
+        distinct = call.distinct and function not in ("MAX", "MIN")
+        return (function, *args, distinct, condition, call.language, call.order_by)
+
+
+def _of_input(leaf: Expression) -> Expression:
+    """A column as the input of a join has it."""
+    return leaf.output if isinstance(leaf, OperatorColumn) else leaf
+
+
+def _constant(literal: Literal) -> Form:
+    """Whole numbers as such, others with their scale, which goes on into the type of what is computed."""
+    value = literal.value
+    if isinstance(value, int) and not isinstance(value, bool) and literal.type.name in _WHOLE:
+        return "constant", Decimal(value)
+    if literal.type.name.startswith("TIMESTAMP") and isinstance(value, str) and "." in value:
+        return "constant", value.rstrip("0").rstrip(".")
+    return "constant", value if value is None or isinstance(value, bool | str) else f"{literal.type.name} {value}"
+
+
+def _is_constant(form: Form) -> bool:
+    return isinstance(form, tuple) and form[:1] == ("constant",)
+
+
+def _flat(function: str, args: Iterable[Form]) -> Iterable[Form]:
+    for arg in args:
+        if isinstance(arg, tuple) and arg[:1] == (function,):
+            [*inner] = arg[1] if function in ("AND", "OR") else arg[1:]
+            yield from _flat(function, inner)
+        else:
+            yield arg
+
+
+def _called(function: str, args: list[Form]) -> Form:
+    """A call of forms, in the one spelling of all that may mean the same."""
+    if function in ("-", "NEG"):
+        return _difference(args)
+    if function == "CASE" and len(args) == 3:
+        match args:
+            case [("IS NULL", tested), default, value] | [("IS NOT NULL", tested), value, default] if value == tested:
+                return _called("COALESCE", [value, default])
+    if function == "NOT":
+        return _negated(args[0])
+    if function == "IN":
+        return _called("OR", [_called("=", [args[0], each]) for each in args[1:]])
+    if function in (">", ">="):
+        return (FLIPPED[function], *reversed(args))
+    if function in _TESTED_TRUE:
+        return args[0]
+    return _chained(function, args)
+
+
+def _difference(args: list[Form]) -> Form:
+    """A difference or a sign, as a sum of products."""
+    *before, last = args
+    return _chained("+", [*before, _chained("*", [("constant", Decimal(-1)), last])])
+
+
+def _chained(function: str, args: list[Form]) -> Form:
+    if function in _CHAINED:
+        args = [*_flat(function, args)]
+    if function in _NEUTRAL:
+        args = _folded(function, [arg for arg in args if arg != _NEUTRAL[function]])
+        if len(args) < 2:
+            return args[0] if args else _NEUTRAL[function]
+    if function in ("AND", "OR"):
+        return function, frozenset(args)
+    return (function, *(sorted(args, key=repr) if function in _COMMUTE else args))
+
+
+def _folded(function: str, args: list[Form]) -> list[Form]:
+    """Operands of a sum or product with its constants as one."""
+    numbers = [arg[1] for arg in args if isinstance(arg, tuple) and _is_constant(arg) and isinstance(arg[1], Decimal)]
+    if function not in ("+", "*") or len(numbers) < 2:
+        return args
+    total = sum(numbers) if function == "+" else Decimal(1)
+    for number in numbers if function == "*" else ():
+        total *= number
+    rest = [arg for arg in args if not (_is_constant(arg) and isinstance(arg[1], Decimal))]  # type: ignore[index]
+    return rest if ("constant", total) == _NEUTRAL[function] else [*rest, ("constant", total)]
+
+
+def _negated(form: Form) -> Form:
+    match form:
+        case ("constant", bool(value)):
+            return "constant", not value
+        case ("NOT", inner):
+            return inner
+        case ("AND" | "OR" as function, frozenset(parts)):
+            return _called(_NEGATED[function], [_negated(part) for part in parts])
+        case (str(function), one, other) if function in _NEGATED:
+            return _called(_NEGATED[function], [one, other])
+        case ("IS NULL", one):
+            return "IS NOT NULL", one
+        case ("IS NOT NULL", one):
+            return "IS NULL", one
+    return "NOT", form
