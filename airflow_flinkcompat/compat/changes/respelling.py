@@ -96,11 +96,11 @@ def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form]:
     if isinstance(operator, OverOperator):
         del parts["all columns"]  # what is kept of them is its row
     if isinstance(operator, AggregateOperator) and any(isinstance(key, Literal) for key in operator.keys):
-        kept = [place for place, key in enumerate(operator.keys) if not isinstance(key, Literal)]
+        places = [place for place, key in enumerate(operator.keys) if not isinstance(key, Literal)]
         parts["key order"] = tuple(
-            kept.index(key) if isinstance(key, int) else key
+            places.index(key) if isinstance(key, int) else key
             for key in operator.key_order
-            if not isinstance(key, int) or key in kept
+            if not isinstance(key, int) or key in places
         )
     if isinstance(operator, JoinOperator):  # a key may be computed below the join, or by it
         keys = {forms.form(side) for pair in operator.keys for side in pair}

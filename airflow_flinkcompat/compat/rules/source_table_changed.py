@@ -23,7 +23,7 @@ from airflow_flinkcompat.compat.rule_builders.columns import retyped_on_flink, r
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import option_matches
 from airflow_flinkcompat.compat.rules import lookup_join_changed
-from airflow_flinkcompat.connectors import SourceState, TableUse
+from airflow_flinkcompat.connectors import Known, SourceState, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
@@ -252,12 +252,23 @@ def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[
     if difference.part == "types" and (verdicts := retyped(change, table, difference)):
         return verdicts
     row = refined(change, table, difference)
-    connectors = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
-    if row in ON_FILESYSTEM and connectors != {"filesystem"}:
-        return {**PARTS[row], "flink": UNKNOWN}
+    read_by = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
+    if row in ON_FILESYSTEM and read_by != {"filesystem"}:
+        in_source = all(connectors.source(each).watermark is Known.YES for each in read_by)
+        return {**PARTS[row], "flink": DELAY_IN_SOURCE if in_source and row == "watermark delay" else UNKNOWN}
     return PARTS[row]
 
 
+DELAY_IN_SOURCE = inferred(
+    Outcome.COMPATIBLE,
+    "no state holds the delay, and Flink plans the same operators for any",
+    ids=(
+        "declarations-watermark-delay",
+        "kafka-source-tumble-watermark-delay",
+        "kafka-source-group-watermark-delay",
+        "kafka-source-stateless-watermark-delay",
+    ),
+)
 ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
 
