@@ -413,6 +413,15 @@ SELECT o.a, o.b, p.c FROM orders AS o JOIN orders AS p ON o.a = p.a;
 SELECT o.a, o.b FROM orders AS o JOIN orders AS p ON o.a = p.a;
 --- new
 SELECT o.a, o.b, o.c, p.d FROM orders AS o JOIN orders AS p ON o.a = p.a;
+--- case: a column leaves a join whose rows hold instants
+-- kept: 0 1 2
+-- alone: refused_at_submit
+--- old
+SELECT o.a, o.z, p.y, o.d FROM (SELECT a, d, CAST(ts AS TIMESTAMP_LTZ(3)) AS z FROM orders) AS o
+JOIN (SELECT a, CAST(ts AS TIMESTAMP_LTZ(6)) AS y FROM orders) AS p ON o.a = p.a;
+--- new
+SELECT o.a, o.z, p.y FROM (SELECT a, d, CAST(ts AS TIMESTAMP_LTZ(3)) AS z FROM orders) AS o
+JOIN (SELECT a, CAST(ts AS TIMESTAMP_LTZ(6)) AS y FROM orders) AS p ON o.a = p.a;
 --- case: a column leaves the rows of a left join that are matched and become equal
 -- kept: 0 1 2
 -- alone: refused_at_submit
