@@ -26,6 +26,8 @@ _FIRST = "nothing deployed yet"
 _SENT = "windows sent before"
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
 """What of the table ``migrate`` holds for a warm restart too."""
+_PLACES = ("plan_dir", "savepoint_directory")
+"""What of the tables of a migration its check holds too."""
 # A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)
@@ -238,7 +240,7 @@ class _Tasks:
             **self._shared({**asks, **self.one.approve}),
         )
         migration = {} if migrate is None else {**self.one.deploy, **(self.one.migrate or {})}
-        places = {key: migration[key] for key in ("plan_dir", "savepoint_directory") if key in migration}
+        places: dict[str, Any] = {key: migration[key] for key in _PLACES if key in migration}
         check = FlinkSqlCompatibilityOperator(
             task_id="check",
             branches={"first": first.task_id, "approve": approve.task_id, **branches},
