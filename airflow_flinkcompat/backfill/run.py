@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -139,6 +140,9 @@ def _run(
         bounds = planned.bounds
         done = BackfillResult(counts.read, tuple(sinks), counts.dropped, bounds.from_, bounds.to, counts.ties)
         return replace(done, chunks=len(planned.chunks) or 1, rows_late=counts.late)
+    except KeyboardInterrupt:
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # Spark's JVM ends as well, and no longer answers
+        raise
     except (PySparkException, Py4JError) as error:
         # Masked while it is whole: of a value with a line break the first line might be left.
         raise BackfillError(_readable(redactor(str(error)))) from None

@@ -1,7 +1,7 @@
 """The command line ``flinkcompat``: the same judgement without Airflow.
 
 Exit codes: 0 passed, 1 failed the gate, 2 bad input or usage (a clear message, no traceback), 3 out of reach: a ledger
-cannot be read or holds nothing, a SQL Gateway, JobManager or platform does not answer.
+cannot be read or holds nothing, a SQL Gateway, JobManager or platform does not answer. 130: interrupted by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from airflow_flinkcompat.model import InputError, OutOfReachError, ScriptError
 
 __all__ = ["cli", "main", "run"]
 
+_INTERRUPTED = 130
 _COMMANDS = {
     "accept": ("accept", "Waive a finding: it stays in the report and passes the gate."),
     "audit": ("audit", "What would happen to all jobs on another version or table."),
@@ -38,10 +39,28 @@ _COMMANDS = {
     "rules": ("rules", "The catalogue of rules, or one rule explained."),
 }
 """Each command's module, and what ``--help`` says of it without loading that module."""
+_LEFT = {
+    "backfill": "what was computed but not published is not shown by any sink; run it again with the same options",
+    "bootstrap": "what was begun under --to is removed; run it again",
+    "ledger": "look with `flinkcompat ledger show` at what was recorded",
+    "migrate": "what was begun under --to is removed, and the old savepoint is unchanged; run it again",
+    "rehearse": "what the rehearsal started is stopped, and the live job was not touched; run it again",
+}
+"""What an interrupted command leaves; all others change nothing that a second run does not."""
+
+
+class _Interrupted(Exception):
+    """Ctrl-C; the text says what is left."""
 
 
 class _LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _Interrupted(_LEFT.get(ctx.invoked_subcommand or "", "nothing is left; run it again")) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -85,8 +104,12 @@ def run(command: Callable[[], Any]) -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(2)
+    except _Interrupted as error:
+        _say(f"interrupted: {error}")
+        sys.exit(_INTERRUPTED)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(2)
+        _say("interrupted")
+        sys.exit(_INTERRUPTED)
     except BrokenPipeError:
         # The reader closed the pipe (head): nothing is wrong here.
         sys.stderr.close()

@@ -10,12 +10,11 @@ from contextlib import contextmanager
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, parse_settings
+from airflow_flinkcompat.cli.arguments import bare_install, cli_error, parse_settings
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import location, target_option
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -57,7 +56,8 @@ def rehearse_command(
 
     Either may be a file, - for standard input, or REV:path for a file of a Git revision. The job goes on and is asked
     for a savepoint, nothing else; OLD is restored first, as a control. Exit code 0: restored (which is no proof of
-    right rows), 1: refused or could not tell, 2: bad input. Progress goes to standard error. Settings, functions and
+    right rows), 1: refused or could not tell, 2: bad input, 3: Gateway or JobManager out of reach. Progress goes to
+    standard error. Settings, functions and
     catalog that are not said here are taken of the project file flinkcompat.toml, found upwards from NEW.
     """
     try:
@@ -83,7 +83,7 @@ def rehearse_command(
             cluster = Cluster(opened, where)
             found = rehearse(cluster, job_id, *sides, options, lambda line: click.echo(mask_secrets(line), err=True))
     except DeployError as error:
-        raise InputError(str(error)) from None
+        raise cli_error(error) from None
     if style == "json":
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
     else:

@@ -110,14 +110,16 @@ def state_errors() -> Iterator[None]:
         Nothing.
 
     Raises:
-        InputError: A savepoint cannot be read, or is not what was written.
+        InputError: A savepoint cannot be read, or is not what was written; the folder to write to holds something.
         SystemExit: With 1, where the state does not go on.
     """
-    from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable
+    from airflow_flinkcompat.migration import FolderTaken, MigrationVerificationFailed, NotMigratable
     from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 
     try:
         yield
+    except FolderTaken as error:
+        raise InputError(str(error)) from None
     except NotMigratable as error:
         click.echo(f"flinkcompat: {mask_secrets(str(error))}", err=True)
         sys.exit(1)

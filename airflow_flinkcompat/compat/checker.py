@@ -252,6 +252,15 @@ def _adjusted(finding: Finding, rule: Rule, case: AdjusterContext, adjusters: tu
     return reduce(lambda found, adjuster: adjuster(found, rule, case), adjusters, finding)
 
 
+def _at_its_options(match: RuleMatch, change: Change) -> RuleMatch:
+    """The match at the lines of the options or settings that it speaks of."""
+    if not match.options:
+        return match
+    before = change.old.place_of(match.options, match.before_span) or match.before_span
+    after = change.new.place_of(match.options, match.after_span) or match.after_span
+    return replace(match, before_span=before, after_span=after)
+
+
 def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
     rule = BY_CODE["unchanged"]
     for match in rule.find(change):
@@ -266,7 +275,8 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
         for target in targets[rule.scope]:
             if not (matches := tuple(rule.find(target))):
                 continue
-            for match in one_for_each_table(matches, rule, change):
+            for found in one_for_each_table(matches, rule, change):
+                match = _at_its_options(found, change)
                 claimed.update(match.claims)
                 if engine.name not in rule.not_applicable:
                     yield (

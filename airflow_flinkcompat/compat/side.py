@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 
+from sqlglot import exp
+
 from airflow_flinkcompat.frontends import read
 from airflow_flinkcompat.frontends.programs import Note
 from airflow_flinkcompat.lazy import cached_property
@@ -16,7 +18,8 @@ from airflow_flinkcompat.plan.lineage import resolve_operators
 from airflow_flinkcompat.plan.operators import Output, TooLarge
 from airflow_flinkcompat.plan.program import Problem
 from airflow_flinkcompat.secrets import Secret, find_secrets, program_secrets, secrets_beside
-from airflow_flinkcompat.sql import Script, parse_script
+from airflow_flinkcompat.sql import Script, parse_script, span_of
+from airflow_flinkcompat.sql.nodes import Option, SetOption
 
 
 def _later(version: str, last: str) -> bool:
@@ -95,6 +98,26 @@ class Side(JobSpec):
         if len(scripts) == 1:
             return scripts[0]
         return Script("<catalog>", self.catalog, tuple(chain.from_iterable(each.statements for each in scripts)))
+
+    def place_of(self, keys: Collection[str], declared: Span | None) -> Span | None:
+        """The place of the first of some options or settings.
+
+        Args:
+            keys: Options by their keys.
+            declared: The statement that holds the options; None for settings, which have statements of their own.
+
+        Returns:
+            The place; None where neither script nor catalog holds one of them.
+        """
+        kind: type[exp.Expr] = SetOption if declared is None else Option
+        for script in (self.parsed, self._declared):
+            for statement in script.statements if script is not None else ():
+                if declared is not None and statement.span != declared:
+                    continue
+                for node in statement.nodes:
+                    if isinstance(node, kind) and node.this is not None and node.this.name in keys:
+                        return span_of(node, statement)
+        return None
 
     @property
     def tables_of_catalog(self) -> frozenset[str]:

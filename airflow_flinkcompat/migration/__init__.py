@@ -2,6 +2,7 @@
 
 from airflow_flinkcompat.migration.computed import ComputedOperator, HistoryDiffers, SampleDiffers, StateComputer
 from airflow_flinkcompat.migration.fields import NotMigratable
+from airflow_flinkcompat.migration.target_folder import FolderTaken
 from airflow_flinkcompat.migration.verifying import MigrationVerificationFailed, verify
 from airflow_flinkcompat.migration.writing import (
     WrittenState,
@@ -14,6 +15,7 @@ from airflow_flinkcompat.migration.writing import (
 
 __all__ = [
     "ComputedOperator",
+    "FolderTaken",
     "HistoryDiffers",
     "MigrationVerificationFailed",
     "NotMigratable",

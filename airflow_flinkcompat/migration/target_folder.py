@@ -22,6 +22,10 @@ _UNFINISHED = "_unfinished-migration"
 _BLOCK = 8 << 20
 
 
+class FolderTaken(NotMigratable):
+    """The folder to write to holds something, or another run writes there."""
+
+
 class TargetFolder:
     """Where a savepoint is written.
 
@@ -82,7 +86,7 @@ class TargetFolder:
         """
         held = self._names() if self._folder.exists() else set()
         if METADATA in held and _UNFINISHED in held and self._is_whole(held):
-            raise NotMigratable(
+            raise FolderTaken(
                 f"{self._folder} holds a whole savepoint, which another run wrote and left marked as unfinished: "
                 "start from it, or name a folder that does not exist"
             )
@@ -194,11 +198,11 @@ class TargetFolder:
         for name in filter(_of_a_run, found - but):
             (self._folder / name).unlink(missing_ok=True)
 
-    def _taken(self) -> NotMigratable:
-        return NotMigratable(f"{self._folder} is being written by another run")
+    def _taken(self) -> FolderTaken:
+        return FolderTaken(f"{self._folder} is being written by another run")
 
-    def _holds_something(self) -> NotMigratable:
-        return NotMigratable(f"{self._folder} holds something: name a folder that does not exist")
+    def _holds_something(self) -> FolderTaken:
+        return FolderTaken(f"{self._folder} holds something: name a folder that does not exist")
 
 
 def _of_a_run(name: str) -> bool:

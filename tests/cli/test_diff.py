@@ -166,10 +166,10 @@ class TestAgainstGit:
         result = run("diff", "--against", "git:HEAD", "--format", "github")
         (command, notice, _) = result.out.splitlines()
         assert notice.startswith(f"::notice title=flinkcompat diff::{WAY_OUT} ")
-        assert (result.code, command.partition(",col=")[0]) == (1, "::error file=ddl/tables.sql,line=2,endLine=4")
+        assert (result.code, command.partition(",col=")[0]) == (1, "::error file=ddl/tables.sql,line=4,endLine=4")
         out = run("diff", "--against", "git:HEAD").out
-        assert "before HEAD:ddl/tables.sql:2:1" in out
-        assert "after ddl/tables.sql:2:1" in out
+        assert "before HEAD:ddl/tables.sql:4:" in out
+        assert "after ddl/tables.sql:4:" in out
 
     def test_several_files_of_a_catalog_count_as_one_and_each_finding_is_told_in_its_own(
         self, project: Path, run: Run
@@ -192,10 +192,10 @@ class TestAgainstGit:
         Path("ddl/b.sql").write_text("-- orders\n\n" + orders.replace("'orders'", "'x'"), encoding="utf-8")
         result = run("diff", "--against", "git:HEAD", "--format", "github")
         place = result.out.partition(",col=")[0]
-        assert (result.code, place) == (1, "::error file=ddl/b.sql,line=3,endLine=5")
+        assert (result.code, place) == (1, "::error file=ddl/b.sql,line=5,endLine=5")
         out = run("diff", "--against", "git:HEAD").out
-        assert "before HEAD:ddl/b.sql:2:1" in out
-        assert "after ddl/b.sql:3:1" in out
+        assert "before HEAD:ddl/b.sql:4:" in out
+        assert "after ddl/b.sql:5:" in out
         Path("ddl/c.sql").write_text(texts["c"].replace("BIGINT", "BIGINTT"), encoding="utf-8")
         assert "ddl/c.sql:1:45: error: program-refused: " in run("lint").out
         named = [word for name in texts for word in ("--catalog", f"ddl/{name}.sql")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -101,3 +102,32 @@ def test_every_command_is_loaded_by_its_name() -> None:
         assert command is not None
         assert command.name == name
         assert command.help
+
+
+@pytest.mark.parametrize(
+    ("args", "called", "said"),
+    [
+        (("check", "old.sql", "new.sql"), "check.read_pair", "nothing is left; run it again"),
+        (("migrate", "old.sql", "new.sql", "--dry-run"), "migrate.read_named", "the old savepoint is unchanged"),
+    ],
+)
+def test_an_interrupted_command_says_what_is_left(
+    run: Run, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], called: str, said: str
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    save(old=V1, new=V1)
+    module, _, name = called.partition(".")
+    monkeypatch.setattr(import_module(f"airflow_flinkcompat.cli.{module}"), name, interrupted)
+    result = run(*args)
+    assert (result.code, result.out) == (130, "")
+    assert result.err.startswith("flinkcompat: interrupted: ")
+    assert said in result.err
+
+
+def test_a_job_manager_that_does_not_answer_is_out_of_reach(run: Run) -> None:
+    save(old=V1, new=V1)
+    nowhere = ("--gateway", "http://localhost:9", "--jobmanager", "http://localhost:9")
+    result = run("rehearse", "old.sql", "new.sql", "--job-id", "0" * 32, *nowhere)
+    assert result.code == 3, result.err

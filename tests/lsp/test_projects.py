@@ -122,7 +122,7 @@ def test_a_catalog_that_is_open_counts_as_it_is_typed(projects: Projects, script
     shown = shown_document(verdict, QUERY, codec, deployed, related=False)
     deployed.close()
     ((diagnostic, _),) = shown.diagnostics
-    assert diagnostic.message.startswith("tables.sql:2:1: source table orders: topic changed")
+    assert diagnostic.message.startswith("tables.sql:4:32: source table orders: topic changed")
     assert diagnostic.range.start.line == 0
 
 

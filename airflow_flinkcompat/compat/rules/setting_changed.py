@@ -36,6 +36,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
             format_setting(key, difference.before),
             format_setting(key, difference.after),
             verdicts={"vvr": _on_vvr(key, on_flink), "flink": on_flink or ON_FLINK},
+            options=(key,),
         )
 
 
