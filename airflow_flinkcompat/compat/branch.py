@@ -7,6 +7,7 @@ from airflow_flinkcompat.compat.report import Report
 from airflow_flinkcompat.model import Outcome, Policy
 
 _STOPS_THE_JOB = ("resume", "migrate", "restart")
+_NOT_KNOWN = "not known"
 
 
 def is_unchanged(report: Report) -> bool:
@@ -23,7 +24,7 @@ def kept_by_migration(report: Report) -> str | None:
         report: The verdict on a change.
 
     Returns:
-        ``whole``, ``partial`` or ``none``; None where that is not known.
+        ``whole``, ``partial`` or ``none``; None where that is not known, or where nothing is migrated.
     """
     if report.migration is None:
         return None
@@ -64,4 +65,31 @@ def _with_waivers(report: Report, policy: Policy, branch: str) -> str:
 
 def policy_branch(report: Report, policy: Policy, *, migrates: bool) -> str:
     """The branch that a policy alone names; the arguments are those of :func:`branch_of`."""
-    return str(policy.branch_for(report.outcome, kept_by_migration(report) if migrates else None))
+    if report.outcome is not Outcome.INCOMPATIBLE:
+        return str(policy.branch_for(report.outcome))
+    kept = kept_by_migration(report) or (_NOT_KNOWN if report.migration_is_unknown else "none")
+    return _of_incompatible(policy, kept, migrates=migrates)
+
+
+def planner_decides(report: Report, policy: Policy, *, migrates: bool) -> bool:
+    """Whether the branch depends on how much state a migration keeps, which only Flink's planner can tell.
+
+    Args:
+        report: The verdict on a change, from the scripts alone.
+        policy: The branch of each outcome.
+        migrates: Whether there is a branch that starts the job from a rewritten savepoint.
+
+    Returns:
+        False where the report knows it, or where the policy does the same in any case.
+    """
+    branches = {_of_incompatible(policy, kept, migrates=migrates) for kept in ("whole", "partial", "none")}
+    return report.migration_is_unknown and len(branches) > 1
+
+
+def _of_incompatible(policy: Policy, kept: str, *, migrates: bool) -> str:
+    """The branch of an incompatible change; state that may be kept is given up only where the policy says so of it."""
+    branch = str(policy.branch_for(Outcome.INCOMPATIBLE, kept if migrates else None))
+    if branch != "restart" or kept == "none":
+        return branch
+    of_kept = {"whole": {policy.migratable}, "partial": {policy.partly_migratable}}
+    return "restart" if of_kept.get(kept, set().union(*of_kept.values())) == {"restart"} else "approve"

@@ -35,7 +35,7 @@ from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reaso
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.secrets import Secret
-from airflow_flinkcompat.state.migration import Accept, Migration
+from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExtent
 
 _ELSEWHERE = {
     True: "use a placeholder such as ${conn.my_connection.password}",
@@ -180,6 +180,8 @@ def _with_migration(
         return report
     told = (script_migration(change, accepted),) if explained is None else explained.migrations
     kept = [each if history is None else history(each, change.old, change.new) for each in told if each is not None]
+    if explained is None and any(each.kept is MigrationExtent.NONE for each in kept):
+        return report  # plans may show how state is kept where the scripts show none
     match list(map(MigrationReport.of, kept)):
         case [one]:
             return replace(report, migration=one)

@@ -186,6 +186,28 @@ def _keeps_its_place(before: Table, after: Table, key: str) -> bool:
     return fact.effect in _STAYS
 
 
+def sinks_elsewhere(change: Change) -> Set[str]:
+    """Sink tables that may find in a savepoint what was begun at another place.
+
+    Args:
+        change: Both scripts.
+
+    Returns:
+        The names of the tables.
+    """
+    old, new = ({_last(table.name): table for table in program.tables} for program in change.programs)
+    found = set()
+    for name in old.keys() & new.keys():
+        before, after = old[name], new[name]
+        uses = [used for used in uses_of(change, after.name) if used.use is TableUse.SINK]
+        if before.options != after.options and uses and before.option("connector") == after.option("connector"):
+            options = dict(before.options), dict(after.options)
+            judged = options_judged(after.name, after.option("connector"), *options, uses)
+            if judged is not None and judged.verdict.outcome is not Outcome.COMPATIBLE:
+                found.add(name)
+    return found
+
+
 @dataclass(frozen=True)
 class ComparedPlans:
     """A change with the compiled plans of both sides."""
@@ -229,7 +251,7 @@ class ComparedPlans:
             column_independent_sinks=self._sinks(
                 lambda found: all(sink(each).state_survives_columns for each in found)
             ),
-            replaced=self._sinks(lambda found: len(found) > 1) | self._sinks_elsewhere(),
+            replaced=self._sinks(lambda found: len(found) > 1) | self._sinks_named(sinks_elsewhere(self.change)),
             moved={new: why for new, old in sources if old and (why := self._moved(old, new))},
             restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),
             converted=_ANOTHER_ZONE if zone_matters(self.change) else "",
@@ -244,19 +266,6 @@ class ComparedPlans:
         _require(self.asked.renamed, new)
         by_name = {_last(name): name for name in old}
         return {name: by_name[self.asked.renamed[_last(name)]] for name in new if _last(name) in self.asked.renamed}
-
-    def _sinks_elsewhere(self) -> frozenset[str]:
-        """Sinks that may find in a savepoint what was begun at another place, by the names the plans have for them."""
-        tables = [{_last(table.name): table for table in program.tables} for program in self.change.programs]
-        found = set()
-        for name in tables[0].keys() & tables[1].keys():
-            old, new = (side[name] for side in tables)
-            uses = [used for used in uses_of(self.change, new.name) if used.use is TableUse.SINK]
-            if old.options != new.options and uses and old.option("connector") == new.option("connector"):
-                judged = options_judged(new.name, new.option("connector"), dict(old.options), dict(new.options), uses)
-                if judged is not None and judged.verdict.outcome is not Outcome.COMPATIBLE:
-                    found.add(name)
-        return self._sinks_named(found)
 
     def _moved(self, stored: str, read: str) -> str:
         """Why positions that were stored of one table may not be those of another, "" where they are."""

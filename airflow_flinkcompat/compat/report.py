@@ -10,7 +10,17 @@ from typing import Any
 
 from airflow_flinkcompat.compat.migration_report import SEEN_RULES, SETTING_RULE, MigrationReport
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
-from airflow_flinkcompat.model import AppliedWaiver, Basis, Consequence, Outcome, Reason, Span, WaiverState
+from airflow_flinkcompat.model import (
+    PROGRAM_SUFFIXES,
+    AppliedWaiver,
+    Basis,
+    Consequence,
+    Outcome,
+    Reason,
+    Span,
+    WaiverState,
+)
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.quick_init import quick_init
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -230,6 +240,7 @@ class OperatorReport:
 
 
 _NOT_READ = "statement-not-read"
+_REMOVED = "deployment-removed"
 REFUSALS = frozenset({"program-refused", "statement-refused"})
 _REFUSED_BY_FLINK = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE)
 
@@ -299,6 +310,14 @@ class Report:
         # A statement that is not read decides against a change only where Flink's parser refuses it.
         unread = any(each.rule == _NOT_READ and each.outcome is Outcome.INCOMPATIBLE for each in self.deciding)
         return unread or any(finding.rule in REFUSALS for finding in self.deciding)
+
+    @property
+    def migration_is_unknown(self) -> bool:
+        """Whether a rewritten savepoint may keep state, and Flink's planner has not said how much."""
+        planned = ENGINE_FACTS[self.engine].compiles_plans and not self.new_source.endswith(PROGRAM_SUFFIXES)
+        judged = self.outcome is Outcome.INCOMPATIBLE and not self.is_refused
+        removed = any(finding.rule == _REMOVED for finding in self.findings)
+        return planned and judged and not removed and self.migration is None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values, secrets masked; :meth:`from_dict` reads it back.

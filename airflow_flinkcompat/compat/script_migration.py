@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
-from airflow_flinkcompat.compat.plan_comparison import EQUAL
+from airflow_flinkcompat.compat.plan_comparison import EQUAL, sinks_elsewhere
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_plan import query_state
-from airflow_flinkcompat.state.migration import Accept, Migration, migration
+from airflow_flinkcompat.state.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 
@@ -35,7 +35,7 @@ def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migra
     old, new = _kept(change.old, symbols), _kept(change.new, symbols)
     if old is None or new is None or _positions(old) != _positions(new):
         return None
-    return migration(old, new, accepted=accepted)
+    return migration(old, new, DdlEffects(replaced=sinks_elsewhere(change)), accepted)
 
 
 def _same_settings(change: Change) -> bool:

@@ -242,8 +242,9 @@ class FlinkHook(BaseHook):
             try:
                 found = stack.enter_context(local)
             except LocalFlinkError as error:
+                lacks = f"the target {self.target_name!r} plans no scripts" if self.exists else "it is not there"
                 raise AirflowFailException(
-                    f"connection {self.flink_conn_id!r}: the target {self.target_name!r} plans no scripts; name a "
+                    f"connection {self.flink_conn_id!r}: {lacks}; name a "
                     "connection of a SQL Gateway of the same version as planner_conn_id in the extra, or have one "
                     f"started here: {error}"
                 ) from None
@@ -288,7 +289,9 @@ class FlinkHook(BaseHook):
         return found.engine, found.version
 
     def explain_plans(self, old: Side, new: Side, folder: str | None = None) -> Plans:
-        """Both sides' plans as the target, or its planner, compiles them into ``folder``; no job is started.
+        """Both sides' plans as the target, its planner or a Flink on this machine compiles them; no job is started.
+
+        Without a connection the Flink on this machine compiles them. ``folder`` is where the plans are written.
 
         Raises DeployError and AirflowFailException.
         """
@@ -297,8 +300,8 @@ class FlinkHook(BaseHook):
         from airflow_flinkcompat.local_flink import local_gateway
 
         with ExitStack() as stack:
-            planner: PlanCompiler | Target = stack.enter_context(self.get_conn())
-            if not isinstance(planner, PlanCompiler) and self._planner is not None:
+            planner: PlanCompiler | Target | None = stack.enter_context(self.get_conn()) if self.exists else None
+            if planner is not None and not isinstance(planner, PlanCompiler) and self._planner is not None:
                 planner = stack.enter_context(self._planner.get_conn())
             elif not isinstance(planner, PlanCompiler):
                 planner = stack.enter_context(SqlGatewayPlanner(stack.enter_context(self._started(local_gateway()))))

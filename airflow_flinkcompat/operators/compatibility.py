@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -70,10 +70,13 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         engine: Whose state semantics apply: ``flink``, ``vvr``, or ``auto``: the target is asked. (templated)
         engine_version: Version of that engine; with ``auto`` the target's. (templated)
         policy: Outcome → branch (a mapping, or ``compat.Policy``); by default compatible resumes, and the others ask
-            for approval; incompatible restarts where a FlinkBackfillOperator of the deployment comes after. With a
-            branch ``migrate`` an incompatible change takes it where a migration keeps all of the state
-            (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
+            for approval; incompatible restarts where a FlinkBackfillOperator of the deployment follows and no state
+            can be kept. With a branch ``migrate`` an incompatible change takes it where a migration keeps all of the
+            state (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
             savepoint of the running job is compared with what the plan predicts; where that fails, a person is asked.
+            Where the branch depends on
+            how much a migration keeps, and the scripts do not show it, Flink's planner is asked: that of the target,
+            of the connection's ``planner_conn_id``, or a Flink on the worker. Without a planner a person is asked.
         redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
             default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
@@ -295,16 +298,22 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
         from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.compat import check, render_markdown
-        from airflow_flinkcompat.compat.branch import kept_by_migration
+        from airflow_flinkcompat.compat.branch import kept_by_migration, planner_decides
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
         from airflow_flinkcompat.compat.waivers import ChangeIdentity, waivers_held
         from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head)
-        plans = self._plans(old, new) if self.explain_plan else None
         known_history = KnownHistory(self.history).applied if self.history else None
-        report = check(old, new, plans=plans, accepted=tuple(map(Accept, self.accept)), history=known_history)
+        accepted = tuple(map(Accept, self.accept))
+
+        def checked(plans: Plans | None) -> Report:
+            return check(old, new, plans=plans, accepted=accepted, history=known_history)
+
+        report = checked(self._plans(old, new) if self.explain_plan else None)
+        if planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches):
+            report = self._with_planner(old, new, report, checked)
         report = self._with_waivers(report, ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
@@ -334,6 +343,18 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             policy=policy,
             waivers=[each.to_dict() for each in waivers_held([report])],
         )
+
+    def _with_planner(self, old: Side, new: Side, report: Report, checked: Callable[[Plans], Report]) -> Report:
+        """The report with what Flink's planner says a migration keeps; with a warning where it cannot be asked."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.model import InputError
+
+        try:
+            return checked(self._plans(old, new))
+        except (DeployError, InputError, AirflowException) as error:
+            why = f"Flink's planner could not be asked what a rewritten savepoint keeps: {masked_text(str(error))}"
+        self.log.warning("%s", why)
+        return replace(report, warnings=(*report.warnings, why))
 
     def _with_waivers(self, report: Report, change: ChangeIdentity) -> Report:
         """The report with what is waived beside the script; what is over of it is a warning."""
@@ -366,7 +387,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             raise AirflowFailException(f"explain_plan compares plans of open-source Flink, the engine is {new.engine}")
         if any(side.language != "sql" for side in (old, new)):
             raise AirflowFailException("explain_plan compiles SQL scripts, and one side is a program: leave it out")
-        self.log.info("The target compiles both scripts; the plans sharpen the verdict")
+        self.log.info("Flink's planner compiles both scripts; nothing is started")
         return self.hook.explain_plans(old, new, self.plan_dir or None)
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:

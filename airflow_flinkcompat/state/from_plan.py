@@ -145,7 +145,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         written = job.table(output.sink)
         by_name = registry.sink(written.option("connector")).state_survives_columns
         into = None if by_name else (written, output.columns, output.types)
-        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.options, unverified=into))
+        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.option("connector"), unverified=into))
     return JobState((), tuple(specs))
 
 

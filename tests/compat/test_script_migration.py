@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from itertools import permutations, product
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +19,7 @@ from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
 from tests.measured_plans import pairs, planned
+from tests.planning import local_planner, read
 
 TABLE = (
     "CREATE TABLE orders (customer STRING, amount BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) "
@@ -65,6 +70,61 @@ def test_scripts_tell_what_the_plans_of_measured_restores_tell() -> None:
     assert min(found[kept] for kept in MigrationExtent) > 20, found
 
 
+SEVERAL_CHANGES = 300
+
+
+def test_scripts_tell_what_plans_tell_of_several_changes() -> None:
+    """Each pair is made of the sides of two measured restores over the same tables."""
+    sides_by_tables: dict[Any, dict[str, tuple[Side, Any]]] = {}
+    for name, plans in planned().items():
+        for side, compiled in zip(pairs()[name].sides(), plans, strict=True):
+            tables = tuple(sorted(re.findall(r"CREATE TABLE (\w+)", side.script))), tuple(sorted(side.settings.items()))
+            sides_by_tables.setdefault(tables, {})[side.script] = side, compiled
+    every = [pair for found in sides_by_tables.values() for pair in permutations(found.values(), 2)]
+    found = Counter[MigrationExtent]()
+    for (old, old_plans), (new, new_plans) in Random(SEVERAL_CHANGES).sample(every, SEVERAL_CHANGES):
+        if (by_scripts := script_migration(Change(old, new))) is not None:
+            (by_plans,) = migrations(old, new, (old_plans, new_plans))
+            assert by_scripts.kept is by_plans.kept, f"{old.script}\n{new.script}"
+            found[by_scripts.kept] += 1
+    assert min(found[kept] for kept in (MigrationExtent.PARTIAL, MigrationExtent.NONE)) >= 5, found
+
+
+FILES = TABLE.replace("'connector' = 'kafka', 'topic' = 'orders'", "'connector' = 'filesystem', 'path' = '/in'")
+METRICS = ("SUM(amount)", "SUM(amount), MAX(amount)", "MAX(amount), SUM(amount)", "COUNT(*), AVG(amount)")
+SINKS = (
+    "'connector' = 'filesystem', 'path' = '/a', 'format' = 'csv'",
+    "'connector' = 'filesystem', 'path' = '/b', 'format' = 'csv'",
+    "'connector' = 'filesystem', 'path' = '/a', 'format' = 'json'",
+    "'connector' = 'filesystem', 'path' = '/b', 'format' = 'json'",
+    "'connector' = 'print'",
+    "'connector' = 'blackhole'",
+)
+
+
+def into_a_sink(metrics: str, written: str, condition: str) -> str:
+    more = "".join(f", m{place} BIGINT" for place in range(metrics.count(",") + 1))
+    query = OLD.replace("SUM(amount)", metrics).replace("GROUP BY", f"{condition} GROUP BY")
+    return f"{FILES}CREATE TABLE s (customer STRING{more}) WITH ({written});\nINSERT INTO s {query}"
+
+
+@pytest.mark.slow
+def test_scripts_promise_no_less_than_plans_where_query_and_sink_change(tmp_path: Path) -> None:
+    scripts = [into_a_sink(*each) for each in product(METRICS, SINKS, ("", "WHERE amount > 0"))]
+    with local_planner(tmp_path) as planner:
+        compiled = [read(each) for each in planner.plan((script, {}) for script in scripts) if isinstance(each, tuple)]
+    assert len(compiled) == len(scripts)
+    extents, found = list(MigrationExtent)[::-1], Counter[MigrationExtent]()
+    every = list(permutations(zip(scripts, compiled, strict=True), 2))
+    for (old, old_plans), (new, new_plans) in Random(0).sample(every, 700):
+        changed = sides(old, new)
+        if (by_scripts := script_migration(Change(*changed))) is not None:
+            (by_plans,) = migrations(*changed, (old_plans, new_plans))
+            assert extents.index(by_scripts.kept) >= extents.index(by_plans.kept), f"{old}\n{new}"
+            found[by_scripts.kept] += 1
+    assert min(found[kept] for kept in MigrationExtent) > 20, found
+
+
 def test_a_check_says_what_would_be_kept_and_how() -> None:
     report = check(*sides())
     assert report.migration is not None
@@ -110,10 +170,10 @@ def test_other_windows_go_on_where_they_are_made_of_stored_slices(
     windows: str, table: str, kept: MigrationExtent, reason: str
 ) -> None:
     query = "SELECT customer, window_end, SUM(amount) FROM TABLE({}) GROUP BY customer, window_start, window_end;"
-    report = check(*sides(table + query.format(HOPPING), table + query.format(windows)))
-    assert report.migration is not None
-    assert report.migration.kept is kept
-    (aggregation,) = (each for each in report.migration.operators if each.operator == "window-aggregate")
+    found = script_migration(Change(*sides(table + query.format(HOPPING), table + query.format(windows))))
+    assert found is not None
+    assert found.kept is kept
+    (aggregation,) = (each for each in MigrationReport.of(found).operators if each.operator == "window-aggregate")
     assert reason in aggregation.reason
 
 
@@ -149,14 +209,31 @@ def test_nothing_is_said_where_the_scripts_do_not_tell_all(old: Side, new: Side)
 def test_what_a_sink_keeps_under_other_columns(connector: str, kept: MigrationExtent) -> None:
     """Files in progress and transactions hold no columns; of other connectors that was not measured."""
     sink = f"CREATE TABLE s (customer STRING, total BIGINT{{more}}) WITH ('connector' = '{connector}');\n"
-    report = check(
-        *sides(
-            TABLE + sink.format(more="") + "INSERT INTO s " + OLD,
-            TABLE + sink.format(more=", peak BIGINT") + "INSERT INTO s " + NEW,
-        )
+    changed = sides(
+        TABLE + sink.format(more="") + "INSERT INTO s " + OLD,
+        TABLE + sink.format(more=", peak BIGINT") + "INSERT INTO s " + NEW,
     )
-    assert report.migration is not None
-    assert report.migration.kept is kept
+    found = script_migration(Change(*changed))
+    assert found is not None
+    assert found.kept is kept
+    report = check(*changed)
+    assert report.migration_is_unknown == (kept is MigrationExtent.NONE), "only the planner says that nothing is kept"
+
+
+@pytest.mark.parametrize(
+    ("place", "kept"), [("'path' = '/b', 'format' = 'csv'", "carried"), ("'path' = '/b', 'format' = 'json'", "dropped")]
+)
+def test_a_sink_at_another_place_beside_a_new_metric(place: str, kept: str) -> None:
+    """A file that is not finished goes on at the old place, unless each is finished at a checkpoint, as csv is."""
+    sink = "CREATE TABLE s (customer STRING, total BIGINT{}) WITH ('connector' = 'filesystem', {});\n"
+    changed = sides(
+        TABLE + sink.format("", place.replace("/b", "/a")) + "INSERT INTO s " + OLD,
+        TABLE + sink.format(", peak BIGINT", place) + "INSERT INTO s " + NEW,
+    )
+    found = script_migration(Change(*changed))
+    assert found is not None
+    *_, written = MigrationReport.of(found).operators
+    assert written.keep.value.startswith(kept)
 
 
 def test_what_a_migration_does_not_see() -> None:

@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import DAG
 from structlog.testing import capture_logs
 
+from airflow_flinkcompat.deploy import PlansUnavailable
 from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import (
@@ -92,7 +93,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         raise AirflowNotFoundException(conn_id)
 
     monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(no_connection))
+
+    def no_planner(*_: Any) -> Any:
+        raise PlansUnavailable("no planner here")
+
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: found.cluster)
+    monkeypatch.setattr(FlinkHook, "explain_plans", no_planner)
     monkeypatch.setattr(FlinkHook, "jobmanager_url", "http://jm:8081")
     return found
 

@@ -35,6 +35,7 @@ from airflow_flinkcompat.tasks import origin
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.cli.command import VALIDATOR
+from tests.measured_plans import planned
 from tests.operators.conftest import Site
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import ASKING, event
@@ -179,7 +180,15 @@ def test_state_is_not_thrown_away_unasked(deployed: Site) -> None:
     assert deployed.checked(script(size=5), check=DEFAULTS)[2] == ["first"]
 
 
-def test_where_a_backfill_follows_an_incompatible_change_restarts(deployed: Site) -> None:
+def plans_of(monkeypatch: pytest.MonkeyPatch, measured: str) -> None:
+    """Has the planner compile what it compiled of a measured pair."""
+    monkeypatch.setattr(FlinkHook, "explain_plans", lambda *_: planned()[measured])
+
+
+def test_where_a_backfill_follows_an_incompatible_change_restarts(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans_of(monkeypatch, "w-size-1to2-ws")  # no window of the new size is made of stored ones
     deployed.propose(script(size=5))
     run, tasks = Run(), deployed.tasks(check=DEFAULTS)
     arguments = {"script": "orders.sql", "dag": tasks["check"].dag}
@@ -187,6 +196,37 @@ def test_where_a_backfill_follows_an_incompatible_change_restarts(deployed: Site
     assert run.execute(tasks["check"]) == ["first"], "another job's backfill is none of this one"
     tasks["restart"] >> FlinkBackfillOperator(task_id="backfill", **{**arguments, "deployment": "orders"})
     assert run.execute(tasks["check"]) == ["approve", "first", "resume"]
+
+
+@pytest.mark.parametrize(
+    ("plans", "migrates", "branch"),
+    [
+        ("w-size-1to2-ws", True, "restart"),
+        ("w-add-agg", True, "approve"),
+        ("w-add-agg", False, "approve"),
+        ("dd-pa-part-reorder", True, "migrate"),
+        ("dd-pa-part-reorder", False, "approve"),
+        ("", True, "approve"),
+        ("", False, "approve"),
+    ],
+)
+def test_state_is_given_up_unasked_only_where_the_planner_says_that_none_can_be_kept(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch, plans: str, migrates: bool, branch: str
+) -> None:
+    """By the scripts alone nothing is kept of another window size, which is not enough to give state up."""
+    if plans:
+        plans_of(monkeypatch, plans)
+    deployed.propose(script(size=5))
+    branches = {name: name for name in ("first", "resume", "restart", "approve", *(["migrate"] if migrates else []))}
+    run, tasks = Run(), deployed.tasks(check={**DEFAULTS, "branches": branches})
+    tasks["check"] >> EmptyOperator(task_id="migrate", dag=tasks["check"].dag)
+    arguments = {"script": "orders.sql", "dag": tasks["check"].dag, "deployment": "orders"}
+    tasks["restart"] >> FlinkBackfillOperator(task_id="backfill", **arguments)
+    run.execute(tasks["check"])
+    summary = run.pushed["check", "summary"]
+    assert (summary["branch"], summary["policy"]) == (branch, branch)
+    warnings = deployed.ledger.read_report(summary["report"])[0]["warnings"]
+    assert any("no planner here" in warning for warning in warnings) == (not plans)
 
 
 @pytest.mark.parametrize(
