@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
-from airflow_flinkcompat.compat.branch import branch_of, is_unchanged
+from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, planner_decides
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
 from airflow_flinkcompat.compat.lint import lint
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
@@ -450,13 +450,15 @@ _ACTIONS = {
 
 def _action(reports: tuple[Report, ...], branches: tuple[str, ...], deployment: ProjectDeployment) -> str:
     """What the gate would do, of each engine where these differ."""
-    if len({*branches}) == 1:
-        return _words(branches[0], deployment)
-    each = zip(reports, branches, strict=True)
-    return "; ".join(f"on {engine_label(report)} {_words(branch, deployment)}" for report, branch in each)
+    each = [(report, _words(report, branch, deployment)) for report, branch in zip(reports, branches, strict=True)]
+    if len({words for _, words in each}) == 1:
+        return each[0][1]
+    return "; ".join(f"on {engine_label(report)} {words}" for report, words in each)
 
 
-def _words(branch: str, deployment: ProjectDeployment) -> str:
+def _words(report: Report, branch: str, deployment: ProjectDeployment) -> str:
+    if planner_decides(report, deployment.policy, migrates=deployment.migrates):
+        return "asks Flink's planner how much of the state can be kept, and without an answer a person"
     if branch == "resume" and deployment.rehearses:
         return "rehearses the restore, then resumes it from a savepoint"
     if branch == "restart" and deployment.backfills:
