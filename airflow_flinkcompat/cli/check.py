@@ -72,6 +72,9 @@ from airflow_flinkcompat.sql import read_script
 )
 @click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @click.option(
+    "--verbose", is_flag=True, help="Show each operator, every command and the basis of each finding (format text)."
+)
+@click.option(
     "--fail-on",
     type=click.Choice(tuple(FAIL_ON)),
     help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
@@ -99,6 +102,7 @@ def check_command(
     variables: tuple[str, ...],
     others: tuple[str, ...],
     style: str,
+    verbose: bool,
     fail_on: str | None,
     allow_secrets: bool,
     explain_plan: bool,
@@ -169,7 +173,7 @@ def check_command(
     report = _with_warnings(report, notes)
     # JSON holds no advice, so nothing has to be known for it.
     known = ReportContext() if style == "json" else replace(_circumstances(report, after), project=by.words)
-    click.echo(render(report, style, known), nl=False)
+    click.echo(render(report, style, known, verbose=verbose), nl=False)
     if exposed and not allow_secrets:
         remedy = "with --allow-secrets the verdict alone decides the exit code"
         raise InputError("\n  ".join((*exposed, f"{proposed.source} cannot be deployed; {remedy}")))
@@ -281,14 +285,15 @@ def _require_readable(old: Side | None, new: Side | None) -> tuple[str, ...]:
 
 def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:
     """Whether a backfill would refuse the proposed script, where the report may advise one."""
-    if new is None or report.outcome is Outcome.COMPATIBLE:
+    each = report.each if isinstance(report, Reports) else (report,)
+    if new is None or (report.outcome is Outcome.COMPATIBLE and not any(one.sinks_begin_empty for one in each)):
         return ReportContext()
     from airflow_flinkcompat.backfill import why_refused
 
     return ReportContext(backfill_refused=why_refused(new))
 
 
-def render(report: Report | Reports, style: str, known: ReportContext) -> str:
+def render(report: Report | Reports, style: str, known: ReportContext, *, verbose: bool = False) -> str:
     """The report, or those of both engines, as ``text``, ``json`` or ``markdown``, ending in a line break."""
     if style == "json":
         return json.dumps(report.to_dict(), ensure_ascii=False, indent=2) + "\n"
@@ -298,5 +303,5 @@ def render(report: Report | Reports, style: str, known: ReportContext) -> str:
         return render_markdown(report, known)
     width = min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120)
     if isinstance(report, Reports):
-        return render_text_of_engines(report, width, known)
-    return render_text(report, width, known)
+        return render_text_of_engines(report, width, known, verbose=verbose)
+    return render_text(report, width, known, verbose=verbose)

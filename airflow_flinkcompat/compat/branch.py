@@ -44,6 +44,7 @@ def branch_of(report: Report, policy: Policy, *, migrates: bool) -> str:
         ``resume``, ``migrate``, ``restart``, ``approve`` or ``reject``.
     """
     branch = _with_waivers(report, policy, policy_branch(report, policy, migrates=migrates))
+    branch = _for_empty_sinks(report, policy, branch)
     # No start of what Flink refuses succeeds: nothing is stopped for it without a person.
     return "approve" if report.is_refused and branch in _STOPS_THE_JOB else branch
 
@@ -66,9 +67,15 @@ def _with_waivers(report: Report, policy: Policy, branch: str) -> str:
 def policy_branch(report: Report, policy: Policy, *, migrates: bool) -> str:
     """The branch that a policy alone names; the arguments are those of :func:`branch_of`."""
     if report.outcome is not Outcome.INCOMPATIBLE:
-        return str(policy.branch_for(report.outcome))
+        return _for_empty_sinks(report, policy, str(policy.branch_for(report.outcome)))
     kept = kept_by_migration(report) or (_NOT_KNOWN if report.migration_is_unknown else "none")
-    return _of_incompatible(policy, kept, migrates=migrates)
+    return _for_empty_sinks(report, policy, _of_incompatible(policy, kept, migrates=migrates))
+
+
+def _for_empty_sinks(report: Report, policy: Policy, branch: str) -> str:
+    """The branch of a change after which a keyed sink lacks the keys that do not change any more."""
+    asks = report.sinks_begin_empty and branch in ("resume", "migrate") and policy.sink_begins_empty != "resume"
+    return policy.sink_begins_empty if asks else branch
 
 
 def planner_decides(report: Report, policy: Policy, *, migrates: bool) -> bool:

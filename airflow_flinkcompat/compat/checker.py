@@ -16,6 +16,7 @@ from airflow_flinkcompat.compat.changes.naming import differing, name_difference
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.column_findings import one_for_each_table
 from airflow_flinkcompat.compat.deployable import UNENDED, exposed_secrets, nobody_fills_in
+from airflow_flinkcompat.compat.engines.flink.sinks import begins_empty
 from airflow_flinkcompat.compat.engines.protocol import AdjusterContext, Engine, FindingAdjuster
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.environments import environments
@@ -159,6 +160,7 @@ def _check(
         sinks=sinks,
         operators=entries,
         sources=startup_positions(change.programs[1]),
+        sinks_begin_empty=tuple(dict.fromkeys(pair.sink for pair in change.pipelines if begins_empty(pair))),
     )
     return _with_migration(report, change, explained, accepted, history)
 

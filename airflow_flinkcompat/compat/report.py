@@ -254,6 +254,7 @@ class Report:
     Both are empty in reports of earlier versions, and where the sides could not be paired. ``sources`` are the tables
     the proposed script reads, as far as it declares them, with where each begins when it is given no state.
     ``migration`` is what a rewritten savepoint would keep of an incompatible change, where compiled plans tell it.
+    ``sinks_begin_empty``: keyed sinks of updating queries at a new place, which has none of the former rows.
     ``environments``: in how many ways a program was judged, of which this is the worst; no part of the JSON.
     """
 
@@ -272,6 +273,7 @@ class Report:
     operators: tuple[OperatorReport, ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
     migration: MigrationReport | None = None
+    sinks_begin_empty: tuple[str, ...] = ()
     environments: int = field(default=1, compare=False, repr=False)
 
     @property
@@ -340,6 +342,7 @@ class Report:
             "other_engine": None if self.other is None else {"engine": self.other[0], "outcome": self.other[1].value},
             "warnings": list(self.warnings),
             **({} if self.migration is None else {"migration": self.migration.to_dict()}),
+            **({"sinks_begin_empty": list(self.sinks_begin_empty)} if self.sinks_begin_empty else {}),
         }
 
     @staticmethod
@@ -375,6 +378,7 @@ class Report:
                 operators=tuple(OperatorReport.from_dict(row) for row in data.get("operators", ())),
                 sources=tuple((row["table"], row["begins"]) for row in data.get("sources", ())),
                 migration=MigrationReport.from_dict(data["migration"]) if "migration" in data else None,
+                sinks_begin_empty=tuple(data.get("sinks_begin_empty", ())),
             )
         except KeyError as error:
             raise ValueError(f"the report lacks {error}") from error

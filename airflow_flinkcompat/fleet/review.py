@@ -313,7 +313,7 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     reports, review = judged.reports, replace(review, notes=judged.notes)
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
-    if reports[0].outcome is not Outcome.COMPATIBLE:
+    if reports[0].outcome is not Outcome.COMPATIBLE or reports[0].sinks_begin_empty:
         from airflow_flinkcompat.backfill import why_refused
 
         known = replace(known, backfill_refused=why_refused(new))

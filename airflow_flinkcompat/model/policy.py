@@ -13,13 +13,17 @@ BRANCHES: tuple[Branch, ...] = get_args(Branch)
 _MIGRATABLE = {"whole": "migratable", "partial": "partly_migratable"}
 """By how much of the state a migration keeps, the field that says where an incompatible change goes."""
 
+_OF_EMPTY_SINKS = ("resume", "approve", "restart")
+
 
 @dataclass(frozen=True)
 class Policy:
     """Which branch each outcome takes: resume, migrate, restart (without state), approve or reject.
 
     ``migratable`` and ``partly_migratable``: what an incompatible change takes of which a migration keeps all or some
-    of the state, where there is a branch ``migrate``.
+    of the state, where there is a branch ``migrate``. ``sink_begins_empty`` (resume, approve or restart): the branch of
+    a change that would resume or migrate while an updating query writes into a keyed sink at a new place, which gets
+    only keys that change from now on.
 
     State is never thrown away unasked: an incompatible change restarts by itself only where a policy says so, or where
     history is recomputed after the restart (see :meth:`of`). Raises ValueError for any other branch, and for a policy
@@ -32,6 +36,7 @@ class Policy:
     incompatible: str = "approve"
     migratable: str = "migrate"
     partly_migratable: str = "approve"
+    sink_begins_empty: str = "approve"
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -42,6 +47,10 @@ class Policy:
                 raise ValueError(
                     f"policy: {field.name} leads to 'migrate'; that is for {' and '.join(_MIGRATABLE.values())}"
                 )
+        if self.sink_begins_empty not in _OF_EMPTY_SINKS:
+            raise ValueError(
+                f"policy: sink_begins_empty leads to {self.sink_begins_empty!r}; known are {', '.join(_OF_EMPTY_SINKS)}"
+            )
         if "resume" in (self.incompatible, self.migratable, self.partly_migratable):
             raise ValueError("policy: an incompatible change is never resumed without approval")
 

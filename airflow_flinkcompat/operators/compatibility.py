@@ -74,9 +74,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             can be kept. With a branch ``migrate`` an incompatible change takes it where a migration keeps all of the
             state (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
             savepoint of the running job is compared with what the plan predicts; where that fails, a person is asked.
-            Where the branch depends on
-            how much a migration keeps, and the scripts do not show it, Flink's planner is asked: that of the target,
-            of the connection's ``planner_conn_id``, or a Flink on the worker. Without a planner a person is asked.
+            Where the branch depends on how much a migration keeps, and the scripts do not show it, Flink's planner is
+            asked: that of the target, of the connection's ``planner_conn_id``, or a Flink on the worker. Without a
+            planner a person is asked.
         redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
             default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)

@@ -31,6 +31,7 @@ class PolicyTable(TypedDict, total=False):
     incompatible: Literal["restart", "approve", "reject"]
     migratable: Literal["migrate", "restart", "approve", "reject"]
     partly_migratable: Literal["migrate", "restart", "approve", "reject"]
+    sink_begins_empty: Literal["resume", "approve", "restart"]
 
 
 class AnyTask(TypedDict, total=False):

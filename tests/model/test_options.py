@@ -29,7 +29,7 @@ def test_literals_are_the_words_of_the_code(literal: Any, words: Iterable[str]) 
 
 def test_a_policy_has_a_branch_for_each_outcome() -> None:
     outcomes = [str(outcome) for outcome in model.Outcome]
-    every = [*outcomes, "migratable", "partly_migratable"]
+    every = [*outcomes, "migratable", "partly_migratable", "sink_begins_empty"]
     assert [field.name for field in fields(model.Policy)] == every
     assert [*PolicyTable.__annotations__] == every
 
@@ -52,6 +52,7 @@ def test_where_an_incompatible_change_goes_that_can_be_migrated() -> None:
         ({"partial": "go"}, "policy: partial leads to 'go'; known are resume, migrate, restart, approve, reject"),
         ({"unknown": "migrate"}, "policy: unknown leads to 'migrate'; that is for migratable and partly_migratable"),
         ({"migratable": "resume"}, "policy: an incompatible change is never resumed without approval"),
+        ({"sink_begins_empty": "reject"}, "policy: sink_begins_empty leads to 'reject'; known are resume, approve"),
         ({"incompatible": "resume"}, "policy: an incompatible change is never resumed without approval"),
     ],
 )

@@ -21,6 +21,7 @@ from airflow_flinkcompat.operators import (
     FlinkSqlDeployOperator,
 )
 from tests.deploy.fake_cluster import FakeCluster, number_ids
+from tests.measured_plans import planned
 from tests.operators.fakes import Run, script
 
 
@@ -75,6 +76,11 @@ class Site:
         self.propose(text)
         run, tasks = Run(), self.tasks(**arguments)
         return run, tasks, run.execute(tasks["check"])
+
+
+def planner_compiles(monkeypatch: pytest.MonkeyPatch, measured: str) -> None:
+    """Has the planner answer with the stored plans of a measured pair."""
+    monkeypatch.setattr(FlinkHook, "explain_plans", lambda *_: planned()[measured])
 
 
 @pytest.fixture

@@ -35,8 +35,7 @@ from airflow_flinkcompat.tasks import origin
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.cli.command import VALIDATOR
-from tests.measured_plans import planned
-from tests.operators.conftest import Site
+from tests.operators.conftest import Site, planner_compiles
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import ASKING, event
 
@@ -180,15 +179,10 @@ def test_state_is_not_thrown_away_unasked(deployed: Site) -> None:
     assert deployed.checked(script(size=5), check=DEFAULTS)[2] == ["first"]
 
 
-def plans_of(monkeypatch: pytest.MonkeyPatch, measured: str) -> None:
-    """Has the planner compile what it compiled of a measured pair."""
-    monkeypatch.setattr(FlinkHook, "explain_plans", lambda *_: planned()[measured])
-
-
 def test_where_a_backfill_follows_an_incompatible_change_restarts(
     deployed: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans_of(monkeypatch, "w-size-1to2-ws")  # no window of the new size is made of stored ones
+    planner_compiles(monkeypatch, "w-size-1to2-ws")  # no window of the new size is made of stored ones
     deployed.propose(script(size=5))
     run, tasks = Run(), deployed.tasks(check=DEFAULTS)
     arguments = {"script": "orders.sql", "dag": tasks["check"].dag}
@@ -215,7 +209,7 @@ def test_state_is_given_up_unasked_only_where_the_planner_says_that_none_can_be_
 ) -> None:
     """By the scripts alone nothing is kept of another window size, which is not enough to give state up."""
     if plans:
-        plans_of(monkeypatch, plans)
+        planner_compiles(monkeypatch, plans)
     deployed.propose(script(size=5))
     branches = {name: name for name in ("first", "resume", "restart", "approve", *(["migrate"] if migrates else []))}
     run, tasks = Run(), deployed.tasks(check={**DEFAULTS, "branches": branches})

@@ -26,7 +26,7 @@ from airflow_flinkcompat.operators.approval import MIGRATE, REJECT, RESTART, RES
 from airflow_flinkcompat.operators.summary import Summary
 from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.migration.cases import CASES, FOLDER
-from tests.operators.conftest import Site
+from tests.operators.conftest import Site, planner_compiles
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import event
 from tests.operators.versions import AwaitingAnswer
@@ -186,6 +186,7 @@ def test_a_restart_begins_with_what_history_says(
 ) -> None:
     """Where it does not say all the job begins empty, where the deployment says."""
     monkeypatch.setattr(Restart, "possible", possible)
+    planner_compiles(monkeypatch, "w-size-1to2-ws")
     running.propose(LONGER)
     check = {"history": {"orders": ""}, "policy": {"migratable": "restart"}}
     given = {"warm_restart": True, "backfill": {}, "check": check}
@@ -200,6 +201,7 @@ def test_a_restart_begins_with_what_history_says(
 
 def test_a_restart_that_has_begun_warm_goes_on_so(running: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a retry could not tell any more that it is possible: the former job has stopped by then."""
+    planner_compiles(monkeypatch, "w-size-1to2-ws")
     running.propose(LONGER)
     check = {"history": {"orders": ""}, "policy": {"migratable": "restart"}}
     dag = gate(running, warm_restart=True, backfill={}, check=check, deploy={"settle_seconds": 0})
@@ -219,11 +221,12 @@ def died(*_: Any) -> Mapping[str, Any]:
     raise KeyboardInterrupt
 
 
-def test_what_history_says_is_kept_too(site: Site) -> None:
+def test_what_history_says_is_kept_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of longer windows nothing is stored: without history they are no migration. Files are looked for again."""
     before, after = (text.replace("'/in'", "'/in', 'source.monitor-interval' = '1 s'") for text in (BOTH, LONGER))
     site.deploy(before)
     site.propose(after)
+    planner_compiles(monkeypatch, "w-size-1to2-ws")
     dag, run = gate(site), Run()
     run.execute(dag.get_task("check"))
     assert run.pushed["check", "summary"]["migration"] == "none"
@@ -316,9 +319,9 @@ def test_a_person_is_offered_no_migration_that_keeps_nothing(site: Site, monkeyp
     assert asked[0]["options"] == [RESUME, RESTART, REJECT]
 
 
-@pytest.mark.parametrize(("accept", "kept"), [((), "none"), (("filter",), "partial")])
+@pytest.mark.parametrize(("accept", "kept"), [((), None), (("filter",), "partial")])
 def test_rows_of_another_condition_go_on_only_where_it_was_asked_for(
-    site: Site, accept: tuple[str, ...], kept: str, monkeypatch: pytest.MonkeyPatch
+    site: Site, accept: tuple[str, ...], kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[dict[str, Any]] = []
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **arguments: asked.append(arguments))
@@ -331,7 +334,7 @@ def test_rows_of_another_condition_go_on_only_where_it_was_asked_for(
     with pytest.raises(AwaitingAnswer):
         run.execute(dag.get_task("approve"))
     assert (MIGRATE in asked[0]["options"]) is bool(accept)
-    assert "what is stored is of rows by the former one" in asked[0]["body"]
+    assert ("what is stored is of rows by the former one" in asked[0]["body"]) is bool(accept)
     if accept:
         run.complete(dag.get_task("approve"), event(MIGRATE, {"id": "7", "name": "ada"}))
         run.execute(dag.get_task("migrate"))

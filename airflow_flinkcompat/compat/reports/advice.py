@@ -10,6 +10,7 @@ from airflow_flinkcompat.compat import one_sided, plan_comparison
 from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.entries import ending
+from airflow_flinkcompat.compat.reports.sections import notice
 from airflow_flinkcompat.compat.rule import Fate, Remedy
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -26,9 +27,11 @@ _MORE: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: " (ignore-unclaimed-state would let it start, with its state silently emptied)",
     Consequence.REFUSED_AT_RESTORE: " (it reads RUNNING for a moment first; ignore-unclaimed-state does not help)",
 }
-_REMEDIES: Mapping[Reason, str] = {
+_TO_READ_ALL: Mapping[Reason, str] = {
     Reason.NOT_READ: "Mend or leave out what could not be read, and check again.",
     Reason.UNDECLARED: "Declare what is missing (--catalog FILE, --function NAME=KIND) and check again.",
+}
+_TO_SPLIT: Mapping[Reason, str] = {
     Reason.SEVERAL_CHANGES: "Take the change apart: deploy one change after the other, each checked by itself.",
     Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that they can be told apart.",
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
@@ -50,15 +53,21 @@ _REHEARSE = (
     "with every sink on a place of its own (a restored sink may commit or abort what the live job has pending), and "
     "compare its rows with those of a start without state."
 )
+_REHEARSE_BRIEFLY = "Rehearse {new} from a savepoint of the running job (`flinkcompat rehearse`)."
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do. ``commands`` are lines of SQL or of the shell, as ``language`` says."""
+    """One thing to do.
+
+    ``commands`` are lines of SQL or of the shell, as ``language`` says. ``brief`` is what a short report says in place
+    of ``text``; None: the same. A short report leaves a step out whose ``brief`` is empty.
+    """
 
     text: str
     commands: tuple[str, ...] = ()
     language: str = "sql"
+    brief: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ def _with_ids(step: Step, known: ReportContext) -> Step:
     if not known.job_id:
         return step
     text, *commands = (line.replace("<job id>", known.job_id) for line in (step.text, *step.commands))
-    return Step(text, tuple(commands), step.language)
+    return Step(text, tuple(commands), step.language, step.brief)
 
 
 def possible_answers(report: Report, known: ReportContext = NO_CONTEXT) -> tuple[PossibleAnswer, ...]:
@@ -162,7 +171,8 @@ def _if_resumed(report: Report) -> str:
         return _NO_START
     match report.outcome:
         case Outcome.COMPATIBLE:
-            return "The job goes on from a savepoint, with all of its state."
+            empty = f" {notice(report)}" if report.sinks_begin_empty else ""
+            return f"The job resumes from a savepoint, with all of its state.{empty}"
         case Outcome.PARTIAL:
             names, until = _from_zero(report)
             return f"The job goes on from a savepoint. From zero start {names}: {until}."
@@ -235,6 +245,12 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
         yield Step("Nothing needs to be deployed. A restart from a savepoint is safe at any time.")
         return
     match report.outcome:
+        case Outcome.COMPATIBLE if report.sinks_begin_empty:
+            yield Step(_may_begin_empty(report, known))
+            yield _resume(report, known, "If so, resume")
+            yield _proof(report, known)
+            yield _restart(report, known, "If not, start without state")
+            yield _backfill(report, known)
         case Outcome.COMPATIBLE:
             yield _resume(report, known, "Resume")
             yield _proof(report, known)
@@ -245,28 +261,37 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             yield _backfill(report, known)
         case Outcome.UNKNOWN:
             reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
-            yield from (Step(remedy) for reason, remedy in _REMEDIES.items() if reason in reasons)
-            if not reasons & {Reason.NOT_READ, Reason.UNDECLARED}:
+            yield from (Step(text) for reason, text in _TO_READ_ALL.items() if reason in reasons)
+            if not reasons & _TO_READ_ALL.keys():
                 yield from _asked_again(report, known)
-                yield Step(_REHEARSE.format(new=report.new_source))
+                yield Step(
+                    _REHEARSE.format(new=report.new_source), brief=_REHEARSE_BRIEFLY.format(new=report.new_source)
+                )
+            yield from (Step(text) for reason, text in _TO_SPLIT.items() if reason in reasons)
             if not known.approver:
-                yield Step("Or let a person decide, in Airflow the branch `approve`: resume, or start without state.")
+                yield Step(
+                    "Or let a person decide, in Airflow the branch `approve`: resume, or start without state.", brief=""
+                )
             yield _restart(report, known, "When in doubt, start without state")
             yield _backfill(report, known)
         case Outcome.INCOMPATIBLE:
-            fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
             if report.is_refused:
                 yield Step(_MEND)
                 return
-            migratable = report.migration is not None and report.migration.kept is not MigrationExtent.NONE
-            if migratable and known.migrates:
-                yield Step(_MIGRATE_TASK)
-                yield _restart(report, known, "Or give the state up and start without", whole=fits)
-            else:
-                yield _restart(report, known, "Do not resume. Start without state", whole=fits)
+            keeps = list(_keeping(report, known))
+            yield from keeps
+            fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
+            lead = "Or give the state up" if keeps else "Do not resume. Start without state"
+            yield _restart(report, known, lead, whole=fits)
             yield _backfill(report, known)
-            if migratable and not known.migrates:
-                yield _migrate(report)
+
+
+def _keeping(report: Report, known: ReportContext) -> Iterator[Step]:
+    """How an incompatible change may keep state: none where Flink's planner says that nothing can be kept."""
+    if report.migration_is_unknown:
+        yield _ask_what_is_kept(report, known)
+    elif report.migration is not None and report.migration.kept is not MigrationExtent.NONE:
+        yield Step(_MIGRATE_TASK) if known.migrates else _migrate(report)
 
 
 def _is_program(report: Report) -> bool:
@@ -317,27 +342,30 @@ def _question(report: Report, known: ReportContext) -> str:
     return f"{question}." if known.approver else f"{question}; in Airflow the branch `approve` asks."
 
 
+def _may_begin_empty(report: Report, known: ReportContext) -> str:
+    """The decision on a keyed sink at a new place."""
+    sinks = " and ".join(report.sinks_begin_empty)
+    question = f"Decide whether {sinks} may lack the keys that do not change any more, or copy its rows first"
+    return f"{question}." if known.approver else f"{question}; in Airflow the policy sink_begins_empty decides."
+
+
 def _takes_commands(report: Report, known: ReportContext) -> bool:
     """Whether somebody types in commands: of a DAG that asks a person the branch does what is chosen."""
     return ENGINE_FACTS[report.engine].takes_commands and known.takes_commands and not known.approver
 
 
 def _resume(report: Report, known: ReportContext, lead: str) -> Step:
+    brief = f"{lead}: stop the job with a savepoint and start {report.new_source} from it."
     if not _takes_commands(report, known):
-        return Step(
-            f"{lead}: stop the deployment with a savepoint and start {report.new_source} from it "
-            "(in Airflow the branch `resume`)."
-        )
+        text = f"{lead}: stop the deployment with a savepoint and start {report.new_source} from it "
+        return Step(f"{text}(in Airflow the branch `resume`).", brief=brief)
+    drain = "--drain" if _is_program(report) else "WITH DRAIN"
+    text = f"{lead}: stop the job with a savepoint, never {'with ' if _is_program(report) else ''}{drain}, and start "
+    text += f"{report.new_source} from it (in Airflow the branch `resume`)."
     if _is_program(report):
-        return Step(
-            f"{lead}: stop the job with a savepoint, never with --drain, and start {report.new_source} from it "
-            "(in Airflow the branch `resume`).",
-            _by_client(report, "-d -s '<savepoint>'"),
-            "sh",
-        )
+        return Step(text, _by_client(report, "-d -s '<savepoint>'"), "sh", brief)
     return Step(
-        f"{lead}: stop the job with a savepoint, never WITH DRAIN, and start {report.new_source} from it "
-        "(in Airflow the branch `resume`).",
+        text,
         (
             "STOP JOB '<job id>' WITH SAVEPOINT;",
             *(
@@ -346,11 +374,12 @@ def _resume(report: Report, known: ReportContext, lead: str) -> Step:
             ),
             f"-- then the statements of {report.new_source}",
         ),
+        brief=brief,
     )
 
 
 def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
-    """What would let the check tell more: the parallelism, or plans where all that is unknown shows in them."""
+    """What would let the check know more: the parallelism, or plans that show something of what is unknown."""
     unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
     if any(finding.remedy is Remedy.PARALLELISM_ONE for finding in unknown):
         # Other ranks or another order are another plan anyhow.
@@ -361,7 +390,7 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
     elif (
         ENGINE_FACTS[report.engine].compiles_plans
         and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
-        and all(map(_plans_may_settle, unknown))
+        and any(map(_plans_may_settle, unknown))
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
         yield _planner(report, known)
@@ -388,29 +417,27 @@ def _planner(report: Report, known: ReportContext) -> Step:
 def _proof(report: Report, known: ReportContext) -> Step:
     where = " (GET /jobs/<job id>/checkpoints: latest.restored)" if _takes_commands(report, known) else ""
     return Step(
-        f"RUNNING proves nothing: see that the job restored from that savepoint{where} and completed a checkpoint."
+        f"RUNNING proves nothing: see that the job restored from that savepoint{where} and completed a checkpoint.",
+        brief="",
     )
 
 
 def _restart(report: Report, known: ReportContext, lead: str, *, whole: bool = False) -> Step:
+    begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
+    brief = f"{lead}: start {report.new_source} fresh.{f' Then {begins}.' if begins else ''}"
     words = (
         f"{lead}: stop the job with a savepoint, as the way back, and start {report.new_source} fresh "
         "(in Airflow the branch `restart`)."
     )
     if whole:
         words += " State that would fit starts from zero with the rest: a savepoint serves the whole job or none of it."
-    begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
-    told = "where source_offsets tells it (as-stored, earliest, latest, a moment), else by the script"
-    if not known.chooses_offsets:
-        told = "by the script"
-    if _is_program(report):
-        told = "as the program says"  # nothing starts it but its own client
-    words += f" Without state a source does not go on where the job stood, but begins {told}{': ' if begins else ''}"
-    words += f"{begins}."
+    words += f" A fresh start ignores the positions in the savepoint{f': {begins}' if begins else ''}."
+    if known.chooses_offsets and not _is_program(report):
+        words += " To begin elsewhere, set source_offsets (as-stored, earliest, latest or a moment)."
     if not _takes_commands(report, known):
-        return Step(words)
+        return Step(words, brief=brief)
     if _is_program(report):
-        return Step(words, _by_client(report, "-d"), "sh")
+        return Step(words, _by_client(report, "-d"), "sh", brief)
     return Step(
         words,
         (
@@ -418,6 +445,7 @@ def _restart(report: Report, known: ReportContext, lead: str, *, whole: bool = F
             f"RESET '{recovery.spelled(recovery.PATH, report.engine_version)}';",
             f"-- then the statements of {report.new_source}",
         ),
+        brief=brief,
     )
 
 
@@ -443,14 +471,39 @@ def _backfill(report: Report, known: ReportContext) -> Step:
 
 def _migrate(report: Report) -> Step:
     return Step(
-        "Or keep the state: stop the job with a canonical savepoint, have it rewritten with the same --set and "
-        f"--catalog as this check, and start {report.new_source} from what was written.",
+        "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite it with the same --set and "
+        f"--catalog as this check, and start {report.new_source} from the rewritten savepoint.",
         (
             f"flinkcompat migrate {report.old_source} {report.new_source} \\",
             "  --savepoint '<its folder>' --to '<folder to write>'",
         ),
         "sh",
     )
+
+
+def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
+    """Only Flink's planner knows what a rewritten savepoint keeps; a source at another place begins anew on request."""
+    words = (
+        "Do not resume. How much of the state a rewritten savepoint keeps is not known: ask Flink's planner, which "
+        "starts nothing"
+    )
+    if known.entry:  # the deployed side is no file
+        return Step(f"{words}: set explain_plan=True for the check, and run it again.")
+    anew = "".join(f" --restart-source {table}" for table in _moved_sources(report))
+    more = "; --restart-source begins a moved source anew and keeps the rest" if anew else ""
+    return Step(
+        f"{words}{more}.",
+        (f"flinkcompat migrate {report.old_source} {report.new_source} --dry-run{anew}",),
+        "sh",
+    )
+
+
+def _moved_sources(report: Report) -> Iterator[str]:
+    """The tables whose sources read another place now, where the finding names the option that begins them anew."""
+    for finding in report.deciding:
+        if "--restart-source" in finding.message:
+            for _, table, *_ in (claim.split("/") for claim in finding.claims if claim.startswith("table/")):
+                yield table
 
 
 def _first_start(report: Report, _known: ReportContext) -> Step:

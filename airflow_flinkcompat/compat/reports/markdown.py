@@ -21,6 +21,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     format_excerpt,
     format_inline,
     headline,
+    notice,
     outcome_label,
     overruled,
     rows,
@@ -43,7 +44,7 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
     Returns:
         Markdown that ends in a line break, with every secret masked.
     """
-    blocks = [[f"## {headline(report)}"], *_waivers([report])]
+    blocks = [[f"## {headline(report)}"], *_notice(report), *_waivers([report])]
     blocks.append([f"{_sides(report)}, {engine_label(report)}"])
     if known.project:
         blocks.append([plain_words(known.project)])
@@ -68,7 +69,7 @@ def render_markdown_of_engines(reports: Reports, known: ReportContext = NO_CONTE
     """
     worst, *others = reports.each
     blocks = [[f"## {plain_words(head)}"] for head in verdicts(reports)]
-    blocks += [*_waivers(reports.each), [f"{_sides(worst)}. {plain_words(WHICH_ENGINE)}"]]
+    blocks += [*_notice(worst), *_waivers(reports.each), [f"{_sides(worst)}. {plain_words(WHICH_ENGINE)}"]]
     if known.project:
         blocks.append([plain_words(known.project)])
     blocks += [[f"## {plain_words(title(worst))}"], *_blocks(worst, known), *_warnings(worst)]
@@ -88,7 +89,15 @@ def _sides(report: Report) -> str:
 
 def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
-    blocks: list[list[str]] = []
+    todo = ["### What to do next", ""]
+    for number, step in enumerate(steps(report, known), start=1):
+        todo += [f"{number}\\. {plain_words(step.text)}", "", *commands_of(step)]
+    blocks = [_trimmed(todo)]
+    if ends := if_resumed(report):
+        lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
+        blocks.append(_trimmed(lines))
+    if report.migration is not None:
+        blocks.append(list(_migration(report.migration)))
     if len(report.sinks) > 1:
         rows = (f"| {code_span(sink) or 'query'} | {outcome.value} |" for sink, outcome in report.sinks)
         blocks.append(["| sink | outcome |", "|---|---|", *rows])
@@ -98,15 +107,6 @@ def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]
         lines = [f"* `{f.rule}`, {outcome_label(f)}: {plain_words(f.message)}" for f in found]
         lines += [f"* compatible: {', '.join(f'`{code}`' for code in fine)}"] if fine else []
         blocks.append(["### Also seen, but decided by the above", "", *lines])
-    if report.migration is not None:
-        blocks.append(list(_migration(report.migration)))
-    todo = ["### What to do next", ""]
-    for number, step in enumerate(steps(report, known), start=1):
-        todo += [f"{number}\\. {plain_words(step.text)}", "", *commands_of(step)]
-    blocks.append(_trimmed(todo))
-    if ends := if_resumed(report):
-        lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
-        blocks.append(_trimmed(lines))
     return blocks
 
 
@@ -118,6 +118,10 @@ def commands_of(step: Step) -> Iterator[str]:
 
 def _waivers(reports: Iterable[Report]) -> list[list[str]]:
     return [[f"**{plain_words(line)}**"] for line in waiver_lines(reports)]
+
+
+def _notice(report: Report) -> list[list[str]]:
+    return [[f"**{plain_words(text)}**"] for text in (notice(report),) if text]
 
 
 def _warnings(report: Report) -> list[list[str]]:

@@ -20,6 +20,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     format_excerpt,
     format_inline,
     headline,
+    notice,
     outcome_label,
     overruled,
     rows,
@@ -33,84 +34,98 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
 """Columns of a text, where nobody says how wide the terminal is."""
+MORE = "`flinkcompat check --verbose` adds the fate of each key and metric, every command and what a finding rests on."
 _GAP = "   "
 _BESIDE = "  |  "
 
 
-def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CONTEXT) -> str:
-    """The report for a terminal of ``width`` columns: verdict, each operator with what was found, what to do next.
+def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CONTEXT, *, verbose: bool = True) -> str:
+    """The report for a terminal of ``width`` columns: verdict, what to do next, what was found.
 
     Args:
         report: The verdict on one change.
         width: Columns of the terminal.
         known: What is known beside the change.
+        verbose: Whether each operator, commands and the basis of each finding are shown too.
 
     Returns:
         Text that ends in a line break, with every secret masked.
     """
-    head = [headline(report), *_waivers([report], width)]
+    head = [*_wrapped(headline(report), width), *_wrapped(notice(report), width), *_waivers([report], width)]
     head += _wrapped(f"{_sides(report)}, {engine_label(report)}", width)
     blocks = [[*head, *_wrapped(format_inline(known.project), width)]]
-    blocks += _blocks(report, width, known)
-    if report.other is not None:
+    blocks += _blocks(report, width, known, verbose=verbose)
+    if report.other is not None and verbose:
         blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
-    return _joined(blocks + _warnings(report, width))
+    return _joined(blocks + _warnings(report, width) + ([] if verbose else [[MORE]]))
 
 
-def render_text_of_engines(reports: Reports, width: int = WIDTH, known: ReportContext = NO_CONTEXT) -> str:
+def render_text_of_engines(
+    reports: Reports, width: int = WIDTH, known: ReportContext = NO_CONTEXT, *, verbose: bool = True
+) -> str:
     """The reports of several engines as one text: every verdict, the worst report in full, what the others find.
 
     Args:
         reports: The verdicts on one change.
         width: Columns of the terminal.
         known: What is known beside the change.
+        verbose: As :func:`render_text` has it.
 
     Returns:
         Text that ends in a line break, with every secret masked.
     """
     worst, *others = reports.each
     heads = [line for head in verdicts(reports) for line in _wrapped(head, width, "", "  ")]
-    heads += [*_waivers(reports.each, width), *_wrapped(_sides(worst), width)]
+    heads += [*_wrapped(notice(worst), width), *_waivers(reports.each, width), *_wrapped(_sides(worst), width)]
     heads += _wrapped(format_inline(known.project), width)
     blocks = [heads, _wrapped(WHICH_ENGINE, width)]
-    blocks += [_underlined(worst), *_blocks(worst, width, known), *_warnings(worst, width)]
+    blocks += [_underlined(worst), *_blocks(worst, width, known, verbose=verbose), *_warnings(worst, width)]
     for other in others:
         if finds_the_same(worst, other):
             blocks.append(_wrapped(SAME.format(engine_label(other), other.engine), width))
             continue
         blocks.append(_underlined(other))
-        blocks += [list(_finding(finding, width, with_fates=True)) for finding in other.deciding]
+        blocks += [list(_finding(finding, width, with_fates=True, verbose=verbose)) for finding in other.deciding]
         blocks.append(_wrapped(IN_FULL.format(other.engine), width))
-    return _joined(blocks)
+    return _joined(blocks + ([] if verbose else [[MORE]]))
 
 
 def _underlined(report: Report) -> list[str]:
     return [title(report), "-" * len(title(report))]
 
 
-def _blocks(report: Report, width: int, known: ReportContext) -> list[list[str]]:
-    """What a report tells below its verdict, in blocks with an empty line between them."""
-    blocks: list[list[str]] = []
-    if len(report.sinks) > 1:
-        rows = ((format_inline(sink) or "query", outcome.value) for sink, outcome in report.sinks)
-        blocks.append(["Sinks", *_table(rows, "  ")])
-    blocks += [list(_section(section, width)) for section in sections(report)]
-    if seen := _overruled(report, width):
-        blocks.append(seen)
-    if report.migration is not None:
-        told = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
-        blocks.append([report.migration.headline, *told])
-    todo = ["What to do next"]
-    for number, step in enumerate(steps(report, known), start=1):
-        todo += _wrapped(format_inline(step.text), width, f"  {number}. ", "     ")
-        todo += [f"       {mask_secrets(command)}" for command in step.commands]
-    blocks.append(todo)
-    if ends := if_resumed(report):
+def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) -> list[list[str]]:
+    """What a report says below its verdict, in blocks with an empty line between them."""
+    blocks = [list(_to_do(report, width, known, verbose=verbose))]
+    if verbose and (ends := if_resumed(report)):
         lines = _wrapped(f"If it were resumed all the same: {ends[0]}.", width)
         blocks.append(
             lines + [line for end in ends[1:] for line in _wrapped(format_inline(end), width, "  - ", "    ")]
         )
+    if report.migration is not None:
+        told = (part for line in report.migration.lines() for part in _wrapped(line, width, "", " " * 6))
+        blocks.append([report.migration.headline, *told])
+    if len(report.sinks) > 1:
+        rows = ((format_inline(sink) or "query", outcome.value) for sink, outcome in report.sinks)
+        blocks.append(["Sinks", *_table(rows, "  ")])
+    if not verbose:
+        found = [list(_finding(finding, width, with_fates=False, verbose=False)) for finding in report.deciding]
+        return [*blocks, ["What was found", *found[0]], *found[1:]] if found else blocks
+    blocks += [list(_section(section, width)) for section in sections(report)]
+    if seen := _overruled(report, width):
+        blocks.append(seen)
     return blocks
+
+
+def _to_do(report: Report, width: int, known: ReportContext, *, verbose: bool) -> Iterator[str]:
+    """The steps in order; a short report leaves out commands of SQL, which every redeploy takes."""
+    yield "What to do next"
+    found = [step for step in steps(report, known) if verbose or step.brief != ""]
+    for number, step in enumerate(found, start=1):
+        text = step.text if verbose or step.brief is None else step.brief
+        yield from _wrapped(format_inline(text), width, f"  {number}. ", "     ")
+        if verbose or step.language == "sh":
+            yield from (f"       {mask_secrets(command)}" for command in step.commands)
 
 
 def _waivers(reports: Iterable[Report], width: int) -> list[str]:
@@ -173,7 +188,7 @@ def _section(section: Section, width: int) -> Iterator[str]:
     for i, finding in enumerate(section.findings):
         if i or section.operator is not None:
             yield ""
-        yield from _finding(finding, width, with_fates=section.operator is None)
+        yield from _finding(finding, width, with_fates=section.operator is None, verbose=True)
 
 
 def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
@@ -189,9 +204,10 @@ def _operator(operator: OperatorReport, width: int) -> Iterator[str]:
         yield from (f"  {'':<8} {line}" for line in more)
 
 
-def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]:
+def _finding(finding: Finding, width: int, *, with_fates: bool, verbose: bool) -> Iterator[str]:
+    where = f"{finding.subject}: " if not verbose and finding.sink is not None else ""
     yield from _wrapped(
-        f"[{outcome_label(finding)}] {finding.rule}: {format_inline(finding.message)}", width, "  ", "    "
+        f"[{outcome_label(finding)}] {finding.rule}: {where}{format_inline(finding.message)}", width, "  ", "    "
     )
     yield from _clauses(finding, width)
     notes = [("metric", f"{format_excerpt(metric)}: {fate.value}") for metric, fate in finding.fates if with_fates]
@@ -199,7 +215,8 @@ def _finding(finding: Finding, width: int, *, with_fates: bool) -> Iterator[str]
         notes.append(("effect", CONSEQUENCES[finding.consequence]))
     if (reason := why(finding)) and reason not in finding.message:
         notes.append(("why", reason))
-    notes += [("basis", basis_label(finding)), ("page", page_address(finding.rule))]
+    if verbose:
+        notes += [("basis", basis_label(finding)), ("page", page_address(finding.rule))]
     for label, text in notes:
         yield from _wrapped(text, width, f"    {label:<7} ", " " * 12)
 

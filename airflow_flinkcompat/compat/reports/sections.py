@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -53,7 +53,33 @@ def headline(report: Report) -> str:
     Returns:
         The line, without the engine.
     """
-    return _ONE_SIDED.get(report.findings[0].rule) or HEADLINES[report.outcome]
+    line = _ONE_SIDED.get(report.findings[0].rule) or HEADLINES[report.outcome]
+    resumes = report.outcome in (Outcome.COMPATIBLE, Outcome.PARTIAL)
+    return (
+        f"{line}, but {_and(report.sinks_begin_empty)} begins empty" if report.sinks_begin_empty and resumes else line
+    )
+
+
+def notice(report: Report) -> str:
+    """What a reader has to know beside the verdict before anything else; "" where there is nothing.
+
+    Args:
+        report: A verdict on a change.
+
+    Returns:
+        Sentences for the lines right below the verdict.
+    """
+    if not report.sinks_begin_empty:
+        return ""
+    fits = "The state fits, but the" if report.outcome is Outcome.COMPATIBLE else "The"
+    return (
+        f"{fits} new place of {_and(report.sinks_begin_empty)} gets only keys that change from now on: rows of all "
+        "other keys stay at the old place alone. Copy them first, or start without state."
+    )
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(map(format_inline, names))
 
 
 def sections(report: Report) -> tuple[Section, ...]:

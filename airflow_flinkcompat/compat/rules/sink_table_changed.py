@@ -1,6 +1,5 @@
 from collections.abc import Iterable, Mapping
 
-from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
@@ -26,7 +25,7 @@ from airflow_flinkcompat.compat.rule_builders.options.matches import option_matc
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
-from airflow_flinkcompat.connectors import OptionEffect, TableUse
+from airflow_flinkcompat.connectors import TableUse
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 
@@ -105,19 +104,12 @@ def _rekeyed(pair: PipelinePair) -> Verdict:
     """Another key of results that replace each other by it."""
     old, new = sinks.tables(pair)
     connector = sinks.connectors(pair)[0] or ""
-    if old is None or new is None or not _moved(connector, dict(old.options), dict(new.options)):
+    if old is None or new is None or not sinks.written_elsewhere(old, new):
         return STALE
     if reason := sinks.front_stays(pair):
         return inferred(Outcome.UNKNOWN, reason)
     ids = REKEYED.get(connector)
     return measured(Outcome.COMPATIBLE, *ids) if ids else UNKNOWN
-
-
-def _moved(connector: str, old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether results are written into another place, as far as the options say."""
-    differing = (key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-    facts = (connectors.option(connector, TableUse.SINK, key) for key in differing)
-    return any(fact is not None and fact.effect is OptionEffect.TARGET for fact in facts)
 
 
 def _on_stateless(difference: Difference) -> Verdict:

@@ -121,9 +121,9 @@ def explained(review: DeploymentReview) -> str:
         return "\n".join(filter(None, (faults, mask_secrets(found))))
     width = min(max(shutil.get_terminal_size((WIDTH, 24)).columns, 72), 120)
     if len(review.reports) > 1:
-        text = render_text_of_engines(Reports(review.reports), width, review.known)
+        text = render_text_of_engines(Reports(review.reports), width, review.known, verbose=False)
     else:
-        text = render_text(review.reports[0], width, review.known)
+        text = render_text(review.reports[0], width, review.known, verbose=False)
     above = f"{faults}\n\n" if faults else ""
     return f"{above}{text}\n" + "\n".join(textwrap.wrap(_gate(review), width))
 

@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
-from airflow_flinkcompat.connectors import Known, SinkState
+from airflow_flinkcompat.connectors import Known, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
 from airflow_flinkcompat.plan.operators import (
@@ -58,6 +58,36 @@ def table(program: Program, name: str) -> Table | None:
 def tables(pair: PipelinePair) -> tuple[Table | None, Table | None]:
     """The sink's declaration before and after."""
     return table(pair.old_program, pair.old.sink), table(pair.new_program, pair.new.sink)
+
+
+def written_elsewhere(old: Table, new: Table) -> bool:
+    """Whether results go to another place now, as far as the options say; one broker of several is the same place."""
+    connector = new.option("connector")
+    if old.option("connector") != connector:
+        return True
+    return any(
+        old.option(key) != new.option(key)
+        and not {*(old.option(key) or "").split(",")} & {*(new.option(key) or "").split(",")}
+        for key in {*dict(old.options), *dict(new.options)}
+        if _says_where(connector, key)
+    )
+
+
+def begins_empty(pair: PipelinePair) -> bool:
+    """Whether a sink that replaces rows by their key is at a place that has none of the former results.
+
+    A job that resumes sends a key there only once it changes.
+    """
+    old, new = tables(pair)
+    if old is None or new is None or not new.primary_key or not written_elsewhere(old, new):
+        return False
+    kept = any(_says_where(new.option("connector"), key) for key in dict(new.options))
+    return kept and changes(pair.new.segment, pair.new_pipeline, pair.new_program) is not Known.NO
+
+
+def _says_where(connector: str | None, key: str) -> bool:
+    fact = known_connectors.option(connector, TableUse.SINK, key)
+    return fact is not None and fact.effect is OptionEffect.TARGET
 
 
 def declared(change: Change) -> Iterator[tuple[Output, Table]]:
