@@ -466,15 +466,14 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return status is not None and not status.terminal
 
     def _log_verdict(self, report: Report, head: HeadEntry, branch: str, pointer: str, known: ReportContext) -> None:
-        from airflow_flinkcompat.compat import render_text, report_rows
+        from airflow_flinkcompat.compat import render_text
 
         self.log.info(
             "Verdict: %s on %s %s, against what entry %s of the ledger deployed → %s: %s",
             report.outcome, report.engine, report.engine_version, head.number, branch,
             ", ".join(self.branches.get(branch, [])) or "nothing downstream",
         )  # fmt: skip
-        for row in report_rows(report):
-            self.log_lines(masked_text(row))
+        self.log_lines(masked_text(render_text(report, known=known, verbose=False)))
         self.log.info("::group::Findings in full")
         self.log_lines(masked_text(render_text(report, known=known)))
         self.log.info("::endgroup::")

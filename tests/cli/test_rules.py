@@ -44,7 +44,7 @@ def test_rules_as_data_and_filtered(run: Run) -> None:
 
 def test_a_published_page_is_named_by_its_address(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     save(old=V1, new=INCOMPATIBLE)
-    check_ = ("check", "old.sql", "new.sql", "--engine", "flink")
+    check_ = ("check", "old.sql", "new.sql", "--engine", "flink", "--verbose")
     assert "    page    flinkcompat rules window-changed\n" in run(*check_).out
     assert "Page: `flinkcompat rules window-changed`" in run(*check_, "--format", "markdown").out
     for base in ("https://docs.example.org/rules/", "https://docs.example.org/rules/{code}.md"):

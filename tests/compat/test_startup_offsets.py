@@ -38,4 +38,4 @@ def test_a_report_says_where_sources_begin(more: str, hint: str, words: str) -> 
     assert report.sources == (("o", f"begins {words}"), FILES)
     assert compat.Report.from_dict(report.to_dict()) == report
     text = compat.render_text(report, 10_000)
-    assert f"else by the script: o begins {words}; f {FILES[1]}." in text
+    assert f"A fresh start ignores the positions in the savepoint: o begins {words}; f {FILES[1]}." in text

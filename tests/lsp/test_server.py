@@ -138,8 +138,8 @@ class TestAgainstGit:
         assert "* deployed, HEAD: `TUMBLE(order_time, '1' MINUTE)`" in text
         assert "* here: `TUMBLE(order_time, '2' MINUTE)`" in text
         assert "**If it were resumed:** Flink would run on WITH WRONG ROWS AND NO ERROR." in text
-        assert "**Next:** Do not resume. Start without state" in text
-        assert "```sql\nSTOP JOB '<job id>' WITH SAVEPOINT;" in text
+        assert "**Next:** Do not resume. How much of the state a rewritten savepoint keeps is not known" in text
+        assert "```sh\nflinkcompat migrate" in text
         assert f"# {TITLE}\n" in text
         assert "All rules" not in text
         assert editor.hover(orders, 1, 3) == ""

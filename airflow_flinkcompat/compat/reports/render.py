@@ -57,7 +57,7 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
     blocks += _blocks(report, width, known, verbose=verbose)
     if report.other is not None and verbose:
         blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
-    return _joined(blocks + _warnings(report, width) + ([] if verbose else [[MORE]]))
+    return _joined(blocks + _warnings(report, width) + ([] if verbose else [_wrapped(MORE, width)]))
 
 
 def render_text_of_engines(
@@ -87,7 +87,7 @@ def render_text_of_engines(
         blocks.append(_underlined(other))
         blocks += [list(_finding(finding, width, with_fates=True, verbose=verbose)) for finding in other.deciding]
         blocks.append(_wrapped(IN_FULL.format(other.engine), width))
-    return _joined(blocks + ([] if verbose else [[MORE]]))
+    return _joined(blocks + ([] if verbose else [_wrapped(MORE, width)]))
 
 
 def _underlined(report: Report) -> list[str]:
@@ -110,7 +110,9 @@ def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) 
         blocks.append(["Sinks", *_table(rows, "  ")])
     if not verbose:
         found = [list(_finding(finding, width, with_fates=False, verbose=False)) for finding in report.deciding]
-        return [*blocks, ["What was found", *found[0]], *found[1:]] if found else blocks
+        also = ", ".join(dict.fromkeys(finding.rule for finding in report.findings if finding.overruled_by))
+        rest = [_wrapped(f"Also seen, but decided by the above: {also}.", width)] if also else []
+        return [*blocks, ["What was found", *found[0]], *found[1:], *rest] if found else blocks
     blocks += [list(_section(section, width)) for section in sections(report)]
     if seen := _overruled(report, width):
         blocks.append(seen)

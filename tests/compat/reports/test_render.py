@@ -117,6 +117,11 @@ def test_markdown(snapshot: SnapshotAssertion, name: str) -> None:
     assert render_markdown(report(PAIRS[name])) == snapshot
 
 
+@pytest.mark.parametrize("name", ["refused at restore", "several INSERTs on Flink", "overruled findings", "partial"])
+def test_short_text(snapshot: SnapshotAssertion, name: str) -> None:
+    assert render_text(report(PAIRS[name]), 80, verbose=False) == snapshot
+
+
 @pytest.mark.parametrize("name", ["several INSERTs on Flink", "overruled findings"])
 def test_rows(snapshot: SnapshotAssertion, name: str) -> None:
     assert report_rows(report(PAIRS[name])) == snapshot
@@ -180,12 +185,12 @@ ONE_SIDED = {
 
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
 @pytest.mark.parametrize("rule", mostly_slow(ENTRIES, 6), ids=lambda rule: rule.code)
-def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rule, engine: str) -> None:
+def test_verdict_first_then_what_to_do_then_each_finding_with_its_page(rule: Rule, engine: str) -> None:
     found = judged(rule.code, engine)
     for text, heading in ((render_text(found), "What to do next"), (render_markdown(found), "### What to do next")):
         assert text.removeprefix("## ").startswith(ONE_SIDED.get(rule.code, found.outcome.value.upper()))
-        findings, _, after = text.partition(heading)
-        assert after.strip()
+        _, _, findings = text.partition(heading)
+        assert not any(finding.message in text.partition(heading)[0] for finding in found.deciding)
         for finding in found.deciding:
             assert f"flinkcompat rules {finding.rule}" in findings
         for finding in found.findings:
@@ -194,7 +199,7 @@ def test_verdict_first_then_each_finding_with_its_page_then_what_to_do(rule: Rul
             for metric, fate in operator.metrics:
                 assert metric.replace("|", "\\|") in " ".join(findings.split())
                 assert fate.value in findings
-        assert "```" not in after or after.count("```") % 2 == 0
+        assert findings.count("```") % 2 == 0
 
 
 @pytest.mark.parametrize("engine", ["vvr", "flink"])
@@ -328,7 +333,7 @@ def test_what_a_rewritten_savepoint_would_keep(
     assert report.migration.kept is kept
     page = render(report)
     begin = page.index(report.migration.headline)
-    assert page[begin : page.index("What to do next")] == snapshot
+    assert "\n\n".join(page[begin:].split("\n\n")[:2]) == snapshot
     assert Report.from_dict(report.to_dict()) == report
 
 
