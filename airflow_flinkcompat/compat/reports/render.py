@@ -34,7 +34,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 WIDTH = 100
 """Columns of a text, where nobody says how wide the terminal is."""
-MORE = "`flinkcompat check --verbose` adds the fate of each key and metric, every command and what a finding rests on."
+MORE = "`flinkcompat check --verbose` adds each key and metric, every command, and the basis of findings."
 _GAP = "   "
 _BESIDE = "  |  "
 
