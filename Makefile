@@ -168,6 +168,7 @@ measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## R
 
 measure-migrations: setup ## Migrate the state of changes on a real Flink, compare with runs from scratch [FLINK=2.3|1.20] [FLINK_OLD=1.20]; goes on where it was left
 	@$(WITH_JAVA) python -m measure.run_migrations --flink $(FLINK) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD)) $(MEASURE_ARGS)
+	@$(if $(FLINK_OLD),,$(WITH_JAVA) python -m measure.run_stacked --flink $(FLINK) $(STACKED_ARGS))
 
 measure-corpus: $(VENV)/.core-ready ## What is said of the real changes and programs in CORPUS [MEASURE_ARGS='--list unknown']
 	@python -m measure.corpus $(CORPUS) $(MEASURE_ARGS)

@@ -124,7 +124,7 @@ def migrated(
     """
     pair = change.pair
     old, new = bench.complete(pair.old), bench.complete(pair.new)
-    made, scripts = _migration(bench, old, new, versions)
+    made, scripts = migration_of_plans(bench, old, new, versions)
     states = {name: line.keep for line, name in zip(made.operators, _names(made), strict=True)}
     alone = change.alone
     ending = Ending(pair, alone, NOT_MIGRATABLE, made.kept, states)
@@ -156,9 +156,11 @@ def migrated(
     return _judged(replace(ending, entries=entries, runs=runs), scripts, restored, made)
 
 
-def _migration(
+def migration_of_plans(
     bench: PairRunner, old: Side, new: Side, versions: tuple[str, str]
 ) -> tuple[Migration, tuple[Script, Script]]:
+    """What the plans that a Flink compiles of both sides keep, and the scripts. Raises MeasureError."""
+
     def script(side: Side, name: str, version: str) -> Script:
         settings = {**AS_RUN, **dict(side.settings)}
         return Script(side.script, settings, engine="flink", engine_version=version, source=name)

@@ -91,6 +91,7 @@ class OperatorMigration:
         accepted: What had to be asked for so that it goes on.
         elsewhere: The fields of the old state that another new operator takes, where several go on from it.
         from_history: Whether the fields that nothing of the old state goes on with are computed from history.
+        below: The ids of the operators of the new job from which it gets its rows.
     """
 
     keep: StateAction
@@ -102,6 +103,7 @@ class OperatorMigration:
     accepted: Accept | None = None
     elsewhere: Set[StateField] = frozenset()
     from_history: bool = False
+    below: Set[str] = field(default=frozenset(), compare=False)
 
     @property
     def keeps(self) -> bool:
@@ -280,6 +282,7 @@ def migration(
     empty = {spec.id for place, spec in enumerate(new.specs) if place not in found and spec.kind is StateKind.OPERATOR}
     found = {place: _above_begun(line, found.values(), new, empty) for place, line in found.items()}
     begun = [found.get(place) or _begun(spec, new, found.values()) for place, spec in enumerate(new.specs)]
+    begun = [replace(line, below=_upstream(line.new.id, new)) if line.new is not None else line for line in begun]
     shared = Counter(line.old for line in begun if line.old is not None and line.old.kind is StateKind.OPERATOR)
     begun = [
         replace(line, elsewhere=_taken_by(each for each in begun if each is not line and each.old == line.old))
@@ -303,8 +306,22 @@ def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> M
     Returns:
         The same lines. What begins now beside what goes on is computed where that is possible, and so is the whole
         state of an operator that would begin empty, would mix what two conditions let through, or cannot be kept.
+        Above an operator that does not have all of its history, no state is computed.
     """
-    return Migration(tuple(_with_history(line, computable) for line in found.operators))
+    made = {place: _with_history(line, computable) for place, line in enumerate(found.operators)}
+    while True:
+        partial = {line.new.id for line in made.values() if line.new and _has_partial_history(line)}
+        above = [place for place, line in made.items() if line.from_history and line.below & partial]
+        if not above:
+            return Migration(tuple(made.values()))
+        made |= {place: found.operators[place] for place in above}
+
+
+def _has_partial_history(line: OperatorMigration) -> bool:
+    """Whether an operator goes on from other rows than all of its history."""
+    if line.new is None or line.new.kind is not StateKind.OPERATOR:
+        return False
+    return line.keep is StateAction.BEGINS or bool(line.begun or line.accepted)
 
 
 def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], bool]) -> OperatorMigration:
@@ -337,9 +354,14 @@ _OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
 _ASSIGNS_WINDOWS = "window-table-function"
 
 
+def _upstream(id: str, job: JobState) -> frozenset[str]:
+    """The ids of the operators from which one gets its rows."""
+    return frozenset(graph.ids[place] for graph in job.graphs for place in graph.upstream_of(id))
+
+
 def _below(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
     """The lines of the operators whose rows come to one, of those whose state goes on."""
-    below = {graph.ids[place] for graph in job.graphs for place in graph.upstream_of(spec.id)}
+    below = _upstream(spec.id, job)
     going_on = (line for line in lines if line.keep in _GOES_ON and line.new is not None)
     return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
 
@@ -353,7 +375,7 @@ def _above_begun(
     """
     if line.new is None or line.keep not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
         return line
-    below = {graph.ids[place] for graph in job.graphs for place in graph.upstream_of(line.new.id)}
+    below = _upstream(line.new.id, job)
     if line.new.layout is not None and (begins := [spec.name for spec in job.specs if spec.id in below & empty]):
         reason = f"it has gathered what {begins[0]} hands on, which begins empty below it"
         return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)

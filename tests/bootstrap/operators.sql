@@ -99,3 +99,21 @@ SELECT l.lc, COUNT(*) AS n, MAX(r.rv) AS h, MIN(r.rc) AS m FROM lefts AS l LEFT 
 SELECT l.k, COUNT(*) AS n FROM lefts AS l LEFT JOIN (SELECT k, COALESCE(rv, 0) + 1 AS v FROM rights) AS r ON l.k = r.k GROUP BY l.k;
 --- new
 SELECT l.k, COUNT(*) AS n, SUM(r.v) AS s, COUNT(r.v) AS m FROM lefts AS l LEFT JOIN (SELECT k, COALESCE(rv, 0) + 1 AS v FROM rights) AS r ON l.k = r.k GROUP BY l.k;
+--- case: the condition of a join below a group is another
+-- computed: all; all
+--- old
+SELECT l.lc, COUNT(*) AS n, SUM(r.rv) AS s FROM lefts AS l JOIN rights AS r ON l.k = r.k AND r.rv > 10 * l.lv GROUP BY l.lc;
+--- new
+SELECT l.lc, COUNT(*) AS n, SUM(r.rv) AS s FROM lefts AS l JOIN rights AS r ON l.k = r.k AND r.rv <= 10 * l.lv GROUP BY l.lc;
+--- case: rows without a match come to a group
+-- computed: all; all
+--- old
+SELECT l.lc, COUNT(*) AS n, SUM(r.rv) AS s FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.k GROUP BY l.lc;
+--- new
+SELECT l.lc, COUNT(*) AS n, SUM(r.rv) AS s FROM lefts AS l RIGHT JOIN rights AS r ON l.k = r.k GROUP BY l.lc;
+--- case: more rows of a ranking come to a group
+-- computed: all; all
+--- old
+SELECT c, COUNT(*) AS n, SUM(b) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC, d) AS rn FROM orders) WHERE rn <= 1 GROUP BY c;
+--- new
+SELECT c, COUNT(*) AS n, SUM(b) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC, d) AS rn FROM orders) WHERE rn <= 3 GROUP BY c;

@@ -52,7 +52,7 @@ NEW_TABLES = Path(__file__).with_name("new_tables.sql")
 REFUSED = Path(__file__).with_name("refused.sql")
 TABLE = re.compile(r"CREATE TABLE (\w+)")
 PRINTED = re.compile(r"CREATE TABLE (\w+) [^;]*'connector' = 'print'")
-DAILY = "metrics are added to a tumbling window"
+DAILY = frozenset({"metrics are added to a tumbling window", "the condition of a join below a group is another"})
 """Beside what is kept, and in place of it: a case takes about six seconds."""
 SAMPLED = re.compile(r"[1-9]\d* keys computed once more in plain Python are the same")
 NOT_SAMPLED = "no key is computed once more in plain Python: "
@@ -87,7 +87,7 @@ def load_cases(files: Sequence[Path] = FILES) -> Iterator[Case]:
 
 
 CASES = [
-    case if case.title == DAILY else pytest.param(case, marks=pytest.mark.nightly, id=case.title)
+    case if case.title in DAILY else pytest.param(case, marks=pytest.mark.nightly, id=case.title)
     for case in load_cases()
 ]
 READ_LATER = [

@@ -107,13 +107,20 @@ def operators(
 
 
 def _meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
-    """The meaning of an operator, for those above it: also what says neither of its own state shapes what it emits."""
+    """The meaning of an operator's output rows, with everything below it.
+
+    What an operator stores may stay right under another condition, join type or rank. Its output rows do not.
+    """
     told = (
         (name, value)
         for (aspect, name), value in facets.items()
-        if name not in but and (aspect is Aspect.MEANING or (aspect is Aspect.OTHER and (kind, name) in _EITHER))
+        if aspect is not Aspect.LAYOUT and name not in _SAME_ROWS and name not in but
     )
     return symbols.of(kind, *told)
+
+
+_SAME_ROWS = ASIDE | {"argument types"}
+"""Facets that leave the output rows equal: settings, times to live, and the types in which a call reads its values."""
 
 
 _COLUMNS = frozenset(("aggregates", "stored columns"))
@@ -214,6 +221,7 @@ def _sink(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Fa
         facets[Aspect.OTHER, "input"] = resolved(own(node, "dynamicTableSink"), rows, symbols)
     if keeps_rows(node):
         facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}
+        facets[Aspect.MEANING, "rows below"] = rows.rows
     return facets
 
 

@@ -117,8 +117,7 @@ def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) ->
         case "exchange" | "mini-batch-assigner" | "drop-update-before" | "watermark-assigner" | "temporal-sort":
             return replace(first, names=node.names, types=node.types)
         case "union":
-            rows = symbols.of("union", tuple(sorted((each.rows, each.symbols) for each in inputs)))
-            return made(node, [symbols.of("of union", rows, i) for i in range(len(node.names))], rows)
+            return _union(node, inputs, symbols)
         case "calc":
             condition = node.config.get("condition")
             rows = symbols.filtered(first.rows, conjuncts(condition, first, symbols)) if condition else first.rows
@@ -137,3 +136,13 @@ def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) ->
     known = dict(zip(first.names, first.symbols, strict=True))
     every = [known.get(name, symbols.of("made", op, i)) for i, name in enumerate(node.names)]
     return made(node, every, symbols.of("rows of", op))
+
+
+def _union(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
+    """The rows of all inputs, in whichever order; a column is one of each input."""
+    parts = sorted((each.rows, each.symbols) for each in inputs)
+    of_rows = [rows for rows, _ in parts]
+    # Of inputs over equal rows only their columns say which column of the one goes with which of the other.
+    rows = symbols.of("union", tuple(of_rows if len({*of_rows}) == len(parts) else parts))
+    columns = zip(*(columns for _, columns in parts), strict=True)
+    return made(node, [symbols.of("of union", rows, column) for column in columns], rows)

@@ -101,9 +101,8 @@ class Symbols:
             case ("from", int() as op, str() as property) if property in _PROPERTIES:
                 told = [each for each in self._values[op][1:] if isinstance(each, tuple) and each[0] == "window"]
                 return self._of_window(told, _PROPERTIES[property])
-            case ("of union", int() as rows, int() as place):
-                (_, inputs) = self._values[rows]
-                return together(self.composition(columns[place]) for _, columns in inputs)  # type: ignore[attr-defined]
+            case ("of union", _, tuple() as of_inputs):
+                return together(map(self.composition, of_inputs))
         return None
 
     def _of_window(self, window: object, bound: str) -> Composition | None:

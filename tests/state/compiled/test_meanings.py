@@ -1,7 +1,8 @@
-"""What expressions over a source's columns mean."""
+"""What expressions over a source's columns mean, and the rows that operators hand on."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,9 +11,12 @@ import pytest
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled.nodes import Node
-from airflow_flinkcompat.state.compiled.streams import scanned
+from airflow_flinkcompat.state.compiled.streams import passed_on, scanned
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, expression
 from airflow_flinkcompat.state.layouts.aggregations import call_over
+from airflow_flinkcompat.state.migration import StateAction
+from tests.measured_plans import written
+from tests.migration.cases import migration_of
 
 READ = ColumnMeanings((7,), ("b",), ("INT",), 1)
 
@@ -86,3 +90,48 @@ def test_a_projection_counts_stored_columns_alone() -> None:
         scan([stored("a"), metadata("f", "key"), stored("b"), stored("d")], ("a", "d", "f"), 0, 2), symbols
     )
     assert (plain["a"], plain["d"]) == (beside["a"], beside["d"])
+
+
+UNION = Node(2, "union", "", {}, ("a", "b"), ("STRING", "BIGINT"), (0, 1))
+LEFT, RIGHT = (
+    ColumnMeanings(columns, ("a", "b"), ("STRING", "BIGINT"), rows) for columns, rows in (((3, 4), 1), ((5, 6), 2))
+)
+
+
+def union(*inputs: ColumnMeanings) -> ColumnMeanings:
+    return passed_on(UNION, inputs, SYMBOLS)
+
+
+SYMBOLS = Symbols()
+
+
+def test_another_column_of_a_union_leaves_its_rows_and_other_columns() -> None:
+    one, other = union(LEFT, RIGHT), union(RIGHT, replace(LEFT, symbols=(3, 7)))
+    assert (one.rows, one.symbols[0]) == (other.rows, other.symbols[0])
+    assert one.symbols[1] != other.symbols[1]
+
+
+def test_columns_of_equal_rows_are_told_apart_by_all_of_them() -> None:
+    """Of ``(a, b), (b, a)`` and ``(a, a), (b, b)`` each column alone is the same."""
+    crossed = union(LEFT, replace(LEFT, symbols=(4, 3)))
+    straight = union(replace(LEFT, symbols=(3, 3)), replace(LEFT, symbols=(4, 4)))
+    assert crossed.rows != straight.rows
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"joinType": "LEFT"}, {"joinType": "FULL"}),
+        ({"nonEquiCondition": None}, {"nonEquiCondition": {"kind": "LITERAL", "value": 0}}),
+    ],
+)
+def test_above_a_join_that_hands_on_other_rows_nothing_is_carried(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> None:
+    def plan(join: Mapping[str, Any]) -> str:
+        ((found,), _) = written("rj-agg-above-mod")
+        next(node for node in found["nodes"] if "joinSpec" in node)["joinSpec"] |= join
+        return json.dumps(found)
+
+    kept = {line.new.name: line.keep for line in migration_of(plan(before), plan(after)).operators if line.new}
+    assert kept["group-aggregate"] is StateAction.IMPOSSIBLE
