@@ -41,7 +41,7 @@ from airflow_flinkcompat.compat import (
     render_text,
     render_text_of_engines,
 )
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles, syntax_errors
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
@@ -163,7 +163,7 @@ def check_command(
         engine_version=old_engine_version or engine_version,
     )
     before, after = side_of(deployed, before_options, elsewhere), side_of(proposed, job, elsewhere)
-    exposed = _require_readable(before, after)
+    exposed = _require_readable(before, after, engine)
     plans = None
     if explain_plan and before is not None and after is not None:
         plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
@@ -263,24 +263,20 @@ def _one_sided(
     return on(engine) if engine else Reports.of(map(on, reversed(tuple(ENGINES))))
 
 
-def _require_readable(old: Side | None, new: Side | None) -> tuple[str, ...]:
+def _require_readable(old: Side | None, new: Side | None, engine: str | None) -> tuple[str, ...]:
     """The literal secrets of the proposed side. Raises InputError: a side has errors of syntax.
 
     Secrets of the deployed side are no reason: a change that takes them out has to pass.
     """
     if new is None:  # nothing is to be deployed
         return ()
-    proposed = obstacles(new)
-    syntax = [str(each) for each in proposed if each.kind is ObstacleKind.SYNTAX]
-    syntax += [
-        f"{each}, or name the script that is really deployed"
-        for each in (obstacles(old) if old is not None else ())
-        if each.kind is ObstacleKind.SYNTAX
-    ]
-    if found := dict.fromkeys(syntax):
-        raise InputError("\n  ".join(found))
+    errors = syntax_errors(new, engine)
+    if old is not None:
+        errors += (f"{each}, or name the script that is really deployed" for each in syntax_errors(old, engine))
+    if errors:
+        raise InputError("\n  ".join(errors))
     kinds = (ObstacleKind.SECRET, ObstacleKind.VARIABLE)
-    return tuple(dict.fromkeys(str(each) for each in proposed if each.kind in kinds))
+    return tuple(dict.fromkeys(str(each) for each in obstacles(new) if each.kind in kinds))
 
 
 def _circumstances(report: Report | Reports, new: Side | None) -> ReportContext:

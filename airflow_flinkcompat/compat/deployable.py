@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES
 from airflow_flinkcompat.secrets import (
     AnyPlaceholder,
     EnvPlaceholder,
@@ -22,6 +22,7 @@ from airflow_flinkcompat.secrets import (
 )
 from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
+from airflow_flinkcompat.sql.reserved_words import refused_words
 
 UNENDED = "a ; is missing in front of this statement, and without it Flink reads neither"
 _DIALECT = "table.sql-dialect"
@@ -73,17 +74,38 @@ def obstacles(side: Side) -> tuple[Obstacle, ...]:
     return (*_errors_of_syntax(side), *_secrets(side), *_placeholders(side))
 
 
+def syntax_errors(side: Side, engine: str | None) -> list[str]:
+    """The obstacles that are errors of syntax, on the engine that was named or on any.
+
+    Args:
+        side: A side of a change.
+        engine: The engine that judges; None if every engine does.
+
+    Returns:
+        Their messages, each once.
+
+    Raises:
+        ScriptError: The text as a whole is no script or program.
+    """
+    sides = (side.on(name) for name in ([engine] if engine else ENGINES))
+    found = (str(each) for judged in sides for each in obstacles(judged) if each.kind is ObstacleKind.SYNTAX)
+    return list(dict.fromkeys(found))
+
+
 def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
     statements = side.parsed.statements
     # The SQL inside a program may stand where the program never comes to.
     if side.language != "sql" or side.settings.get(_DIALECT, "default").lower() != "default":
         return
+    line = ENGINE_FACTS[side.engine].flink_line(side.version)
     for statement in statements:
         if _other_dialect(statement):
             return
         if isinstance(statement.tree, HiveTable):
             remedy = f"SET '{_DIALECT}' = 'hive' before it, or declare the table in Flink's own dialect"
             yield Obstacle(ObstacleKind.SYNTAX, f"{statement.span}: only Hive's dialect reads this; {remedy}")
+        for span, fault in refused_words(statement, line) if line is not None else ():
+            yield Obstacle(ObstacleKind.SYNTAX, f"{span}: {fault}")
         if statement.malformed:
             yield Obstacle(ObstacleKind.SYNTAX, f"{statement.error}; mend the statement")
         if statement.unended is not None:

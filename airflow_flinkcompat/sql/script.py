@@ -98,6 +98,10 @@ class Statement:
         found |= in_front - relations
         return frozenset(found)
 
+    def place(self, start: int, end: int) -> Span:
+        """The place in the script of ``text[start:end]``."""
+        return _span(self, (start, end - 1)) if self.placed else self.span
+
     @cached_property
     def _places(self) -> Places:
         return Places(self.text, self.span.source)
@@ -245,9 +249,7 @@ class _LaterSpan(Span):
         if "_known" not in self.__dict__:
             node, statement = self.__dict__["_of"]
             extent = statement._extents.get(id(node)) or _extents(nodes_of(node)).get(id(node))
-            self.__dict__["_known"] = (
-                _span(statement, extent) if extent is not None and statement.placed else statement.span
-            )
+            self.__dict__["_known"] = statement.span if extent is None else statement.place(extent[0], extent[1] + 1)
             del self.__dict__["_of"]
         known: Span = self.__dict__["_known"]
         return known

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles, syntax_errors
 from airflow_flinkcompat.sql import ScriptError
 
 GOOD = "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'properties.sasl.password' = '${conn.k.password}');\n"
@@ -208,3 +208,45 @@ def test_a_report_calls_a_placeholder_of_another_tool_no_secret() -> None:
     assert check(*(replace(side, filled_elsewhere=True) for side in sides)).warnings == ()
     of_platform = [Side(VARIABLE + INSERT, source=name) for name in ("old.sql", "new.sql")]
     assert check(*of_platform).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("INSERT INTO s SELECT a AS rank FROM t;", "orders.sql:1:27: rank is a reserved word in Flink 2.3; write the "),
+        ("CREATE TABLE start (a INT) WITH ('connector' = 'print');", "orders.sql:1:14: start is a reserved word"),
+        ("CREATE TABLE t (a INT, position AS a + 1) WITH ();", "orders.sql:1:24: position is a reserved word"),
+        ("WITH result AS (SELECT 1) SELECT * FROM result;", "orders.sql:1:41: result is a reserved word"),
+        ("INSERT INTO s SELECT o.month FROM t AS o;", "orders.sql:1:24: month is a reserved word"),
+        ("CREATE VIEW v AS\nSELECT a FROM t WHERE a != 1;", "orders.sql:2:25: Flink does not read !=; write <>"),
+    ],
+)
+def test_a_name_or_comparison_that_flinks_parser_refuses_is_an_error_of_syntax(statement: str, message: str) -> None:
+    kind, found = shown(statement, engine="flink", engine_version="2.3")[0]
+    assert kind == ObstacleKind.SYNTAX
+    assert found.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO s SELECT a AS `rank`, LEFT(b, 3), RANK() OVER (ORDER BY a), CURRENT_DATE FROM t;",
+        "INSERT INTO s SELECT CAST(a AS DATE), TIMESTAMP '2026-01-01 00:00:00', EXTRACT(YEAR FROM c) FROM t;",
+        "INSERT INTO s SELECT name, type, uuid, session, '!=' FROM t; -- a != b",
+        "SET value = 3;",
+    ],
+)
+def test_words_that_flinks_parser_takes_are_no_obstacle(statement: str) -> None:
+    assert shown(statement, engine="flink", engine_version="2.3") == []
+
+
+def test_a_word_is_reserved_from_the_line_that_reserves_it() -> None:
+    statement = "INSERT INTO s SELECT a AS monday FROM t;"
+    assert shown(statement, engine="flink", engine_version="1.20.3") == []
+    assert "monday" in shown(statement, engine="flink", engine_version="2.0")[0][1]
+
+
+def test_errors_of_syntax_without_an_engine_are_those_of_every_engine() -> None:
+    side = Side("INSERT INTO s SELECT a AS rank FROM t;", source="orders.sql")
+    assert syntax_errors(side, "vvr") == []
+    assert len(syntax_errors(side, None)) == 1
