@@ -91,7 +91,7 @@ class _Bench:
         computed = history.applied(made, *scripts)
         if not any(line.from_history for line in computed.operators):
             return Stacked(pair, alone, (SAME, ""))
-        with_history = self._ended(pair, new, savepoint, computed, (history, *scripts))
+        with_history = self._ended(pair, new, savepoint, computed, (history, scripts[0], scripts[1]))
         return Stacked(pair, alone, with_history)
 
     def _script(self, side: Side, savepoint: Savepoint) -> Script:
@@ -119,8 +119,8 @@ class _Bench:
             if history is None:
                 migrate_savepoint(savepoint.path, template, target, made, now)
                 return
-            known, *scripts = history
-            with known.computing(*scripts, savepoint.path, made, lambda line: None) as computer:
+            known, old_script, new_script = history
+            with known.computing(old_script, new_script, savepoint.path, made, lambda line: None) as computer:
                 migrate_savepoint(savepoint.path, template, target, made, now, computer.workers, computer)
 
         try:

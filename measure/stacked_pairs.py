@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -49,7 +49,7 @@ class Kind:
     """
 
     query: str
-    choices: Mapping[str, tuple[str, ...]]
+    choices: Mapping[str, Sequence[str]]
     needs: str = ""
     gives: frozenset[str] = frozenset()
     orders: bool = True

@@ -226,7 +226,7 @@ def _bounded(parts: Iterable[Expression], schema: tuple[Column, ...], width: int
         return None
     if schema[sides[0]].time_attribute is not schema[sides[1]].time_attribute:
         return None
-    return _Bounded((*lower, *upper), others)
+    return _Bounded((lower[0], upper[0]), others)
 
 
 def _shifted(value: Expression, schema: tuple[Column, ...]) -> tuple[int, int] | None:
