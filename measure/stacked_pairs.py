@@ -16,6 +16,7 @@ _TABLES = {
     "untimed": "a STRING, b BIGINT, c STRING, d BIGINT",
     "clicks": "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts",
     "untimed_clicks": "k STRING, tv BIGINT, tc STRING, tw BIGINT",
+    "timed_clicks": "k STRING, tv BIGINT, tc STRING, tw BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts",
     "lefts": "id STRING, k STRING, lv BIGINT, lc STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts",
     "rights": "id STRING, k STRING, rv BIGINT, rc STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts",
     "untimed_lefts": "id STRING, k STRING, lv BIGINT, lc STRING",
@@ -212,18 +213,23 @@ class Stacked:
     def script(self) -> str:
         """The job over the tables that it names."""
         under, over = LOWERS[self.lower], UPPERS[self.upper]
-        side = "untimed_clicks" if under.orders else "untimed_thirds"
+        below = _filled(under.query, self.below)
+        if "windows" in under.gives and over.needs == "time":  # a second window_start would be ambiguous
+            below = f"SELECT k, g, v, w, x, ts FROM ({below})"
+        # A join hands on no watermark where one side has none.
+        timed = "untimed" not in below
+        side = ("timed_clicks" if timed else "untimed_clicks") if under.orders else "untimed_thirds"
         query = over.query
         for _ in range(2):  # a value may hold a parameter itself
             query = _filled(query, {**self.above, "side": side})
-        below = _filled(under.query, self.below)
         read = {table for table in _TABLES if table in f"{below} {query}".replace(",", " ").split()}
+        # It hands on older watermarks than it gets.
+        held_back = f"  {HELD_BACK}\n" if self.lower == "interval join" else ""
+        options = {table: _FILES.format(table.removeprefix("timed_")) for table in read}
         tables = "".join(
-            f"CREATE TABLE {table} ({_TABLES[table]}) WITH ({_FILES.format(table)});\n" for table in sorted(read)
+            f"CREATE TABLE {table} ({held_back}{_TABLES[table]}) WITH ({options[table]});\n" for table in sorted(read)
         )
-        # These hand on older watermarks than they get.
-        held_back = f"{HELD_BACK}\n" if self.lower in ("interval join", "union") else ""
-        return f"{held_back}{tables}CREATE TEMPORARY VIEW t AS {below};\n{query};\n"
+        return f"{tables}CREATE TEMPORARY VIEW t AS {below};\n{query};\n"
 
 
 def _filled(query: str, values: Mapping[str, str]) -> str:
@@ -234,7 +240,7 @@ def _filled(query: str, values: Mapping[str, str]) -> str:
 
 def _fits(lower: str, upper: str) -> bool:
     under, over = LOWERS[lower], UPPERS[upper]
-    # What the watermark has not reached yet is never waited for where it is held back.
+    # What the watermark has not reached yet is never waited for where an interval join holds it back.
     waits = over.needs and lower in ("interval join", "union")
     return (not over.needs or over.needs in under.gives) and not waits
 

@@ -40,6 +40,8 @@ SETTING_RULE = "setting-changed"
 """The rule about a setting: mini-batch and the like show in plans, a switch of how values are converted does not."""
 CONDITION_RULE = "filter-below-state"
 """The rule about a condition on the rows of an aggregation, of which a migration sees whether it was accepted."""
+_MORE = ("computed", "null_columns", "null_outputs")
+"""Lists of an operator that are absent from JSON where they are empty."""
 _DEFAULT = "`default_catalog`.`default_database`."
 
 
@@ -55,6 +57,8 @@ class MigratedOperator:
         begins: Those that begin now.
         gone: Those that nothing keeps.
         computed: Those that are computed from history.
+        null_columns: The columns that are NULL in rows stored before.
+        null_outputs: The columns of sinks that are computed of these.
     """
 
     operator: str
@@ -64,6 +68,8 @@ class MigratedOperator:
     begins: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     computed: tuple[str, ...] = ()
+    null_columns: tuple[str, ...] = ()
+    null_outputs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, line: OperatorMigration) -> MigratedOperator:
@@ -75,13 +81,24 @@ class MigratedOperator:
         Returns:
             The same, for a reader, secrets masked.
         """
-        metrics = (tuple(map(mask_secrets, found)) for found in (_kept(line), line.begun, line.lost, line.computed))
+        told = (_kept(line), line.begun, line.lost, line.computed, line.null_columns, line.null_outputs)
+        metrics = (tuple(map(mask_secrets, found)) for found in told)
         return cls(mask_secrets(_name(line)), line.keep, mask_secrets(line.reason), *metrics)
 
     @property
     def state(self) -> str:
         """What becomes of the state, with its reason where there is more to say."""
-        return self.keep if not self.reason or self.reason in UNREMARKABLE else f"{self.keep}: {self.reason}"
+        reason = "" if self.reason in UNREMARKABLE else self.reason
+        told = "; ".join(filter(None, (reason, self.null)))
+        return f"{self.keep}: {told}" if told else self.keep
+
+    @property
+    def null(self) -> str:
+        """Which columns are NULL in rows stored before, and what is computed of them; "" where none are."""
+        if not self.null_columns:
+            return ""
+        outputs = f" (output columns: {', '.join(self.null_outputs)})" if self.null_outputs else ""
+        return f"rows stored before have NULL in {', '.join(self.null_columns)}{outputs}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +151,8 @@ class MigrationReport:
 
         Returns:
             ``kept`` (``whole``, ``partial``, ``none``) and ``operators``, each with ``operator``, ``state``,
-            ``reason`` and the lists ``keeps``, ``begins``, ``gone`` and, with history, ``computed``.
+            ``reason`` and the lists ``keeps``, ``begins``, ``gone``. Where they hold something, also the lists
+            ``computed`` (from history), ``null_columns`` and ``null_outputs``.
         """
         return {
             "kept": self.kept.value,
@@ -146,7 +164,7 @@ class MigrationReport:
                     "keeps": list(each.keeps),
                     "begins": list(each.begins),
                     "gone": list(each.gone),
-                    **({"computed": list(each.computed)} if each.computed else {}),
+                    **{part: list(found) for part in _MORE if (found := getattr(each, part))},
                 }
                 for each in self.operators
             ],
@@ -171,7 +189,7 @@ class MigrationReport:
                 row["operator"],
                 StateAction(row["state"]),
                 row["reason"],
-                *(tuple(row.get(part, ())) for part in ("keeps", "begins", "gone", "computed")),
+                *(tuple(row.get(part, ())) for part in ("keeps", "begins", "gone", *_MORE)),
             )
             for row in data["operators"]
         )

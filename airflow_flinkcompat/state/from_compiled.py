@@ -18,7 +18,7 @@ from airflow_flinkcompat.state.compiled.nodes import (
     call_function,
     time_attribute,
 )
-from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns
+from airflow_flinkcompat.state.compiled.outputs import Columns, computed_columns, outputs_of, taken_by
 from airflow_flinkcompat.state.compiled.states import (
     AGGREGATIONS,
     SETTINGS_TELL_TTL,
@@ -340,12 +340,30 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
     first = len(read.types) if over else len(node.config["grouping"])
     asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
     calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
-    return _with_computed(told, node, calls, plan)
+    told = _with_computed(told, node, calls, plan)
+    if not over:  # it holds no rows
+        return told
+    columns = {place: {symbol} for place, symbol in enumerate(read.symbols)}
+    taken = {first + place: {read.at(each) for each in taken_by(call)} for place, call in enumerate(asked)}
+    return _with_sink_columns(told, node, columns | taken, plan)
 
 
 def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
     """An operator that hands its rows on, with those columns of which something is computed together."""
-    return _with_computed(told, operator.node, dict(enumerate(joined(operator.inputs).symbols)), plan)
+    meanings = dict(enumerate(joined(operator.inputs).symbols))
+    told = _with_computed(told, operator.node, meanings, plan)
+    return _with_sink_columns(told, operator.node, {place: {each} for place, each in meanings.items()}, plan)
+
+
+def _with_sink_columns(
+    told: StateSpec, node: Node, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
+) -> StateSpec:
+    """An operator with the columns of sinks, by what each column that it hands on is computed of."""
+    outputs = (
+        (name, frozenset[Hashable]().union(*(meanings.get(place, frozenset()) for place in columns)))
+        for name, columns in outputs_of(plan, node)
+    )
+    return replace(told, outputs=frozenset((name, of) for name, of in outputs if of))
 
 
 def _with_computed(told: StateSpec, node: Node, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateField, StateLayout
+from airflow_flinkcompat.state.layout import CallPart, LayoutUnknown, StateField, StateLayout
 from airflow_flinkcompat.state.matching import (
     HOLD_ROWS,
     aggregates,
@@ -116,6 +116,24 @@ class OperatorMigration:
     def begun(self) -> tuple[str, ...]:
         """The metrics that begin now, in SQL's words."""
         return () if self.from_history else words(begun(self.states))
+
+    @property
+    def _null_fields(self) -> tuple[StateField, ...]:
+        """The columns of stored rows that are new in them."""
+        if self.from_history or self.new is None or aggregates(self.new):
+            return ()
+        return tuple(field for field in begun(self.states) if not isinstance(field.meaning, CallPart))
+
+    @property
+    def null_columns(self) -> tuple[str, ...]:
+        """The columns that are NULL in rows stored before, as they are new in them, in SQL's words."""
+        return words(self._null_fields)
+
+    @property
+    def null_outputs(self) -> tuple[str, ...]:
+        """The columns of sinks that are computed of columns which are NULL in rows stored before."""
+        null = {field.meaning for field in self._null_fields}
+        return tuple(sorted({name for name, of in self.new.outputs if of & null})) if self.new else ()
 
     @property
     def computed(self) -> tuple[str, ...]:

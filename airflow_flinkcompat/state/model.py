@@ -39,6 +39,7 @@ class StateSpec:
         reads: Of a source the rows it reads, with all options, and what it feeds.
         sinks: The names of the tables that rows of it come to, as far as a compiled plan tells them.
         rows: Of an operator the rows that come in, as far as a compiled plan tells them.
+        outputs: Columns of sinks, each with the meanings of the operator's columns that it is computed of.
     """
 
     kind: StateKind
@@ -56,6 +57,7 @@ class StateSpec:
     reads: Hashable = field(default=None, compare=False)
     sinks: frozenset[str] = field(default=frozenset(), compare=False)
     rows: Hashable = field(default=None, compare=False)
+    outputs: frozenset[tuple[str, frozenset[Hashable]]] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True)

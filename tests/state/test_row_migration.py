@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.state.compiled import read_plan
 from airflow_flinkcompat.state.compiled.symbols import Symbols
@@ -21,7 +22,7 @@ from airflow_flinkcompat.state.layout import (
     Stored,
 )
 from airflow_flinkcompat.state.layouts.aggregations import PlannedCall, accumulated
-from airflow_flinkcompat.state.migration import OperatorMigration, StateAction, migration
+from airflow_flinkcompat.state.migration import MigrationExtent, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.state.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.state.rewrites.fields import key_places
@@ -261,6 +262,29 @@ def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -
     begins, above = migration(job(False), job(True)).operators
     assert (begins.keep, above.keep) == (StateAction.BEGINS, StateAction.IMPOSSIBLE)
     assert above.reason == "it has gathered what group-aggregate hands on, which begins empty below it"
+
+
+@pytest.mark.parametrize(
+    ("pair", "name", "told"),
+    [
+        ("ij-input-add-col", "interval-join", "rows stored before have NULL in left.lc (output columns: lc)"),
+        ("dd-pd-col-expr", "deduplicate", "rows stored before have NULL in $2 (output columns: c)"),
+        ("oa-passthrough-add", "over-aggregate", "rows stored before have NULL in d (output columns: d)"),
+        ("oa-add-count", "over-aggregate", ""),
+    ],
+)
+def test_output_columns_of_what_is_null_in_stored_rows_are_named(pair: str, name: str, told: str) -> None:
+    """Such a migration is none of the whole state, so that a person is asked."""
+    symbols = Symbols()
+    found = migration(
+        *(job_state(compiled_state(plan, symbols, {}, frozenset()), symbols) for (plan,) in planned()[pair])
+    )
+    report = MigrationReport.of(found)
+    (line,) = (each for each in report.operators if each.operator == name)
+    assert line.null == told
+    assert line.state.endswith(told)
+    assert (report.kept is MigrationExtent.PARTIAL) or not told
+    assert MigrationReport.from_dict(report.to_dict()) == report
 
 
 def test_a_metric_that_is_never_null_cannot_begin_without_a_value() -> None:

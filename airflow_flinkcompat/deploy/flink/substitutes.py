@@ -43,7 +43,7 @@ def tables_of(explained: str) -> Tables:
     """The tables in the abstract syntax tree of an EXPLAIN. Raises CannotRehearse: it is not understood."""
     tree = explained.partition("== Optimized")[0]
     # What is not a sink's name would be written to for real.
-    roots = [line for line in tree.splitlines() if line and line[0] not in " +:="]
+    roots = [line for line in _without_subqueries(tree) if line and line[0] not in " +:="]
     if strange := [line for line in roots if not _SINK.match(line)]:
         raise CannotRehearse(f"in Flink's EXPLAIN {strange[0][:60]!r} is not understood")
     try:
@@ -54,6 +54,16 @@ def tables_of(explained: str) -> Tables:
     if not sinks:
         raise CannotRehearse("Flink's EXPLAIN names no sink of this job")
     return Tables(tuple(dict.fromkeys(sinks)), sources)
+
+
+def _without_subqueries(tree: str) -> Iterator[str]:
+    """The lines of a tree without those of subqueries, which stand in braces inside a condition."""
+    depth = 0
+    for line in tree.splitlines():
+        depth -= line.startswith("})")
+        if (depth <= 0 and not line.startswith("})")) or _SINK.match(line):
+            yield line
+        depth += line.endswith("{")
 
 
 class Substitutes:

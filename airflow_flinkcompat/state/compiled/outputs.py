@@ -1,4 +1,4 @@
-"""What the operators above an aggregation make of its metrics."""
+"""What the operators above an aggregation make of its metrics, and which columns of sinks are computed of a column."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
-from airflow_flinkcompat.state.compiled.states import AGGREGATIONS
-from airflow_flinkcompat.state.compiled.streams import is_stateless
+from airflow_flinkcompat.state.compiled.states import AGGREGATIONS, sink_columns
+from airflow_flinkcompat.state.compiled.streams import LOCAL, is_stateless
 
 Columns = frozenset[int]
 _OF_THEIR_OWN = AGGREGATIONS | {"match", "sink"}
@@ -37,7 +37,7 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
         if reader.kind in _OF_THEIR_OWN:
             filtering |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
             jointly_used |= {
-                frozenset().union(*_at(_taken_by(call), columns)) for call in reader.config.get("aggCalls") or ()
+                frozenset().union(*_at(taken_by(call), columns)) for call in reader.config.get("aggCalls") or ()
             }
             continue
         if not is_stateless(reader):
@@ -56,8 +56,66 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
     return frozenset(jointly_used), frozenset(filtering)
 
 
-def _taken_by(call: Mapping[str, Any]) -> list[int]:
-    """The columns that a call takes, its condition with them."""
+def outputs_of(plan: CompiledPlan, node: Node) -> frozenset[tuple[str, Columns]]:
+    """Which columns of sinks are computed of which columns of an operator.
+
+    Args:
+        plan: A compiled plan.
+        node: One of its nodes.
+
+    Returns:
+        The name of each such column of a sink with the columns of the operator, through all operators in between.
+    """
+    found: set[tuple[str, Columns]] = set()
+    own = [frozenset({place}) for place in range(len(node.names))]
+    reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
+    while reached:
+        place, read, columns = reached.pop()
+        reader = plan.nodes[place]
+        if reader.kind == "sink":
+            found |= {(name, of) for name, of in zip(sink_columns(reader), columns, strict=False) if of}
+            continue
+        reached += [(above, place, _made_of(plan, reader, read, columns)) for above in plan.readers[place]]
+    return frozenset(found)
+
+
+def _made_of(plan: CompiledPlan, reader: Node, read: int, columns: list[Columns]) -> list[Columns]:
+    """Of which columns those of a reader are computed, by itself or by all that it takes."""
+    # A global aggregation is configured in terms of the rows that its local one reads.
+    if reader.kind in LOCAL or reader.kind in _HANDS_ON:
+        return columns
+    if reader.kind == "calc":
+        return [_used(rex, columns) for rex in reader.config["projection"]]
+    if reader.kind in AGGREGATIONS:
+        keys = _at(reader.config.get("grouping") or (), columns)
+        calls = [frozenset[int]().union(*_at(taken_by(call), columns)) for call in reader.config["aggCalls"]]
+        return _filled_up([*keys, *calls], reader, frozenset())
+    if reader.kind == "over-aggregate":
+        groups = reader.config["overSpec"]["groups"]
+        calls = [_at(taken_by(call), columns) for group in groups for call in group["aggCalls"]]
+        return [*columns, *(frozenset[int]().union(*taken) for taken in calls)]
+    if not is_stateless(reader) and reader.kind != "match":
+        return _passed_on(plan, reader, read, columns)
+    if len(reader.names) < len(columns) or reader.kind in ("expand", "match"):
+        return [frozenset[int]().union(*columns)] * len(reader.names)
+    of_window = reader.kind == "window-table-function"
+    return _filled_up(columns, reader, frozenset() if of_window else frozenset[int]().union(*columns))
+
+
+def _filled_up(columns: Sequence[Columns], reader: Node, own: Columns) -> list[Columns]:
+    """The columns, and those behind them that the reader adds."""
+    return [*columns, *[own] * (len(reader.names) - len(columns))]
+
+
+def taken_by(call: Mapping[str, Any]) -> list[int]:
+    """The columns that a call takes.
+
+    Args:
+        call: An aggregate call of a compiled plan.
+
+    Returns:
+        The places of its arguments, and of its condition.
+    """
     condition = call.get("filterArg", -1)
     return [*(call.get("argList") or ()), *([condition] if condition >= 0 else [])]
 
@@ -74,7 +132,7 @@ def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Co
     sides = [columns if place == read else [frozenset[int]()] * len(plan.nodes[place].names) for place in reader.inputs]
     whole = [column for side in sides for column in side]
     if len(reader.names) >= len(whole):
-        return whole + [frozenset()] * (len(reader.names) - len(whole))
+        return _filled_up(whole, reader, frozenset())
     return [frozenset().union(*whole)] * len(reader.names)
 
 

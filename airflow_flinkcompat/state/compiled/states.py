@@ -199,6 +199,13 @@ def sink_schema(sink: Node) -> Mapping[str, Any]:
     return found
 
 
+def sink_columns(sink: Node) -> tuple[str, ...]:
+    """The names of the columns that a sink takes, as its table declares them where it declares so many."""
+    declared = [each for each in sink_schema(sink).get("columns", ()) if each.get("kind") != "COMPUTED"]
+    names = tuple(each["name"] for each in declared if not each.get("isVirtual"))
+    return names if len(names) == len(sink.names) else sink.names
+
+
 def _physical(schema: Mapping[str, Any]) -> list[Any]:
     return [
         column.get("dataType") for column in schema.get("columns", ()) if column.get("kind", "PHYSICAL") == "PHYSICAL"

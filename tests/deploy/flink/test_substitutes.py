@@ -49,6 +49,31 @@ def test_tables_are_those_of_the_planner() -> None:
         tables_of("LogicalSink(table=[c.d.a.b], fields=[x])")
 
 
+SUBQUERY = """\
+== Abstract Syntax Tree ==
+LogicalSink(table=[c.d.totals], fields=[k])
++- LogicalProject(k=[$1])
+   +- LogicalFilter(condition=[AND(EXISTS({
+LogicalFilter(condition=[=($1, $cor0.k)])
+  LogicalTableScan(table=[[c, d, rates]])
+}), NOT(IN($0, {
+LogicalTableScan(table=[[c, d, others]])
+})))], variablesSet=[[$cor0]])
+      +- LogicalTableScan(table=[[c, d, orders]])
+
+== Optimized Physical Plan ==
+"""
+
+
+def test_a_subquery_in_a_condition_is_no_sink() -> None:
+    place = ("c", "d")
+    found = tables_of(SUBQUERY)
+    assert found.sinks == ((*place, "totals"),)
+    assert found.sources.keys() == {(*place, "orders"), (*place, "rates"), (*place, "others")}
+    hidden = SUBQUERY.replace("LogicalTableScan(table=[[c, d, others]])", "LogicalSink(table=[c.d.live], fields=[k])")
+    assert (*place, "live") in tables_of(hidden).sinks
+
+
 def declared(text: str) -> nodes.CreateTable:
     tree = parse_statement(text)
     assert isinstance(tree, nodes.CreateTable)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
-from airflow_flinkcompat.state.compiled.outputs import computed_columns
+from airflow_flinkcompat.state.compiled.outputs import computed_columns, outputs_of
 
 SUMS = ("group-aggregate", ("a", "s", "m"), {}, (0,))
 
@@ -89,3 +89,33 @@ def test_a_call_of_another_aggregation_is_computed_of_all_that_it_takes() -> Non
     upper = ("group-aggregate", ("s", "n", "o"), {"grouping": [0], "aggCalls": calls}, (1,))
     found = plan(SUMS, upper, (*calc([1, 2]), (2,)))
     assert computed_columns(found, found.nodes[1]) == (frozenset({S_AND_M, frozenset()}), {0})
+
+
+TABLE = {"resolvedTable": {"schema": {"columns": [{"name": "k"}, {"name": "dearest"}, {"name": "label"}]}}}
+SINK = ("sink", ("a", "EXPR$1", "EXPR$2"), {"dynamicTableSink": {"table": TABLE}})
+GROUPED = {"grouping": [0], "aggCalls": [{"argList": [1], "filterArg": 2}, {"argList": [0], "filterArg": -1}]}
+OVER = {"overSpec": {"groups": [{"aggCalls": [{"argList": [2]}]}]}}
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        ([], {"dearest": {1}, "label": {2}}),
+        ([calc([0], [1, 2], [0])], {"dearest": {1, 2}, "label": {0}}),
+        ([("group-aggregate", ("a", "n", "o"), GROUPED)], {"dearest": {1, 2}, "label": {0}}),
+        (
+            [("local-group-aggregate", ("a", "x", "y", "z"), GROUPED), ("global-group-aggregate", "ano", GROUPED)],
+            {"dearest": {1, 2}, "label": {0}},
+        ),
+        ([("over-aggregate", ("a", "s", "m", "o"), OVER), calc([0], [3], [1])], {"dearest": {2}, "label": {1}}),
+        ([("window-table-function", ("a", "s", "m", "w"), {"windowing": {"window": {"type": "Tumbling"}}}),
+          calc([0], [3], [2])], {"label": {2}}),
+        ([("correlate", ("a", "s", "m", "f"), {}), calc([0], [3], [1])], {"dearest": {0, 1, 2}, "label": {1}}),
+    ],
+)  # fmt: skip
+def test_columns_of_sinks_through_operators(between: list[Any], expected: dict[str, set[int]]) -> None:
+    nodes = [(*node[:3], (place,)) for place, node in enumerate([*between, SINK], start=1)]
+    found = plan(SUMS, *nodes)
+    assert outputs_of(found, found.nodes[1]) == {
+        ("k", frozenset({0})), *((name, frozenset(places)) for name, places in expected.items())
+    }  # fmt: skip
