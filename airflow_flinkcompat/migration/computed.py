@@ -18,6 +18,7 @@ from airflow_flinkcompat.migration.entries import (
 )
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered
+from airflow_flinkcompat.savepoint.binary import write_int
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.field_values import field_reader
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
@@ -258,7 +259,7 @@ class EntryJoin:
             state, key, value = entry
             other = computed.pop((state, key), None)
             join = self._joins[state]
-            if join is None:
+            if join is None or (other is None and self._holds_nothing(state, value)):
                 yield entry
             elif other is None:
                 self._differs("unknown", state, key, "is not in history")
@@ -282,6 +283,13 @@ class EntryJoin:
             # What begins beside a value that is not written would be of a window or key that holds nothing else.
             if of is not None and of.old is None and not self._belongs(state, key, added):
                 yield Entry(state, key, value)
+
+    def _holds_nothing(self, state: int, value: bytes) -> bool:
+        """Whether it is the empty map that a Top-N keeps for a key whose rows were all taken back (measured)."""
+        of = self._states[state]
+        if of is None or not of.new.value.form.startswith("SortedMap<"):
+            return False
+        return value[content_begin(of.new) :] == write_int(0)
 
     def _expired(self, state: int, value: bytes) -> bool:
         of = self._states[state]

@@ -14,7 +14,7 @@ from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.layout import NamedState
+from airflow_flinkcompat.state.layout import NamedState, Stored
 from airflow_flinkcompat.state.migration import OperatorMigration, StateAction, with_history
 from airflow_flinkcompat.state.model import StateKind
 from airflow_flinkcompat.state.rewrites.parts import StateRewrite
@@ -94,6 +94,16 @@ def test_what_differs_is_told_by_key(stored: list[Entry], computed: list[Entry],
     error = both.differences.to_error("global-window-aggregate")
     assert isinstance(error, HistoryDiffers)
     assert told in str(error)
+
+
+@pytest.mark.parametrize(("count", "unknown"), [(0, 0), (1, 1)])
+def test_a_key_whose_rows_were_all_taken_back_is_not_missed_in_history(count: int, unknown: int) -> None:
+    """A Top-N over rows that are taken back keeps an empty map for it."""
+    sorted_map = NamedState("window-aggs", KeyedStateKind.VALUE, Stored("SortedMap<row, Long>"))
+    old = replace(line(), states=(StateRewrite(sorted_map, sorted_map, ()),))
+    both, kept = EntryJoin(old, header(), 1), entry("x", 1)._replace(value=write_int(count))
+    assert both.entries([kept], []) == [kept]
+    assert both.differences.unknown == unknown
 
 
 def test_what_history_alone_has_of_a_key_is_not_written_beside_it() -> None:
