@@ -1,4 +1,4 @@
-"""What a start of the command line costs: ``make bench-cli``.
+"""Processor time of a cold start of the command line: ``make bench-cli``.
 
 Each command runs in fresh processes, byte code compiled beforehand. Counted is processor time, user and system, which
 a busy machine changes less than the clock; the least of several runs counts.

@@ -68,7 +68,7 @@ class RestoreTest:
 
 
 class Verdict(StrEnum):
-    """How the predicted layout of an operator compares with the stored one."""
+    """Result of comparing an operator's predicted layout with the stored one."""
 
     EXACT = "exact"
     WRONG = "wrong"

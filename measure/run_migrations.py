@@ -159,7 +159,7 @@ def migrated(
 def migration_of_plans(
     bench: PairRunner, old: Side, new: Side, versions: tuple[str, str]
 ) -> tuple[Migration, tuple[Script, Script]]:
-    """What the plans that a Flink compiles of both sides keep, and the scripts. Raises MeasureError."""
+    """State kept by the plans that a Flink compiles of both sides, and the scripts. Raises MeasureError."""
 
     def script(side: Side, name: str, version: str) -> Script:
         settings = {**AS_RUN, **dict(side.settings)}

@@ -53,7 +53,7 @@ _BAD = (WRONG, REFUSED, NOT_WRITTEN)
 
 @dataclass(frozen=True)
 class Stacked:
-    """How the migration of one pair ended, without history and with it: an outcome of each, and what is wrong."""
+    """Results of migrating one pair, without history and with it: an outcome of each, and what is wrong."""
 
     pair: Pair
     alone: tuple[str, str]
@@ -202,7 +202,7 @@ def _run(options: argparse.Namespace) -> tuple[Path, list[str]]:
 
 
 def _is_of(entry: Mapping[str, Any], pair: Pair) -> bool:
-    """Whether it is a right result of this pair as it is drawn now."""
+    """Return whether it is a right result of this pair as it is drawn now."""
     drawn = {"id": pair.id, "old": pair.old.script, "new": pair.new.script}
     return not _wrong(entry) and all(entry[key] == value for key, value in drawn.items())
 
@@ -212,7 +212,7 @@ def _wrong(entry: Mapping[str, Any]) -> bool:
 
 
 def summary(data: Mapping[str, Any]) -> str:
-    """How many pairs ended how, and which not right, in some lines."""
+    """Summarise outcomes, and name the pairs that are not right."""
     entries = data["pairs"]
     run = f"{len(entries)} of {data['count']} pairs run"
     lines = [f"Flink {data['flink']}, {data['date']}, seed {data['seed']}: {run}."]

@@ -46,7 +46,7 @@ _LEFT = {
     "migrate": "what was begun under --to is removed, and the old savepoint is unchanged; run it again",
     "rehearse": "what the rehearsal started is stopped, and the live job was not touched; run it again",
 }
-"""What an interrupted command leaves; all others change nothing that a second run does not."""
+"""Effects that each command leaves when interrupted; running a command again repairs the others."""
 
 
 class _Interrupted(Exception):

@@ -79,7 +79,7 @@ def _for_empty_sinks(report: Report, policy: Policy, branch: str) -> str:
 
 
 def planner_decides(report: Report, policy: Policy, *, migrates: bool) -> bool:
-    """Whether the branch depends on how much state a migration keeps, which only Flink's planner can tell.
+    """Return whether the branch depends on how much state a migration keeps, which only Flink's planner can tell.
 
     Args:
         report: The verdict on a change, from the scripts alone.

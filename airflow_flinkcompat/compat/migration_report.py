@@ -94,7 +94,7 @@ class MigratedOperator:
 
     @property
     def null(self) -> str:
-        """Which columns are NULL in rows stored before, and what is computed of them; "" where none are."""
+        """Describe columns that are NULL in stored rows and output computed from them; "" if none are."""
         if not self.null_columns:
             return ""
         outputs = f" (output columns: {', '.join(self.null_outputs)})" if self.null_outputs else ""

@@ -315,7 +315,7 @@ class Report:
 
     @property
     def migration_is_unknown(self) -> bool:
-        """Whether a rewritten savepoint may keep state, and Flink's planner has not said how much."""
+        """Return whether a rewritten savepoint may keep state, and Flink's planner has not said how much."""
         planned = ENGINE_FACTS[self.engine].compiles_plans and not self.new_source.endswith(PROGRAM_SUFFIXES)
         judged = self.outcome is Outcome.INCOMPATIBLE and not self.is_refused
         removed = any(finding.rule == _REMOVED for finding in self.findings)

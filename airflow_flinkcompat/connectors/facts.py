@@ -237,7 +237,7 @@ class SinkFacts:
 
     @property
     def takes_row_before(self) -> Known:
-        """Whether the planner keeps the row before an update for it."""
+        """Return whether the planner keeps the row before an update for it."""
         return Known.NO if self.upserts is Known.YES else self.row_before
 
     def kept(self, options: Mapping[str, str]) -> SinkState:

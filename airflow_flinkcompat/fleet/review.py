@@ -231,7 +231,7 @@ def lint_scripts(
 
 
 def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Why a side cannot be deployed, in words.
+    """Reasons why a side cannot be deployed.
 
     Args:
         side: A script or program.

@@ -45,7 +45,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class InputFault:
-    """Why a script cannot be read or deployed: what is wrong and what to do, and where in it, from 1.
+    """Fault of a script that cannot be read or deployed, with remedy and place (from 1).
 
     ``path`` is the file, from the root of the repository, where it is another one than the script.
     """

@@ -402,7 +402,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return branch_of(report, policy, migrates=migrates), policy_branch(report, policy, migrates=migrates)
 
     def _not_compared(self, head: HeadEntry, old: Side, new: Side, report: Report) -> str:
-        """Why what a migration keeps rests on plans alone; empty: a savepoint of the deployed job holds what they say.
+        """Reason why a migration rests on plans alone; empty if a savepoint of the deployed job holds what they say.
 
         Raises DeployError: the target does not answer.
         """

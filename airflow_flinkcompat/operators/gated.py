@@ -27,7 +27,7 @@ _SENT = "windows sent before"
 _OF_HISTORY = ("plan_dir", "rehearse", "spark_master", "history", "sample")
 """What of the table ``migrate`` holds for a warm restart too."""
 _PLACES = ("plan_dir", "savepoint_directory")
-"""What of the tables of a migration its check holds too."""
+"""Migration options that its check shares."""
 # A run may ask for a redeploy of what did not change: `airflow dags trigger --conf '{"redeploy_unchanged": true}'`.
 _ON_PURPOSE = "{{ params.get('redeploy_unchanged', False) }}"
 _BEGINNING = datetime(2026, 1, 1)

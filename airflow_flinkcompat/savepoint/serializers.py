@@ -140,7 +140,7 @@ def _content(reader: DataReader, name: str, composite: bool) -> tuple[tuple[str,
 
 
 def _outer(reader: DataReader, name: str) -> tuple[str, ...]:
-    """What some serializers of several parts write before them."""
+    """Header that some composite serializers write first."""
     match name:
         case "ExternalSerializer":
             type = type_text(read_object(reader).logicalType)

@@ -447,7 +447,7 @@ def _strings_and_prose(text: str) -> tuple[_Extents, _Extents]:
 
 
 def _counts_in_prose(text: str, hit: _Hit) -> bool:
-    """Whether a comment holds an option, a setting or an address there, and no words about one."""
+    """Return whether a comment holds an option, a setting or an address there, and no words about one."""
     if hit.key_at == -1:
         if hit.key == _HEADER:
             return not _reads_like_words(text, hit) and re.search(r"\d", text[hit.start : hit.end]) is not None
@@ -463,7 +463,7 @@ def _counts_in_prose(text: str, hit: _Hit) -> bool:
 
 
 def _reads_like_words(text: str, hit: _Hit) -> bool:
-    """Whether what stands behind ``Basic`` or ``Bearer`` is a word of a sentence and no credential."""
+    """Return whether what stands behind ``Basic`` or ``Bearer`` is a word of a sentence and no credential."""
     value = text[hit.start : hit.end]
     if text[: hit.start].rstrip()[-5:].lower() == "basic":
         with suppress(ValueError):

@@ -336,7 +336,7 @@ def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> M
 
 
 def _has_partial_history(line: OperatorMigration) -> bool:
-    """Whether an operator goes on from other rows than all of its history."""
+    """Return whether an operator goes on from other rows than all of its history."""
     if line.new is None or line.new.kind is not StateKind.OPERATOR:
         return False
     return line.keep is StateAction.BEGINS or bool(line.begun or line.accepted)

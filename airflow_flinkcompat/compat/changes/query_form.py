@@ -120,7 +120,7 @@ _REACHES_IN = frozenset({"FIELD", "ITEM"})
 
 
 def nested_alike(old: Node, new: Node) -> bool:
-    """Whether two queries of one meaning are nested alike, where nesting may decide about operators.
+    """Return whether two queries of one meaning are nested alike, where nesting may decide about operators.
 
     Projections and conditions are left out where Flink's planner merges them, whatever is nested in what.
 
@@ -145,7 +145,7 @@ def _nesting(node: Node, numbers: dict[tuple[object, ...], int], seen: dict[int,
 
 
 def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
-    """What a node adds to how a query is nested; None of a projection or condition that is merged."""
+    """Part of a query's nesting that a node contributes; None for merged projections and conditions."""
     match node:
         case Correlate() | Opaque():
             return (type(node).__name__, *(_selected(each, in_order=False) for each in node.inputs), *below)

@@ -1,8 +1,8 @@
-"""Whether two operators may be the same, with expressions that only are spelled otherwise.
+"""Aggressive comparison of expressions that Flink's planner may simplify to one.
 
-Flink's planner makes one expression of many spellings, and of which is not measured one by one. Here far more spellings
-are one than in ``plan/origins.py``: what is equal here and unequal there is neither known to be the same nor known to
-be another expression.
+Flink's planner simplifies many spellings to one expression; not every spelling was measured. This module treats far
+more spellings as equal than ``plan/origins.py``. Expressions equal here and different there are neither known to be
+the same nor known to differ.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NEUTRAL = {"+": ("constant", Decimal(0)), "*": ("constant", Decimal(1)), "AND":
 
 
 def may_be_same_operator(pair: OperatorPair) -> bool:
-    """Whether an operator differs only in expressions that Flink may take for one.
+    """Return whether an operator differs only in expressions that Flink may take for one.
 
     Args:
         pair: The operator.
@@ -63,7 +63,7 @@ def may_be_same_operator(pair: OperatorPair) -> bool:
 
 
 def may_be_same_query(pair: PipelinePair) -> bool:
-    """Whether a query differs only in expressions that Flink may take for one, and in a DISTINCT of distinct rows.
+    """Return whether a query differs only in spellings of expressions and in a DISTINCT of distinct rows.
 
     Args:
         pair: The query.
@@ -85,7 +85,7 @@ def may_be_same_query(pair: PipelinePair) -> bool:
 
 
 def _distinct_already(operator: Operator) -> bool:
-    """Whether an operator is a DISTINCT of what an aggregation hands on, which a planner may see to be so already."""
+    """Return whether an operator is a DISTINCT over an aggregation, whose rows may be distinct already."""
     if not isinstance(operator, AggregateOperator) or operator.aggregates or operator.window is not None:
         return False
     return isinstance(operator.segment.origin, AggregateOperator) and not operator.segment.filters
@@ -136,7 +136,7 @@ class _Forms:
         return self.form(value)
 
     def form(self, value: Any) -> Form:
-        """What is equal for all spellings of a value."""
+        """Form that all spellings of a value share."""
         match value:
             case Literal():
                 return _constant(value)
@@ -169,7 +169,7 @@ class _Forms:
         return _called(function, args)
 
     def _keeps_type(self, part: Any, target: Form) -> bool:
-        """Whether a CAST may change nothing: that of a column to its own type, or of a whole number to another."""
+        """Return whether a CAST may change nothing: to the column's own type, or between integer types."""
         if isinstance(part, Literal):
             return part.type.name in _WHOLE and target in {("constant", name) for name in _WHOLE}
         return isinstance(part, SourceColumn) and target == ("constant", self.types.get(part.column))
@@ -180,7 +180,7 @@ class _Forms:
         return isinstance(part, SourceColumn) and part.column in self.never_null
 
     def _counted(self, part: Any) -> bool:
-        """Whether COUNT counts every row by it."""
+        """Return whether COUNT counts every row by it."""
         return part.value is not None if isinstance(part, Literal) else self._filled(part)
 
     def _aggregate(self, call: AggregateCall) -> Form:
@@ -204,7 +204,7 @@ def _of_input(leaf: Expression) -> Expression:
 
 
 def _constant(literal: Literal) -> Form:
-    """Whole numbers as such, others with their scale, which goes on into the type of what is computed."""
+    """Integers by value, other numbers with their scale, which affects the result type."""
     value = literal.value
     if isinstance(value, int) and not isinstance(value, bool) and literal.type.name in _WHOLE:
         return "constant", Decimal(value)

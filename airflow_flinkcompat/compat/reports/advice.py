@@ -287,7 +287,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
 
 
 def _keeping(report: Report, known: ReportContext) -> Iterator[Step]:
-    """How an incompatible change may keep state: none where Flink's planner says that nothing can be kept."""
+    """Steps by which an incompatible change may keep state; none if Flink's planner keeps nothing."""
     if report.migration_is_unknown:
         yield _ask_what_is_kept(report, known)
     elif report.migration is not None and report.migration.kept is not MigrationExtent.NONE:
@@ -379,7 +379,7 @@ def _resume(report: Report, known: ReportContext, lead: str) -> Step:
 
 
 def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
-    """What would let the check know more: the parallelism, or plans that show something of what is unknown."""
+    """Steps that let the check know more: the parallelism, or compiled plans."""
     unknown = [finding for finding in report.deciding if finding.outcome is Outcome.UNKNOWN]
     if any(finding.remedy is Remedy.PARALLELISM_ONE for finding in unknown):
         # Other ranks or another order are another plan anyhow.

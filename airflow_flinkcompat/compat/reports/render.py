@@ -95,7 +95,7 @@ def _underlined(report: Report) -> list[str]:
 
 
 def _blocks(report: Report, width: int, known: ReportContext, *, verbose: bool) -> list[list[str]]:
-    """What a report says below its verdict, in blocks with an empty line between them."""
+    """Blocks of a report below its verdict, separated by empty lines."""
     blocks = [list(_to_do(report, width, known, verbose=verbose))]
     if verbose and (ends := if_resumed(report)):
         lines = _wrapped(f"If it were resumed all the same: {ends[0]}.", width)

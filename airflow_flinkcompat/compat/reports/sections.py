@@ -61,7 +61,7 @@ def headline(report: Report) -> str:
 
 
 def notice(report: Report) -> str:
-    """What a reader has to know beside the verdict before anything else; "" where there is nothing.
+    """Notice next to the verdict that a reader needs first; "" if there is none.
 
     Args:
         report: A verdict on a change.

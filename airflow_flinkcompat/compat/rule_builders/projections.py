@@ -201,7 +201,7 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
 
 
 def _chained(sort: Operator, pair: PipelinePair) -> bool:
-    """Whether Flink surely plans an operator between a source and a sort, so that the source keeps its id."""
+    """Return whether Flink surely plans an operator between a source and a sort, so that the source keeps its id."""
     (segment,), (row,) = sort.segments, sort.rows  # type: ignore[attr-defined]
     assert isinstance(segment.origin, Source)
     try:

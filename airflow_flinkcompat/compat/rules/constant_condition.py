@@ -41,7 +41,7 @@ _FILLED = frozenset({"CAST", "TRY_CAST", "+", "-", "*"})
 """Functions that make no NULL of constants."""
 
 Column = tuple[int, object]
-"""What hands a column out, by identity, and which of its columns it is."""
+"""Producer of a column, by identity, and the column's index."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
 
 
 def _of_constants(atom: Expression) -> bool:
-    """Whether a comparison holds a NULL, a CASE, or a call over constants that may come to NULL."""
+    """Return whether a comparison holds a NULL, a CASE, or a call over constants that may come to NULL."""
     for part in walk(atom):
         if isinstance(part, Literal) and part.value is None:
             return True
@@ -181,7 +181,7 @@ def _atoms(condition: Expression, always: bool = True) -> Iterator[tuple[Express
 
 
 def _one_of(condition: FunctionCall) -> bool:
-    """Whether a column is to be one of several constants, which is one comparison."""
+    """Return whether a column is to be one of several constants, which is one comparison."""
     columns = {
         part.args[0]
         for part in condition.args
@@ -232,7 +232,7 @@ def _leave_some(atoms: Iterable[Expression]) -> bool:
 
 @dataclass
 class _Reading:
-    """Which outputs of an operator the columns above it read for sure, and which by a call that may be folded."""
+    """Outputs of an operator that the columns above surely read, and those read by a foldable call."""
 
     segment: StatelessSegment
     never_null: Set[str]

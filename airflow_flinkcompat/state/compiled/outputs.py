@@ -1,4 +1,4 @@
-"""What the operators above an aggregation make of its metrics, and which columns of sinks are computed of a column."""
+"""Metrics as operators above an aggregation use them, and sink columns computed from a column."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
 
 
 def outputs_of(plan: CompiledPlan, node: Node) -> frozenset[tuple[str, Columns]]:
-    """Which columns of sinks are computed of which columns of an operator.
+    """Map columns of sinks to the columns of an operator they are computed from.
 
     Args:
         plan: A compiled plan.
@@ -80,7 +80,7 @@ def outputs_of(plan: CompiledPlan, node: Node) -> frozenset[tuple[str, Columns]]
 
 
 def _made_of(plan: CompiledPlan, reader: Node, read: int, columns: list[Columns]) -> list[Columns]:
-    """Of which columns those of a reader are computed, by itself or by all that it takes."""
+    """Map a reader's columns to the input columns they are computed from."""
     # A global aggregation is configured in terms of the rows that its local one reads.
     if reader.kind in LOCAL or reader.kind in _HANDS_ON:
         return columns

@@ -103,7 +103,7 @@ def _window(node: Node) -> str:
 
 
 def in_batches(node: Node) -> bool:
-    """Whether a node that can collect rows into mini-batches does; it sets no timers then."""
+    """Return whether a node that can collect rows into mini-batches does; it sets no timers then."""
     return bool(node.config.get("configuration", {}).get("table.exec.mini-batch.enabled") == "true")
 
 
@@ -218,7 +218,7 @@ def _view_state(name: str, view: StateView, call: PlannedCall) -> NamedState:
 
 
 def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
-    """How often each value came, and how often NULL did, without a namespace."""
+    """Number of occurrences of each value and of NULL, without a namespace."""
     count = Stored("value", (StateField("BIGINT NOT NULL", meaning, words),))
     key = Stored("value", (StateField(nullable(type), meaning, words),))
     yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)

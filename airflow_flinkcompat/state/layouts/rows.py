@@ -27,7 +27,7 @@ LONG = Stored("Long")
 WAITING = "waiting-to-emit-on-timer"
 """The state of the first row by event time until it is emitted, which has no time to live."""
 COUNTER = NamedState("counterState", VALUE, Stored("Int"))
-"""How many rows of a key came, which is all that is kept where the first ones are the highest."""
+"""Number of rows of a key: the only state if the first rows are the highest."""
 
 
 def deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
@@ -97,7 +97,7 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
 
 
 def _first_by_arrival(below: ColumnMeanings, order: Mapping[str, Any]) -> bool:
-    """Whether the highest rows of a key are those that came first."""
+    """Return whether the highest rows of a key are those that came first."""
     first, *others = order["fields"]
     return not others and first["isAscending"] and time_attribute(below.types[first["index"]]) == PROCTIME
 

@@ -29,7 +29,7 @@ def fires(pipeline: Pipeline) -> list[str]:
 
 
 def expires(program: Program) -> bool:
-    """Whether idle state of any INSERT expires."""
+    """Return whether idle state of any INSERT expires."""
     lives = (settings.effective(dict(each.settings), TTL, "flink") for each in program.pipelines)
     return any(each not in (None, "0") for each in lives)
 

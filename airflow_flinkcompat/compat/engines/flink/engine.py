@@ -48,7 +48,7 @@ SPELLED_OTHERWISE = inferred(
 
 
 def respelled_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
-    """What was measured of another expression is not known of one that may be the same."""
+    """Claim no measured consequence for an expression that may be the same as the old one."""
     if verdict.outcome is not Outcome.INCOMPATIBLE:
         return verdict
     match target:

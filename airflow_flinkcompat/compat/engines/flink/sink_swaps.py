@@ -115,7 +115,7 @@ def _sinks_append(pair: PipelinePair) -> bool:
 
 
 def sources_append(pair: PipelinePair) -> bool:
-    """Whether the tables that are read surely only append, on both sides.
+    """Return whether the tables that are read surely only append, on both sides.
 
     Args:
         pair: The query.

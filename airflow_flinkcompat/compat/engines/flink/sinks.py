@@ -61,7 +61,7 @@ def tables(pair: PipelinePair) -> tuple[Table | None, Table | None]:
 
 
 def written_elsewhere(old: Table, new: Table) -> bool:
-    """Whether results go to another place now, as far as the options say; one broker of several is the same place."""
+    """Return whether the options name another place for results; a shared broker is the same place."""
     connector = new.option("connector")
     if old.option("connector") != connector:
         return True
@@ -74,7 +74,7 @@ def written_elsewhere(old: Table, new: Table) -> bool:
 
 
 def begins_empty(pair: PipelinePair) -> bool:
-    """Whether a sink that replaces rows by their key is at a place that has none of the former results.
+    """Return whether a sink that replaces rows by their key is at a place that has none of the former results.
 
     A job that resumes sends a key there only once it changes.
     """
