@@ -159,7 +159,7 @@ def _check(
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
-        sources=startup_positions(change.programs[1]),
+        sources=startup_positions(change.new),
         sinks_begin_empty=tuple(dict.fromkeys(pair.sink for pair in change.pipelines if begins_empty(pair))),
     )
     return _with_migration(report, change, explained, accepted, history)

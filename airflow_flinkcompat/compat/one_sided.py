@@ -63,7 +63,7 @@ def added_report(new: Side, old_source: str) -> Report:
         raise InputError(f"{new.source}: an expression or query is nested too deeply to be read") from None
     message = "there is nothing to compare with: the script is read by itself"
     sides = (NO_SCRIPT, old_source), (new.sha256, new.source)
-    report = _report(ADDED, message, new, *sides, startup_positions(new.program))
+    report = _report(ADDED, message, new, *sides, startup_positions(new))
     outcome = Outcome.worst((report.outcome, *(each.outcome for each in shown)))
     sinks = tuple((sink, outcome) for sink, _ in report.sinks)
     return replace(report, outcome=outcome, findings=(*report.findings, *shown), sinks=sinks)

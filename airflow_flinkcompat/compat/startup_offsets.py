@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from airflow_flinkcompat.connectors import source
-from airflow_flinkcompat.plan import Program
+from airflow_flinkcompat.compat.changes.table_use import uses_in
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.connectors import TableUse, source
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 
 _HINTED = re.compile(r"([\w.-]+)'?\s*=\s*'([^']*)'")
@@ -32,13 +33,23 @@ def by_itself(connector: str, options: Mapping[str, str]) -> str:
     return f"begins by its connector's default, {known.option} = {known.default}{more}"
 
 
-def startup_positions(program: Program) -> tuple[tuple[str, str], ...]:
-    """Tables that a program reads and declares → where each begins by itself; hints win over options of the table."""
-    scans = (node for each in program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan))
+def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
+    """Tables that a side reads and declares → where each begins by itself; hints win over options of the table.
+
+    Args:
+        side: The script.
+
+    Returns:
+        Name and words for each table; none for tables in which rows are only looked up.
+    """
+    outputs, failures = side.outputs
+    scans = (node for each in side.program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan))
     found: dict[str, str] = {}
     for scan in scans:
-        if scan.table.declared:
-            hinted = (pair for name, text in scan.hints if name == "OPTIONS" for pair in _HINTED.findall(text))
+        name = scan.table.name
+        uses = {use for output in outputs.values() for use in uses_in(output, name)}
+        if scan.table.declared and (failures or TableUse.SOURCE in uses or TableUse.LOOKUP not in uses):
+            hinted = (pair for hint, text in scan.hints if hint == "OPTIONS" for pair in _HINTED.findall(text))
             options = {**dict(scan.table.options), **dict(hinted)}
-            found.setdefault(scan.table.name, by_itself(options.get("connector", ""), options))
+            found.setdefault(name, by_itself(options.get("connector", ""), options))
     return tuple(found.items())

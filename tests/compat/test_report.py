@@ -215,3 +215,42 @@ def test_a_refused_start_comes_to_no_wrong_rows() -> None:
     setting = "SET 'table.exec.mini-batch.enabled' = 'true';\n"
     operator = only(insert("a"), setting + insert("a", minutes=2), "flink")
     assert (operator.consequence, operator.resumed) == (Consequence.REFUSED_AT_SUBMIT, ())
+
+
+LOOKED_UP = (
+    EXAMPLE_TABLES
+    + """
+CREATE TABLE names (customer STRING, name STRING) WITH ('connector' = '{connector}', 'table-name' = 'names'{more});
+CREATE TABLE counted (name STRING, n BIGINT, PRIMARY KEY (name) NOT ENFORCED) WITH ('connector' = 'blackhole');
+INSERT INTO counted SELECT name, COUNT(*) FROM orders {join} names FOR SYSTEM_TIME AS OF orders.arrived
+ON orders.customer = names.customer GROUP BY name;
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("connector", "more", "kinds"),
+    [
+        ("jdbc", "", ["group aggregation"]),
+        ("jdbc", ", 'lookup.cache' = 'PARTIAL'", ["group aggregation"]),
+        ("hbase-2.2", "", ["group aggregation"]),
+        ("hbase-2.2", ", 'lookup.async' = 'true'", ["group aggregation", "lookup join"]),
+        ("unheard-of", "", ["group aggregation", "lookup join"]),
+    ],
+)
+def test_a_lookup_has_state_only_where_rows_may_wait_in_it(connector: str, more: str, kinds: list[str]) -> None:
+    old, new = (LOOKED_UP.format(connector=connector, more=more, join=join) for join in ("JOIN", "LEFT JOIN"))
+    found = check(Side(old, engine="flink"), Side(new, engine="flink"))
+    assert [operator.kind for operator in found.operators] == kinds
+    assert [table for table, _ in found.sources] == ["orders"]
+    if len(kinds) == 1:  # what it hands on is in the state above it
+        assert found.operators[0].outcome is Outcome.INCOMPATIBLE
+        assert found.operators[0].metrics == (("COUNT(*)", Fate.FROM_ZERO),)
+        assert "wait" not in render_text(found)
+
+
+def test_a_setting_may_have_a_lookup_store_what_it_found() -> None:
+    strategy = "SET 'table.optimizer.non-deterministic-update.strategy' = 'TRY_RESOLVE';\n"
+    old, new = (strategy + LOOKED_UP.format(connector="jdbc", more="", join=join) for join in ("JOIN", "LEFT JOIN"))
+    found = check(Side(old, engine="flink"), Side(new, engine="flink"))
+    assert [operator.kind for operator in found.operators] == ["group aggregation", "lookup join"]

@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat.changes.aggregates import Fates
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.precedence import Fired, decided_outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
@@ -23,11 +24,13 @@ from airflow_flinkcompat.plan.operators import (
     AssignedWindow,
     JoinOperator,
     Operator,
+    Output,
     OverOperator,
     RankOperator,
     operators,
 )
 from airflow_flinkcompat.plan.origins import describe
+from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import BOOLEAN
 
 _STAGES = (Consequence.REFUSED_AT_SUBMIT, Consequence.REFUSED_AT_RESTORE, Consequence.SILENTLY_WRONG)
@@ -65,17 +68,35 @@ def ending(findings: Iterable[Finding]) -> Consequence | None:
 def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
     about = _About(fired)
     for pipeline in change.pipelines:
+        stateless = [each.path for each in pipeline.operators if _keeps_nothing(each)]
         for pair in pipeline.operators:
-            yield _paired(pair, about(pipeline.sink, pair.path))
-        yield from _alone(pipeline.sink, pipeline.removed, pipeline.added, about(pipeline.sink, ""))
+            if pair.path not in stateless:
+                below = (path for path in stateless if path.startswith(f"{pair.path} > "))
+                yield _paired(pair, about(pipeline.sink, pair.path, *below))
+        removed = _stateful(pipeline.removed, pipeline.old, pipeline.old_program)
+        added = _stateful(pipeline.added, pipeline.new, pipeline.new_program)
+        yield from _alone(pipeline.sink, removed, added, about(pipeline.sink, ""))
+    before, after = change.programs
     for output in change.removed:
-        yield from _alone(output.sink, operators(output), (), about(output.sink, ""))
+        yield from _alone(output.sink, _stateful(operators(output), output, before), (), about(output.sink, ""))
     for output in change.added:
-        yield from _alone(output.sink, (), operators(output), about(output.sink, ""))
+        yield from _alone(output.sink, (), _stateful(operators(output), output, after), about(output.sink, ""))
+
+
+def _keeps_nothing(pair: OperatorPair) -> bool:
+    """Whether neither side of an operator stores state: what is found of it concerns the operators above."""
+    pipeline = pair.pipeline
+    return lookups.keeps_nothing(pair.old, pipeline.old, pipeline.old_program) and lookups.keeps_nothing(
+        pair.new, pipeline.new, pipeline.new_program
+    )
+
+
+def _stateful(found: Iterable[Operator], output: Output, program: Program) -> list[Operator]:
+    return [each for each in found if not lookups.keeps_nothing(each, output, program)]
 
 
 class _About:
-    """What concerns a sink: its own findings and the script's. With a path, no other operator's than that one's.
+    """What concerns a sink: its own findings and the script's. With paths, of operators those at the paths alone.
 
     Grouped once: a script may have as many sinks as findings. What is asked of a group, outcome and ending, follows
     from levels, outcomes and consequences alone; of the script's findings one of each kind stands for all.
@@ -93,8 +114,8 @@ class _About:
                 self._of_sinks.setdefault((sink, path), []).append(entry)
                 self._paths.setdefault(sink, {})[path] = None
 
-    def __call__(self, sink: str, operator: str | None = None) -> list[tuple[Level, Finding]]:
-        paths = self._paths.get(sink, {}) if operator is None else dict.fromkeys(("", operator))
+    def __call__(self, sink: str, *operators: str) -> list[tuple[Level, Finding]]:
+        paths = dict.fromkeys(("", *operators)) if operators else self._paths.get(sink, {})
         own = [entry for path in paths for entry in self._of_sinks.get((sink, path), ())]
         return [*self._of_script, *own]
 

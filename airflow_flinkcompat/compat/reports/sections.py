@@ -111,9 +111,8 @@ def _sections(report: Report) -> Iterator[Section]:
     for sink in dict.fromkeys(f.sink for f in left):
         found = take(sink)
         worst = Outcome.worst(f.outcome for f in found)
-        about = (
-            "Script as a whole" if sink is None else f"{format_inline(sink) or 'query'}, above and below its operators"
-        )
+        where = ", above and below its operators" if of_sink[sink or ""] else ""
+        about = "Script as a whole" if sink is None else f"{format_inline(sink) or 'query'}{where}"
         yield Section(f"{about}: {worst.value}", worst, None, found)
 
 

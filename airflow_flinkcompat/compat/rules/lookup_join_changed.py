@@ -34,9 +34,10 @@ ELSEWHERE = ("source", "source hints", "query hints", "table functions")
 
 
 SHOWN = {
-    "row of input 1": "the columns that wait for an answer",
+    "row of input 1": "the columns that it passes on",
     "row of input 2": "the columns that are looked up",
 }
+WAITING = {**SHOWN, "row of input 1": "the columns that wait for an answer"}
 
 
 def on_vvr(pair: OperatorPair) -> Verdict:
@@ -126,10 +127,14 @@ def _same_types(pair: OperatorPair, difference: Difference) -> bool:
 def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     if not all(isinstance(s, JoinOperator) and s.form is JoinForm.LOOKUP for s in (pair.old, pair.new)):
         return
+    synchronous = set(lookups.modes(pair)) == {LookupMode.SYNCHRONOUS}
+    stored = "; operators above it have stored results of the old lookup" if gathered_above(pair) else ""
+    shown = SHOWN if synchronous else WAITING
     for difference in pair.differences:
         if difference.part.partition(" of input ")[0] not in ELSEWHERE:
             yield RuleMatch(
-                f"lookup join: {SHOWN.get(difference.part, f'its {difference.part}')} changed",
+                f"lookup join: {shown.get(difference.part, f'its {difference.part}')} changed"
+                f"{stored if synchronous else ''}",
                 (difference.key,),
                 format_value(difference.before),
                 format_value(difference.after),

@@ -51,6 +51,21 @@ def is_lookup(operator: object) -> bool:
     return isinstance(operator, JoinOperator) and operator.form is JoinForm.LOOKUP
 
 
+def keeps_nothing(operator: Operator, output: Output, program: Program) -> bool:
+    """Whether an operator is a lookup join that surely stores no state.
+
+    Args:
+        operator: An operator of the query.
+        output: The query.
+        program: Its script.
+
+    Returns:
+        True of a synchronous lookup, unless a setting may have Flink store the rows that it found.
+    """
+    resolved = any(dict(each.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE" for each in program.pipelines)
+    return is_lookup(operator) and not resolved and mode(operator, output, program) is LookupMode.SYNCHRONOUS
+
+
 def from_windows(operator: object) -> TypeGuard[JoinOperator]:
     """Whether a lookup join is asked for the results of a windowed aggregation, which only adds rows."""
     if not isinstance(operator, JoinOperator) or not is_lookup(operator):
