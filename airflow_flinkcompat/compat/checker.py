@@ -27,7 +27,7 @@ from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
-from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, RuleMatch, RuleScope, Verdict
+from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side
@@ -349,8 +349,15 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
         after_span=match.after_span or spans[1] or of_target[1],
         operator=target.path if isinstance(target, OperatorPair) else "",
         remedy=verdict.remedy,
+        remedy_tables=_tables(match) if verdict.remedy is Remedy.RESTART_SOURCE else (),
         claims=match.claims,
     )
+
+
+def _tables(match: RuleMatch) -> tuple[str, ...]:
+    """The tables whose declarations a match speaks of."""
+    named = (key.removeprefix("table/").rpartition("/")[0] for key in match.claims if key.startswith("table/"))
+    return tuple(dict.fromkeys(named))
 
 
 def _unclaimed(difference: Difference, change: Change) -> Finding:

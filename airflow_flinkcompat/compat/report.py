@@ -50,7 +50,8 @@ class Finding:
     ``after`` are the clauses on both sides. ``source`` names the document row or measurement behind ``basis``,
     ``evidence`` the ids of the restores alone.
     ``sink`` None: the script as a whole; ``operator`` is the path of the operator it is about, "" where it is none.
-    ``remedy`` is what a user can say to settle an unknown. ``waiver`` is what somebody said of it beside the script.
+    ``remedy`` is an option that settles an unknown or keeps the rest of the state, ``remedy_tables`` are the tables to
+    name with it. ``waiver`` is what somebody said of it beside the script.
     ``claims`` are the keys of the differences that it speaks of; a report that was written and read again holds none.
     """
 
@@ -72,6 +73,7 @@ class Finding:
     overruled_by: str = ""
     operator: str = ""
     remedy: Remedy | None = None
+    remedy_tables: tuple[str, ...] = ()
     claims: tuple[str, ...] = field(default=(), compare=False, repr=False)
     waiver: AppliedWaiver | None = None
 
@@ -110,6 +112,7 @@ class Finding:
             "overruled_by": self.overruled_by,
             "operator": mask_secrets(self.operator),
             **({} if self.remedy is None else {"remedy": self.remedy.value}),
+            **({"remedy_tables": list(map(mask_secrets, self.remedy_tables))} if self.remedy_tables else {}),
             **({} if self.waiver is None else {"waiver": self.waiver.to_dict()}),
         }
 
@@ -146,6 +149,7 @@ class Finding:
             overruled_by=data.get("overruled_by", ""),
             operator=data.get("operator", ""),
             remedy=Remedy(data["remedy"]) if "remedy" in data else None,
+            remedy_tables=tuple(data.get("remedy_tables", ())),
             waiver=AppliedWaiver.from_dict(data["waiver"]) if "waiver" in data else None,
         )
 

@@ -53,9 +53,10 @@ class TableApiCover(Enum):
 
 
 class Remedy(StrEnum):
-    """What a user can say that settles an unknown, other than what its reason asks for."""
+    """An option by which a user settles an unknown, or keeps state that would be lost otherwise."""
 
     PARALLELISM_ONE = "parallelism 1"
+    RESTART_SOURCE = "restart source"
 
 
 class Fate(StrEnum):
@@ -98,7 +99,8 @@ class Verdict:
 
     ``source`` is the document row it rests on, or words beside the measurements. ``evidence`` are the ids of the
     restores it rests on (:mod:`~airflow_flinkcompat.compat.evidence`): the versions follow from them.
-    ``other_evidence`` are those that say the same where these were not run. ``remedy`` is what would settle an unknown.
+    ``other_evidence`` are those that say the same where these were not run.
+    ``remedy`` is what would settle an unknown, or keep the rest of the state.
     """
 
     outcome: Outcome

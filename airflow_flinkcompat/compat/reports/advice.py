@@ -43,6 +43,7 @@ _MIGRATE_TASK = (
     "that is rewritten, read back and restored beside everything with stand-ins for the sinks, and the job starts from "
     "it. Where any of that fails the former script goes on from its own savepoint."
 )
+_ACCEPT_MOVED = " With source-moved in check.accept, {} begins anew and the rest of the state is kept."
 _NO_START = "Not advised: no start of this script succeeds, with state or without."
 _MEND = (
     "Mend the script as the findings say, and check again: no start of it succeeds, with state or without, so let the "
@@ -291,7 +292,11 @@ def _keeping(report: Report, known: ReportContext) -> Iterator[Step]:
     if report.migration_is_unknown:
         yield _ask_what_is_kept(report, known)
     elif report.migration is not None and report.migration.kept is not MigrationExtent.NONE:
-        yield Step(_MIGRATE_TASK) if known.migrates else _migrate(report)
+        yield _migrate_in_airflow(report) if known.migrates else _migrate(report)
+    elif any(_moved_sources(report)):
+        yield _ask_what_is_kept(report, known)
+    if report.migration is None or report.migration.kept is not MigrationExtent.WHOLE:
+        yield from _split(report)
 
 
 def _is_program(report: Report) -> bool:
@@ -474,11 +479,27 @@ def _migrate(report: Report) -> Step:
         "Do not resume. Keep the state: stop the job with a canonical savepoint, rewrite it with the same --set and "
         f"--catalog as this check, and start {report.new_source} from the rewritten savepoint.",
         (
-            f"flinkcompat migrate {report.old_source} {report.new_source} \\",
+            f"flinkcompat migrate {report.old_source} {report.new_source}{_begun_anew(report)} \\",
             "  --savepoint '<its folder>' --to '<folder to write>'",
         ),
         "sh",
     )
+
+
+def _migrate_in_airflow(report: Report) -> Step:
+    moved = _few(_moved_sources(report))
+    return Step(f"{_MIGRATE_TASK}{_ACCEPT_MOVED.format(moved)}" if moved else _MIGRATE_TASK)
+
+
+def _split(report: Report) -> Iterator[Step]:
+    """How to deploy those statements first whose changes lose less than the worst one."""
+    outcomes = dict(report.sinks)
+    changed = {each.sink for each in report.findings if each.sink}
+    worst = [sink for sink in outcomes if sink in changed and outcomes[sink] is report.outcome]
+    rest = [sink for sink in outcomes if sink in changed and sink not in worst]
+    if worst and rest:
+        parts = f"the statements for {_few(rest)} first, then those for {_few(worst)}"
+        yield Step(f"Or split the change: check and deploy {parts}.")
 
 
 def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
@@ -488,8 +509,10 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
         "starts nothing"
     )
     if known.entry:  # the deployed side is no file
-        return Step(f"{words}: set explain_plan=True for the check, and run it again.")
-    anew = "".join(f" --restart-source {table}" for table in _moved_sources(report))
+        moved = _few(_moved_sources(report))
+        anew = _ACCEPT_MOVED.format(moved) if moved else ""
+        return Step(f"{words}: set explain_plan=True for the check, and run it again.{anew}")
+    anew = _begun_anew(report)
     more = "; --restart-source begins a moved source anew and keeps the rest" if anew else ""
     return Step(
         f"{words}{more}.",
@@ -499,11 +522,15 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
 
 
 def _moved_sources(report: Report) -> Iterator[str]:
-    """The tables whose sources read another place now, where the finding names the option that begins them anew."""
+    """The tables whose sources read another place now, and can begin anew while the rest of the state is kept."""
     for finding in report.deciding:
-        if "--restart-source" in finding.message:
-            for _, table, *_ in (claim.split("/") for claim in finding.claims if claim.startswith("table/")):
-                yield table
+        if finding.remedy is Remedy.RESTART_SOURCE:
+            yield from finding.remedy_tables
+
+
+def _begun_anew(report: Report) -> str:
+    """The options of ``flinkcompat migrate`` that begin moved sources anew."""
+    return "".join(f" --restart-source {table}" for table in dict.fromkeys(_moved_sources(report)))
 
 
 def _first_start(report: Report, _known: ReportContext) -> Step:

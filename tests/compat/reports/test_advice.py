@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from airflow_flinkcompat.compat import ReportContext, Side, check, render_markdown, render_text
+from airflow_flinkcompat.compat import Report, ReportContext, Side, check, render_markdown, render_text
+from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.one_sided import added_report
 from airflow_flinkcompat.compat.reports.advice import possible_answers, steps
+from airflow_flinkcompat.state.migration import MigrationExtent
 from tests.operators.fakes import script
 
 OLD = Side(script(), engine="flink", source="deployed #4")
@@ -107,3 +109,49 @@ def test_what_is_known_beside_a_change_is_read_back_and_holds_no_secret() -> Non
     assert ReportContext.from_dict({**KNOWN.to_dict(), "of_a_later_release": 1}) == KNOWN
     refused = replace(KNOWN, backfill_refused="not with 'password' = 'hunter2hunter2'")
     assert refused.to_dict()["backfill_refused"] == "not with 'password' = '***'"
+
+
+# ------------------------------------------------------------------------------------------- what keeps the most, first
+SEVERAL = """
+CREATE TABLE orders (customer STRING, amount BIGINT)
+  WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');
+CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'blackhole');
+CREATE TABLE large (customer STRING, amount BIGINT) WITH ('connector' = 'blackhole');
+INSERT INTO totals SELECT customer, SUM(amount) FROM orders GROUP BY customer;
+INSERT INTO large SELECT customer, amount FROM orders WHERE amount > 100;
+"""
+OTHER_METRIC, OTHER_LIMIT, OTHER_TOPIC = (
+    ("SUM(", "MAX("),
+    ("> 100", "> 200"),
+    ("'topic' = 'orders'", "'topic' = 'sales'"),
+)
+
+
+def several(*edits: tuple[str, str]) -> Report:
+    new = SEVERAL
+    for before, after in edits:
+        new = new.replace(before, after)
+    return check(Side(SEVERAL, engine="flink", source="old.sql"), Side(new, engine="flink", source="new.sql"))
+
+
+def test_statements_that_lose_less_are_split_off() -> None:
+    split = "Or split the change: check and deploy the statements for large first, then those for totals."
+    both = [step.text for step in steps(several(OTHER_METRIC, OTHER_LIMIT))]
+    places = [
+        next(n for n, text in enumerate(both) if text.startswith(lead)) for lead in ("Do not resume", split, "Or give")
+    ]
+    assert places == sorted(places)
+    for edits in ((OTHER_METRIC,), (OTHER_LIMIT,), (OTHER_METRIC, OTHER_TOPIC), (OTHER_LIMIT, OTHER_TOPIC)):
+        assert split not in told(several(*edits))
+
+
+@pytest.mark.parametrize("kept", [None, *MigrationExtent])
+def test_a_moved_source_begins_anew_in_the_step_that_keeps_state(kept: MigrationExtent | None) -> None:
+    found = several(OTHER_TOPIC)
+    found = Report.from_dict({**found.to_dict()})  # as a ledger keeps it
+    if kept is not None:
+        found = replace(found, migration=MigrationReport(kept, ()))
+    first = "\n".join((steps(found)[0].text, *steps(found)[0].commands))
+    assert "--restart-source orders" in first
+    in_airflow = steps(found, ReportContext(entry=4, migrates=True))[0].text
+    assert "With source-moved in check.accept, orders begins anew and the rest of the state is kept." in in_airflow

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import stateless
 from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule import Remedy, Verdict
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     Options,
@@ -65,15 +67,16 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
         case OptionEffect.STATE if change.key == "scan.parallelism":
             return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
         case OptionEffect.STATE if fact.default is not None:
-            return OptionVerdict(f"{fact.says}; {_way_out(pair)}", expected(fact.document, None))
+            return _begun_anew(fact.says, expected(fact.document, None), pair)
     return not_measured(change, fact, fact.says or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
 
 
-def _way_out(pair: PipelinePair) -> str:
-    """How a source comes to begin anew; what else a job keeps by key a rewritten savepoint may keep."""
+def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdict:
+    """A source that has to begin anew: a rewritten savepoint may keep what else a job keeps by key."""
     if not (pair.old.segment.origin and pair.operators):
-        return f"{_ANEW}, that is a start without state"
-    return f"{_ANEW}: `flinkcompat migrate` with --restart-source may keep the rest, a start without state keeps none"
+        return OptionVerdict(f"{says}; {_ANEW}, that is a start without state", verdict)
+    rest = "`flinkcompat migrate` with --restart-source may keep the rest, a start without state keeps none"
+    return OptionVerdict(f"{says}; {_ANEW}: {rest}", replace(verdict, remedy=Remedy.RESTART_SOURCE))
 
 
 def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
@@ -89,11 +92,11 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
         says = fact.says or "the source stores nothing: rows from now on come from the new place"
         return harmless(fact, says, IN_NO_POSITION)
     if stored is SourceState.ENDED and fact.says:
-        return OptionVerdict(f"{fact.says}; {_way_out(pair)}", expected(fact.document, None))
+        return _begun_anew(fact.says, expected(fact.document, None), pair)
     if fact.ids:
         if doubt := _not_as_measured(change, fact):
             return not_measured(change, fact, doubt)
-        return OptionVerdict(f"{fact.says}; {_way_out(pair)}", wrong(*fact.ids))
+        return _begun_anew(fact.says, wrong(*fact.ids), pair)
     return (
         _tables(change, fact, pair)
         if fact.expression
@@ -126,7 +129,7 @@ def _tables(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     if not before or not come or startup != _READS_ALL or added:
         return not_measured(change, fact, fact.says)
     says = f"only changes since the savepoint would be read of {', '.join(come)}, or none, and never its rows of before"
-    return OptionVerdict(f"{says}; {_way_out(pair)}", expected(fact.document, None))
+    return _begun_anew(says, expected(fact.document, None), pair)
 
 
 def _captured(options: Options, key: str) -> tuple[str, ...]:
@@ -219,7 +222,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         )
     startup = listed.from_beginning[0]
     anyhow = f", whatever {startup} says" if come and startup else ""
-    return OptionVerdict(f"{says}{anyhow}: wrong rows without an error; {_way_out(pair)}", wrong(*fact.ids))
+    return _begun_anew(f"{says}{anyhow}: wrong rows without an error", wrong(*fact.ids), pair)
 
 
 def _orderly(pair: PipelinePair) -> bool:
