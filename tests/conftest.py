@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -185,9 +184,8 @@ def local_flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFlink
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session, as a backfill itself would start it; an archive of its classes is used, never made."""
-    from airflow_flinkcompat.backfill.spark import startup
-    from airflow_flinkcompat.backfill.spark.session import spark_session
+    """The one Spark session, as a backfill itself would start it."""
+    from airflow_flinkcompat.backfill.spark.session import Effort, spark_session
     from tests.backfill.packages import NEEDS
     from tests.services.kafka import ivy_directory
 
@@ -197,7 +195,5 @@ def spark() -> Iterator[SparkSession]:
         with (ivy_directory() / ".tests").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             # A few rows a query: the second compiler would take more processor time than it saves.
-            # To write its classes at the end takes this JVM a minute, after the last test of its process.
-            with patch.object(startup, "_writable", return_value=False):
-                session = ends.enter_context(spark_session("local[2]", NEEDS, startup.Effort.LITTLE))
+            session = ends.enter_context(spark_session("local[2]", NEEDS, Effort.LITTLE))
         yield session

@@ -18,8 +18,7 @@ from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
 from airflow_flinkcompat.backfill.protocols import Publication
 from airflow_flinkcompat.backfill.request import BackfillRequest
 from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
-from airflow_flinkcompat.backfill.spark.session import is_local, spark_session
-from airflow_flinkcompat.backfill.spark.startup import Effort, effort
+from airflow_flinkcompat.backfill.spark.session import Effort, effort, is_local, spark_session
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Work
 from airflow_flinkcompat.secrets import Redactor

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
-from airflow_flinkcompat.backfill.spark.startup import Effort, fast_start, makes_archive, warm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,7 @@ SEMANTICS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 # A backfill in one process: quick to start, nothing listens beyond loopback, errors are told in a line of our own.
 _LOCAL = {
@@ -39,7 +41,7 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+    _JAVA_OPTIONS: f"-XX:+UseSerialGC -Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     "spark.log.level": "FATAL",
 }
 # To interpret a query and plan it once is done before its Java is compiled, where there are hardly any rows.
@@ -49,6 +51,40 @@ _TINY = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
+# The JVM's first compiler only: it has code at once, which never gets as fast as much data needs.
+_BRIEF = "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1"
+
+
+class Effort(IntEnum):
+    """How much work Spark's own operators will have; local sessions are tuned for it."""
+
+    TINY = 0  # takes less time than compiling the query
+    LITTLE = 1  # too little for the JVM's second compiler
+    MUCH = 2
+
+
+_MOST_BYTES = {Effort.TINY: 1 << 20, Effort.LITTLE: 16 << 20}
+
+
+def effort(places: Iterable[str]) -> Effort:
+    """The effort of reading these places: by their bytes where all of them are local."""
+    known = list(places)
+    return next((effort for effort, most in _MOST_BYTES.items() if _within(known, most)), Effort.MUCH)
+
+
+def _within(places: Iterable[str], most: int) -> bool:
+    """Whether all places are local and hold at most so many bytes."""
+    for place in places:
+        address = urlsplit(place)
+        if address.scheme != "file":
+            return False
+        path = Path(unquote(address.path))
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            with suppress(OSError):
+                most -= file.stat().st_size
+            if most < 0:
+                return False
+    return True
 
 
 def submit_configuration(master: str) -> dict[str, str]:
@@ -90,25 +126,24 @@ def spark_session(
             yield active
         return
     master = master or SparkConf().get("spark.master") or "local[*]"
-    start: AbstractContextManager[dict[str, str]] = fast_start(effort) if is_local(master) else nullcontext({})
-    with start as fast:
-        local = _TINY if is_local(master) and effort is Effort.TINY else {}
-        session = _new_session(master, needs, local, fast)
-        try:
-            yield session
-            if makes_archive(fast):
-                warm(session)
-        finally:
-            session.stop()
+    session = _new_session(master, needs, _tuning(effort) if is_local(master) else {})
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
-def _new_session(master: str, needs: Needs, own: Mapping[str, str], fast: Mapping[str, str]) -> SparkSession:
+def _tuning(effort: Effort) -> dict[str, str]:
+    options = {_JAVA_OPTIONS: f"{_LOCAL[_JAVA_OPTIONS]} {_BRIEF}"} if effort < Effort.MUCH else {}
+    return {**options, **(_TINY if effort is Effort.TINY else {})}
+
+
+def _new_session(master: str, needs: Needs, tuning: Mapping[str, str]) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("flinkcompat backfill")
-    settings = {**submit_configuration(master), **SEMANTICS, **needs_configuration(needs), **own}
-    settings |= {key: f"{settings.get(key, '')} {value}".strip() for key, value in fast.items()}
+    settings = {**submit_configuration(master), **SEMANTICS, **needs_configuration(needs), **tuning}
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
