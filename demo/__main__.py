@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def tell(keep: Path | None, narrator: Narrator, *, pictures: bool = False) -> int:
     """Tells the story in a folder of its own; the exit status. Raises one of FAILURES when a step did not hold."""
-    with work_folder(keep) as root, ExitStack() as stack:
+    with work_folder(keep, narrator.say) as root, ExitStack() as stack:
         world = World(root)
         world.make()
         parts = stack.enter_context(Parts(world, narrator.say))
@@ -87,8 +87,8 @@ def tell(keep: Path | None, narrator: Narrator, *, pictures: bool = False) -> in
 
 
 @contextmanager
-def work_folder(keep: Path | None) -> Iterator[Path]:
-    """The folder given, or one that is gone at the end."""
+def work_folder(keep: Path | None, say: Callable[[str], None]) -> Iterator[Path]:
+    """The folder given, or a temporary one, which is kept only if a step fails."""
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         require(not any(keep.iterdir()), f"{keep} is not empty: name a new folder, or empty it")
@@ -97,8 +97,13 @@ def work_folder(keep: Path | None) -> Iterator[Path]:
     root = Path(tempfile.mkdtemp(prefix="flinkcompat-demo-")).resolve()
     try:
         yield root
-    finally:
+    except Exception:
+        say(f"everything is stopped; all files are kept, with the logs in airflow/logs and flink/log: {root}")
+        raise
+    except BaseException:
         shutil.rmtree(root, ignore_errors=True)
+        raise
+    shutil.rmtree(root)
 
 
 def summary(narrator: Narrator, steps: Sequence[Step], parts: Parts) -> None:

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
+
 import airflow_flinkcompat
 from airflow_flinkcompat.local_flink.processes import LOOPBACK, Child, choose_ports, spawn, stop_all
 from demo.airflow_client import AirflowClient
@@ -32,6 +34,7 @@ _COMPONENTS: Mapping[str, tuple[str, ...]] = {
 }
 _HEALTHY = ("metadatabase", "scheduler", "triggerer", "dag_processor")
 _READY_SECONDS = 180.0
+_END_SECONDS = 30.0
 _POLL_SECONDS = 0.5
 _USER = "admin"
 _log = logging.getLogger(__name__)
@@ -92,6 +95,15 @@ class AirflowStandalone:
         """Process ids of the parts that run."""
         return {child.name: pid for child in self._children if (pid := child.pid) is not None}
 
+    def task_seconds(self) -> float:
+        """The processor time of all tasks that run, and of what they have started."""
+        total = 0.0
+        for process in _descendants(self.pids.get("scheduler")):
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+        return total
+
     def __enter__(self) -> AirflowStandalone:
         self.start()
         return self
@@ -129,10 +141,16 @@ class AirflowStandalone:
         if self._client is not None:
             self._client.close()
             self._client = None
+        # A task and its Spark may have process groups of their own, and outlive their supervisor.
+        started = [process for child in children for process in _descendants(child.guard.pid)]
         stop_all(children)
-        for child in children:  # a task that outlived its supervisor shares the guard's process group
+        for child in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.guard.pid, signal.SIGKILL)
+        for process in started:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(started, timeout=_END_SECONDS)
 
     def restart(self, part: str) -> None:
         """End one part (``triggerer`` …) as its operator would, and start it again."""
@@ -190,10 +208,13 @@ class AirflowStandalone:
         except OSError as error:
             raise AirflowError(f"cannot write to Airflow's home {self.home}: {error}") from error
         self._log("Airflow: making the database")
-        made = subprocess.run(
-            [sys.executable, "-m", "airflow", "db", "migrate"],
-            env=dict(environment), capture_output=True, text=True, timeout=self._ready_timeout, check=False,
-        )  # fmt: skip
+        try:
+            made = subprocess.run(
+                [sys.executable, "-m", "airflow", "db", "migrate"],
+                env=dict(environment), capture_output=True, text=True, timeout=self._ready_timeout, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise AirflowError(f"`airflow db migrate` is not done after {self._ready_timeout:.0f} s") from None
         (self.home / "log" / "db-migrate.out").write_text(made.stdout + made.stderr, encoding="utf-8")
         if made.returncode:
             raise AirflowError(f"`airflow db migrate` failed:\n{(made.stdout + made.stderr)[-2000:]}")
@@ -234,3 +255,9 @@ class AirflowStandalone:
                     f"logs are in {self.home / 'log'}"
                 )
             time.sleep(_POLL_SECONDS)
+
+
+def _descendants(pid: int | None) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return [] if pid is None else psutil.Process(pid).children(recursive=True)
+    return []

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from demo.orders import DELAY, SLICE, START, Order, orders_of
-from demo.waiting import DemoError, wait_for
+from demo.waiting import LIMIT_SECONDS, DemoError, wait_for
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Feed:
     """Writes files, ``pause`` seconds apart. Event time goes on to the goal, slice by slice, and stays there.
 
     Each slice waits until the job has seen the one before it (``watermark``), so a slow machine never makes an order
-    late. At the goal more orders of the last slice keep arriving, ``linger`` seconds
-    apart. ``patience`` is how long the job may take to see a slice.
+    late. At the goal more orders of the last slice keep arriving, ``linger`` seconds apart. ``patience`` is how many
+    seconds the job may take to see a slice.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Feed:
         *,
         pause: float = 0.3,
         linger: float = 1.0,
-        patience: float = 120.0,
+        patience: float = LIMIT_SECONDS,
     ) -> None:
         self.folder = folder
         self.clock = START
@@ -121,7 +121,9 @@ class Feed:
         wait_for(
             f"the job to see the orders up to {self.clock:%H:%M:%S}",
             lambda: self._stop.is_set() or self._is_seen(),
-            timeout=self.patience,
+            moved=self._watermark,
+            quiet=self.patience,
+            limit=self.patience,
             seen=lambda: f"Its watermark is {self._watermark()}",
         )
 

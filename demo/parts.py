@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -18,12 +20,13 @@ from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
-from demo.airflow_client import AirflowClient
+from demo.airflow_client import TERMINAL_RUN, AirflowClient
 from demo.airflow_instance import AirflowStandalone
-from demo.waiting import DemoError, require, wait_for
+from demo.waiting import LIMIT_SECONDS, DemoError, require, wait_for
 from demo.world import DAG_ID, DEPLOYMENT, World
 
 _EPOCH = datetime(1970, 1, 1)
+_STEP_SECONDS = 5  # of processor time: a task that only sends heartbeats takes a minute for it
 _READ = re.compile(r"0\.Source__orders\[\d+\]\.numRecordsOut")
 # Shown in the log, and final but for "failed".
 _SHOWN = {"running", "deferred", "awaiting_input", "success", "failed", "up_for_retry"}
@@ -76,6 +79,7 @@ class Parts:
             slots=4,
             rest_port=self._ports.jobmanager,
             gateway_port=self._ports.gateway,
+            ready_timeout=LIMIT_SECONDS,
             log=self._say,
         )
 
@@ -95,6 +99,7 @@ class Parts:
                 "spark_default": {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}},
             },
             config=self.world.environment(self.flink.gateway_url, self.flink.jobmanager_url),
+            ready_timeout=LIMIT_SECONDS,
             log=self._say,
         )
 
@@ -109,6 +114,15 @@ class Parts:
         """Raises LocalFlinkError or AirflowError when a part died, with its last words."""
         self.flink.check()
         self.airflow.check()
+
+    def work(self) -> object:
+        """What changes while a task works: the logs and results grow, and its processes use the processor."""
+        grown = tuple(_size(folder) for folder in (self.airflow.home / "logs", *self.world.results, self.world.ledger))
+        return grown, int(self.airflow.task_seconds() / _STEP_SECONDS)
+
+    def rows(self) -> object:
+        """What changes while the job works: its watermark and its files, those not committed yet included."""
+        return self.watermark(), tuple(_size(folder) for folder in self.world.results)
 
     @property
     def client(self) -> AirflowClient:
@@ -142,7 +156,7 @@ class Parts:
             values = self.jobs.get(f"{metrics}?get={quote(name)}") if name else []
             return values[0]["value"] if values else None
 
-        return int(wait_for("Flink's metrics of the source", look, timeout=30, alive=self.check))
+        return int(wait_for("Flink's metrics of the source", look, alive=self.check))
 
     def _running(self) -> list[str]:
         return [job.job_id for job in self.jobs.jobs().values() if job.name == DEPLOYMENT and not job.terminal]
@@ -200,9 +214,9 @@ class Parts:
             runs = self.client.runs(DAG_ID)
             return runs[number - 1] if len(runs) >= number else None
 
-        return wait_for(f"run {number} of the DAG", look, timeout=60, say=self._say, alive=self.check)
+        return wait_for(f"run {number} of the DAG", look, moved=self.work, say=self._say, alive=self.check)
 
-    def follow(self, run: str, until: Mapping[str, str], *, timeout: float = 240) -> dict[str, str | None]:
+    def follow(self, run: str, until: Mapping[str, str]) -> dict[str, str | None]:
         """Tell what the tasks of a run do until those of ``until`` are in the states it names; all states.
 
         Raises DemoError, with the end of its log, when a task failed.
@@ -223,7 +237,14 @@ class Parts:
             return states if all(states.get(task) == state for task, state in until.items()) else None
 
         what = ", ".join(f"task {task} to be {state}" for task, state in until.items())
-        return wait_for(what, look, timeout=timeout, say=self._say, alive=self.check, seen=lambda: self._how_far(run))
+        return wait_for(
+            what,
+            look,
+            moved=lambda: (self.work(), tuple(sorted(told.items(), key=str))),
+            say=self._say,
+            alive=self.check,
+            seen=lambda: self._how_far(run),
+        )
 
     def _how_far(self, run: str) -> str:
         """The tasks of a run, and the end of the log of those that are at work."""
@@ -235,9 +256,16 @@ class Parts:
         )
         return "\n".join([f"Tasks: {states}", *logs])
 
-    def finish(self, run: str, *, timeout: float = 120) -> dict[str, str | None]:
+    def finish(self, run: str) -> dict[str, str | None]:
         """Wait until the whole run succeeded; the states of its tasks."""
-        state = self.client.wait_for_run(DAG_ID, run, timeout=timeout)
+        state = wait_for(
+            f"run {run} to end",
+            lambda: ended if (ended := self.client.run_state(DAG_ID, run)) in TERMINAL_RUN else None,
+            moved=self.work,
+            say=self._say,
+            alive=self.check,
+            seen=lambda: self._how_far(run),
+        )
         states = self.client.task_states(DAG_ID, run)
         require(state == "success", f"run {run} ended as {state}: {states}")
         return states
@@ -245,3 +273,13 @@ class Parts:
     def verdict(self, run: str) -> Mapping[str, Any]:
         """What the check of a run found."""
         return dict(self.client.xcom(DAG_ID, run, "check", "summary"))
+
+
+def _size(folder: Path) -> int:
+    """How many bytes and files a folder holds, hidden ones included."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += 1 + Path(place, name).stat().st_size
+    return total

@@ -9,10 +9,8 @@ from airflow_flinkcompat.deploy import SqlGateway
 from airflow_flinkcompat.sql import parse_script
 from demo.orders import Row
 from demo.parts import Parts
-from demo.waiting import require
+from demo.waiting import LIMIT_SECONDS, require
 from demo.world import World, result_rows
-
-_BATCH_SECONDS = 120.0
 
 
 def compute(world: World, parts: Parts, say: Callable[[str], None]) -> list[Row]:
@@ -34,7 +32,7 @@ def compute(world: World, parts: Parts, say: Callable[[str], None]) -> list[Row]
             session.execute(statement)
         job_id = session.execute(insert).job_id
         require(job_id, "Flink accepted the from-scratch run but named no job")
-        state = parts.jobs.wait_terminal(str(job_id), timeout=_BATCH_SECONDS)
+        state = parts.jobs.wait_terminal(str(job_id), timeout=LIMIT_SECONDS)
     status = parts.jobs.status(str(job_id))
     require(state == "FINISHED", f"the from-scratch run ended as {state}: {status.failure if status else 'unknown'}")
     return result_rows(world.from_scratch)

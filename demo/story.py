@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from demo.narrator import Narrator
 from demo.orders import START, Row, differences, ended, text, totals
 from demo.parts import Parts
 from demo.steps import MINUTE, Before, Step, counts_of, excerpt, windows_of
-from demo.waiting import require, wait_for
+from demo.waiting import LIMIT_SECONDS, require, wait_for
 from demo.world import BOUNDARY, DAG_ID, World, result_rows
 
 RESUME = "Resume from savepoint"
@@ -38,8 +39,6 @@ Moment = Callable[[str, str], None]
 class Story:
     """Tells the story with running parts. ``moment(name, run id)`` is called where there is something to look at.
 
-    ``rows_seconds`` is how long results may take to be written.
-
     Every method raises DemoError (or the error of a part) when something is not as it should be.
     """
 
@@ -48,7 +47,6 @@ class Story:
     feed: Feed
     narrator: Narrator
     moment: Moment = lambda name, run: None
-    rows_seconds: float = 90.0
 
     def tell(self) -> tuple[Step, ...]:
         """All six versions, in order."""
@@ -69,13 +67,14 @@ class Story:
         began = self._title("v1: orders per item and minute; nothing is deployed yet")
         self.world.propose(1)
         self.feed.go_on(PROPOSE_V2)
-        self.parts.client.unpause(DAG_ID)
+        self.parts.client.unpause(DAG_ID, timeout=LIMIT_SECONDS)
         run = self.parts.run_number(1)
         self.parts.follow(run, {"deploy_first": "success"})
         states = self.parts.finish(run)
         entry = self.parts.deployed()
         self.parts.require_running(entry)
         require(states["backfill"] == "skipped", "a first deployment needs no backfill, but one was started")
+        self._wait_for_feed()
         rows = self._expect_minutes(START + 2 * MINUTE)
         proof = f"started without state, no backfill; {len(rows)} rows, each as added up by hand"
         self.narrator.proved(proof)
@@ -295,7 +294,7 @@ class Story:
 
     def _answer(self, run: str, choice: str) -> None:
         self.narrator.say(f"answering through the REST API: {choice}")
-        state = self.parts.client.answer(DAG_ID, run, "approve", choice)
+        state = self.parts.client.answer(DAG_ID, run, "approve", choice, timeout=LIMIT_SECONDS)
         require(state == "success", f"the approval ended as {state}")
 
     def _title(self, text: str) -> float:
@@ -319,7 +318,7 @@ class Story:
         wait_for(
             "the job to see the orders that arrived",
             self.feed.there,
-            timeout=120,
+            moved=self.parts.rows,
             say=self.narrator.say,
             alive=self.parts.check_job,
             seen=lambda: f"The feed is at {self.feed.clock}, the job's watermark is {self.parts.watermark()}",
@@ -405,11 +404,20 @@ class Story:
         return self._expect(wanted, found, f"the windows up to {before:%H:%M}")
 
     def _expect(self, wanted: list[Row], found: Callable[[], list[Row]], what: str) -> list[Row]:
+        def complete() -> list[Row] | None:
+            rows = found()
+            # What is committed stays: a row too many never becomes right, a missing one may still come.
+            require(
+                not Counter(rows) - Counter(wanted),
+                f"{what}: the rows are not those added up by hand:\n{differences(rows, wanted)}",
+            )
+            return rows if rows == wanted else None
+
         return wait_for(
             f"{what} to be written",
-            lambda: rows if (rows := found()) == wanted else None,
-            timeout=self.rows_seconds,
+            complete,
+            moved=self.parts.rows,
             say=self.narrator.say,
             alive=self.parts.check_job,
-            seen=lambda: f"The rows are not those added up by hand:\n{differences(found(), wanted)}",
+            seen=lambda: f"Rows that are still missing:\n{differences(found(), wanted)}",
         )

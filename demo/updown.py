@@ -30,7 +30,7 @@ from demo.world import World
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 FOLDER = CHECKOUT / ".flinkcompat" / "up"
-_READY_SECONDS = 900.0
+_READY_SECONDS = 7200.0
 _STOP_SECONDS = 90.0
 # The ports people know; another one where one of them is taken.
 _WANTED = {"airflow": 8080, "jobmanager": 8081, "gateway": 8083}
@@ -57,7 +57,8 @@ def up(narrator: Narrator, *, story: bool) -> int:
             state = wait_for(
                 "everything to be ready",
                 _state,
-                timeout=_READY_SECONDS,
+                moved=lambda: log.stat().st_size,
+                limit=_READY_SECONDS,
                 alive=lambda: _still_starting(child, shown, narrator),
             )
             _news(shown, narrator)
@@ -78,10 +79,10 @@ def down(narrator: Narrator) -> int:
         narrator.say(f"stopping Airflow and Flink (process {state['pid']})")
         os.kill(state["pid"], signal.SIGTERM)
         try:
-            wait_for("everything to stop", lambda: not _locked(), timeout=_STOP_SECONDS, say=narrator.say)
+            wait_for("everything to stop", lambda: not _locked(), limit=_STOP_SECONDS, say=narrator.say)
         except DemoError:
             os.kill(state["pid"], signal.SIGKILL)  # its children end with it
-            wait_for("everything to end", lambda: not _locked(), timeout=_STOP_SECONDS, say=narrator.say)
+            wait_for("everything to end", lambda: not _locked(), limit=_STOP_SECONDS, say=narrator.say)
         narrator.say("everything is stopped")
     shutil.rmtree(FOLDER, ignore_errors=True)
     return 0

@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline, saying so now and then; and the one error of the demo."""
+"""Wait for a condition as long as something moves; and the one error of the demo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+# How long nothing may move, and how long a single wait may take in all: a busy machine is slow, not wrong.
+QUIET_SECONDS = 300.0
+LIMIT_SECONDS = 1800.0
 _POLL_SECONDS = 0.4
+_LOOK_SECONDS = 5.0  # between two looks at what moves: they cost more than a look at what is waited for
 _REMIND_SECONDS = 15.0
 
 T = TypeVar("T")
@@ -16,35 +20,53 @@ class DemoError(Exception):
     """A step did not do what it says; one readable message."""
 
 
-def ignore(_message: str) -> None:
-    """Says nothing."""
-
-
 def wait_for(
     what: str,
     look: Callable[[], T | None],
     *,
-    timeout: float,
-    say: Callable[[str], None] = ignore,
+    moved: Callable[[], object] = lambda: None,
+    quiet: float = QUIET_SECONDS,
+    limit: float = LIMIT_SECONDS,
+    say: Callable[[str], None] = lambda _: None,
     alive: Callable[[], None] = lambda: None,
     seen: Callable[[], str] = lambda: "",
 ) -> T:
-    """The first truthy answer of ``look``, at most ``timeout`` seconds from now.
+    """Return the first truthy answer of ``look``.
 
-    ``alive`` raises when there is no more use in waiting; ``seen`` tells what there was instead. Raises DemoError.
+    Args:
+        what: What the wait is for, as messages name it.
+        look: Looks for it.
+        moved: Anything that changes while work is being done.
+        quiet: Seconds after which the wait ends if ``moved`` has not changed.
+        limit: Seconds after which the wait ends in any case.
+        say: Gets a reminder every 15 seconds.
+        alive: Raises when waiting has become useless.
+        seen: Describes what was there instead.
+
+    Raises:
+        DemoError: The time is over.
     """
-    began = time.monotonic()
-    remind_at = began + _REMIND_SECONDS
+    began = moved_at = looked_at = time.monotonic()
+    remind_at, before = began + _REMIND_SECONDS, moved()
     while True:
         alive()
         if answer := look():
             return answer
         now = time.monotonic()
-        if now - began > timeout:
-            raise DemoError(f"waited {timeout:.0f} s for {what}. {seen()}".strip())
+        if now - looked_at >= min(_LOOK_SECONDS, quiet):
+            looked_at, state = now, moved()
+            if state != before:
+                before, moved_at = state, now
+        still = now - moved_at > quiet
+        if still or now - began > limit:
+            why = f"nothing has moved for {quiet:.0f} s" if still else f"the limit is {limit:.0f} s"
+            raise DemoError(
+                f"timed out after {now - began:.0f} s of waiting for {what}: {why}. This machine may be too slow or "
+                f"too busy; no wrong result was seen. {seen()}".strip()
+            )
         if now > remind_at:
             remind_at = now + _REMIND_SECONDS
-            say(f"still waiting for {what} ({now - began:.0f} s, at most {timeout:.0f} s)")
+            say(f"still waiting for {what} ({now - began:.0f} s; last movement {now - moved_at:.0f} s ago)")
         time.sleep(_POLL_SECONDS)
 
 

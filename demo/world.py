@@ -57,6 +57,11 @@ class World:
         return self.root / "from_scratch"
 
     @property
+    def results(self) -> tuple[Path, ...]:
+        """All folders of results."""
+        return self.totals, self.totals_5_minutes, self.from_scratch
+
+    @property
     def dags(self) -> Path:
         """The DAG files, copied, as a story edits one."""
         return self.root / "dags"

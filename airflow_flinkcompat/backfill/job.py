@@ -1,7 +1,8 @@
 """The Spark application: ``spark-submit job.py --request FILE.json`` or ``python -m airflow_flinkcompat.backfill.job``.
 
 The request is a file, so that no value of it shows on a command line. Prints progress and the reconciliation, then one
-line of JSON with the result, which ``--result FILE`` gets too. Exit status 0 done, 1 failed, 2 bad request or usage.
+line of JSON with the result. ``--result FILE`` gets the result too, or ``{"error": …}``. Exit status 0 done, 1 failed,
+2 bad request or usage.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = run_backfill(request, progress=_say)
     except BackfillError as error:
+        if given.result is not None:
+            Path(given.result).write_text(json.dumps({"error": str(error)}), encoding="utf-8")
         return _failed(1, str(error))
     for line in result.lines():
         _say(line)

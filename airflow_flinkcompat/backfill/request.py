@@ -25,8 +25,8 @@ _DURATION = re.compile(r"\s*([0-9]+)\s*(ms|s|min|m|h|d)\s*")
 SCHEMA = "flinkcompat-backfill/1"
 _FIELDS = {
     "schema", "script", "source", "settings", "functions", "catalog", "from", "to", "tables", "sinks", "master",
-    "boundary", "allow_incomplete", "chunk", "journal", "late", "native", "order_by", "language", "variables",
-    "files",
+    "boundary", "allow_incomplete", "allow_empty", "chunk", "journal", "late", "native", "order_by", "language",
+    "variables", "files",
 }  # fmt: skip
 
 
@@ -50,6 +50,8 @@ class BackfillRequest:
     ``allow_incomplete`` takes it that history has passed it. ``chunk`` is how long the parts are in which a range is
     computed, ``journal`` the folder where finished ones are kept, None for one beside a sink.
 
+    Without ``allow_empty`` a run that has no row to write fails, and leaves every sink as it was.
+
     ``native`` says whether DuckDB may aggregate files inside Spark's tasks: ``auto`` where that is less work and gives
     the same rows for certain, or ``off``.
     """
@@ -62,6 +64,7 @@ class BackfillRequest:
     master: str | None = None
     boundary: datetime | None = None
     allow_incomplete: bool = False
+    allow_empty: bool = True
     chunk: timedelta | None = None
     journal: str | None = None
     late: str = "include"
@@ -117,6 +120,7 @@ class BackfillRequest:
             "master": self.master,
             "boundary": None if self.boundary is None else self.boundary.isoformat(),
             "allow_incomplete": self.allow_incomplete,
+            "allow_empty": self.allow_empty,
             "chunk": None if self.chunk is None else shown_duration(self.chunk),
             "journal": self.journal,
             "late": self.late,
@@ -173,6 +177,7 @@ class BackfillRequest:
             master=data.get("master") and _text(data, "master", ""),
             boundary=_time(data, "boundary"),
             allow_incomplete=_flag(data, "allow_incomplete"),
+            allow_empty=_flag(data, "allow_empty", default=True),
             chunk=parse_duration(_text(data, "chunk", "")) if data.get("chunk") is not None else None,
             journal=data.get("journal") and _text(data, "journal", ""),
             late=_text(data, "late", LATE[0]),
@@ -285,8 +290,8 @@ def _time(data: Mapping[str, Any], key: str) -> datetime | None:
     return parse_time(value)
 
 
-def _flag(data: Mapping[str, Any], key: str) -> bool:
-    value = data.get(key, False)
+def _flag(data: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
+    value = data.get(key, default)
     if not isinstance(value, bool):
         raise BackfillError(f"the field {key} of a backfill request is true or false")
     return value

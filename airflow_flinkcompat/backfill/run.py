@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.registry import publication, reader
@@ -17,7 +18,7 @@ from airflow_flinkcompat.backfill.placeholder_values import driver_redactor
 from airflow_flinkcompat.backfill.planning import BackfillPlan, plan
 from airflow_flinkcompat.backfill.protocols import Publication
 from airflow_flinkcompat.backfill.request import BackfillRequest
-from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows
+from airflow_flinkcompat.backfill.result import BackfillResult, SinkRows, SourceRows
 from airflow_flinkcompat.backfill.spark.session import Effort, effort, is_local, spark_session
 from airflow_flinkcompat.backfill.spark_sql.translations import ERROR
 from airflow_flinkcompat.backfill.steps import Work
@@ -128,6 +129,9 @@ def _run(
             counts = stage_in_chunks(session, planned, publications, journal, progress, accelerator)
         else:
             counts = stage_at_once(session, work, publications, progress, accelerator)
+        bounds = planned.bounds
+        if not planned.request.allow_empty and not any(counts.rows):
+            raise BackfillError(_nothing(counts.read, bounds.from_, bounds.to))
         sinks = []
         found = zip(work.writes, publications, counts.rows, counts.windows, strict=True)
         for write, published, rows, windows in found:
@@ -136,7 +140,6 @@ def _run(
             progress(f"published {rows} rows to {place}")
         if journal is not None:
             journal.discard()
-        bounds = planned.bounds
         done = BackfillResult(counts.read, tuple(sinks), counts.dropped, bounds.from_, bounds.to, counts.ties)
         return replace(done, chunks=len(planned.chunks) or 1, rows_late=counts.late)
     except KeyboardInterrupt:
@@ -151,6 +154,17 @@ def _run(
                 published.discard()
             except Exception:  # says nothing of the rows, and its text may hold what must not be shown
                 progress(f"what was staged for {write.target.place} could not be removed; a later run does")
+
+
+def _nothing(read: Iterable[SourceRows], from_: datetime | None, to: datetime | None) -> str:
+    """Why a backfill that has to fill something in fails without a row."""
+    sources = ", ".join(f"{source.rows} rows were read from {source.table} ({source.place})" for source in read)
+    begin, end = ("open" if bound is None else bound.isoformat() for bound in (from_, to))
+    return (
+        f"the backfill has no row to write, so history is still missing: {sources}; the range is from {begin} to {end}. "
+        f"No sink was changed. Correct tables, from_ and to of the backfill and run it again, or set "
+        "allow_empty = true where there is no history"
+    )
 
 
 def _readable(text: str) -> str:

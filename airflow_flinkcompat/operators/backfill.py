@@ -69,6 +69,8 @@ class FlinkBackfillOperator(ScriptOperator):
         journal: Folder where finished parts are kept; default: beside a sink's folder. (templated)
         boundary: Where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
         allow_incomplete: The source went quiet: it need not have passed the boundary.
+        allow_empty: Whether a run that has no row to write succeeds; if not, it fails and leaves every sink as it was.
+            The shipped gate says no where the backfill follows a restart without state.
         hand_over: File or URI to write the hand-over record to. (templated)
         dry_run: Log what would be read, computed and written; submit nothing.
         conn_id: Connection of type ``spark``. (templated)
@@ -98,6 +100,7 @@ class FlinkBackfillOperator(ScriptOperator):
         journal: str | None = None,
         boundary: str | None = None,
         allow_incomplete: bool = False,
+        allow_empty: bool = True,
         hand_over: str | None = None,
         dry_run: bool = False,
         conn_id: str = "spark_default",
@@ -121,6 +124,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self.journal = journal
         self.boundary = boundary
         self.allow_incomplete = allow_incomplete
+        self.allow_empty = allow_empty
         self.hand_over = hand_over
         self.only_plan = dry_run  # BaseOperator has a method of the other name
         self.conn_id = conn_id
@@ -133,7 +137,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self._lineage: RunLineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was asked for and what was done. Raises AirflowException when spark-submit fails."""
+        """What was asked for and what was done. Raises AirflowException, with Spark's reason, when the job fails."""
         from airflow_flinkcompat.backfill import explain, plan
 
         if self.sent_before:
@@ -167,9 +171,13 @@ class FlinkBackfillOperator(ScriptOperator):
         with telemetry.span("backfill", about), _private_folder(request.to_dict()) as folder, _environment(secrets):
             self._submission = self._operator(folder, planned.work.needs)
             # The bare function: Airflow warns of an operator that runs inside another one.
-            inspect.unwrap(type(self._submission).execute)(self._submission, context)
-            result = folder / _RESULT
-            counts = json.loads(result.read_text(encoding="utf-8")) if result.is_file() else {}
+            try:
+                inspect.unwrap(type(self._submission).execute)(self._submission, context)
+            except AirflowException:
+                if error := _result(folder).get("error"):
+                    raise AirflowException(f"the backfill failed: {error}") from None
+                raise
+            counts = _result(folder)
         told = {key: counts[key] for key in _COUNTS if key in counts}
         telemetry.count("backfill", self.deployment)
         entry = self._record(context, asked, told)
@@ -314,6 +322,7 @@ class FlinkBackfillOperator(ScriptOperator):
             native=self.native,
             boundary=parse_time(self.boundary) if self.boundary else None,
             allow_incomplete=self.allow_incomplete,
+            allow_empty=self.allow_empty,
             chunk=parse_duration(self.chunk) if self.chunk else None,
             journal=self.rendered("journal") or None,
         )
@@ -383,6 +392,12 @@ class FlinkBackfillOperator(ScriptOperator):
         if not shutil.which("spark-submit") and shutil.which("spark-submit", path=scripts):
             environment["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
         return environment
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    """What the driver has written; empty where it runs on another machine or died."""
+    file = folder / _RESULT
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
 
 def _application() -> Path:

@@ -319,7 +319,9 @@ class _Tasks:
         return FlinkSqlDeployOperator(task_id=task_id, start_mode=start_mode, **self.scripted(table, **more))
 
     def _backfill(self, task_id: str, **more: Any) -> Any:
-        return FlinkBackfillOperator(task_id=task_id, **self.scripted(self.one.backfill or {}, **more))
+        """State is given up for this backfill: without a row it fails."""
+        table = {"allow_empty": False, **(self.one.backfill or {})}
+        return FlinkBackfillOperator(task_id=task_id, **self.scripted(table, **more))
 
     def _notified(self, *events: str) -> dict[str, Any]:
         """The deployment's notifiers as these arguments of a task."""

@@ -226,6 +226,7 @@ class BackfillTable(AnyTask, total=False):
     journal: str | None
     boundary: str | None
     allow_incomplete: bool
+    allow_empty: bool
     hand_over: str | None
     conn_id: str
     spark: Mapping[str, Any] | None

@@ -35,8 +35,10 @@ def test_a_bad_request_is_one_clear_line(
     path = tmp_path / "request.json"
     if content is not None:
         path.write_bytes(content)
-    assert main(["--request", str(path)]) == status
+    result = tmp_path / "result.json"
+    assert main(["--request", str(path), "--result", str(result)]) == status
     error = capsys.readouterr().err
+    assert not result.exists() if status == 2 else words in json.loads(result.read_text(encoding="utf-8"))["error"]
     assert words in error
     assert error.count("\n") == 1
 

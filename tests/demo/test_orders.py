@@ -49,12 +49,12 @@ def test_the_feed_stays_in_step_with_the_job(tmp_path: Path) -> None:
     seen = threading.Event()
     with Feed(tmp_path, lambda: datetime.max if seen.is_set() else None, pause=0, linger=0.01) as feed:
         feed.go_on(START + 3 * SLICE)
-        wait_for("the first file", lambda: feed.arrived, timeout=10)
+        wait_for("the first file", lambda: feed.arrived, limit=10)
         assert not feed.there()
         assert len(feed.arrived) == 1
         seen.set()
-        wait_for("the goal", feed.there, timeout=10)
-        wait_for("more files", lambda: len(feed.arrived) > 5, timeout=10)
+        wait_for("the goal", feed.there, limit=10)
+        wait_for("more files", lambda: len(feed.arrived) > 5, limit=10)
     in_step = [file.slice_start for file in feed.arrived if file.in_step]
     assert in_step == [START, START + SLICE, START + 2 * SLICE]
     assert {file.slice_start for file in feed.arrived if not file.in_step} <= set(in_step)
@@ -65,12 +65,12 @@ def test_the_feed_tells_of_its_end(tmp_path: Path) -> None:
     with Feed(tmp_path, lambda: None, pause=0, patience=0.1) as feed:
         feed.go_on(START + SLICE)
         with pytest.raises(DemoError, match="no more files arrive: waited"):
-            wait_for("the goal", feed.there, timeout=10)
+            wait_for("the goal", feed.there, limit=10)
 
 
 def test_a_wait_ends_with_what_was_seen() -> None:
     with pytest.raises(DemoError, match=r"waited 0 s for tea\. It is cold"):
-        wait_for("tea", lambda: None, timeout=0, seen=lambda: "It is cold")
+        wait_for("tea", lambda: None, limit=0, seen=lambda: "It is cold")
 
 
 def test_results_of_job_and_backfill_are_told_apart(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_old_files_move_to_the_archive(tmp_path: Path) -> None:
     world.make()
     with Feed(world.live, lambda: datetime.max, pause=0, linger=60) as feed:
         feed.go_on(BOUNDARY + SLICE)
-        wait_for("the goal", feed.there, timeout=30)
+        wait_for("the goal", feed.there, limit=30)
     assert world.move_to_archive(feed.arrived, BOUNDARY) == 30
     assert len(list(world.archive.iterdir())) == 30
     left = sorted(path.name for path in world.live.iterdir())

@@ -118,6 +118,13 @@ def test_the_request_is_private_and_gone_afterwards(submitted: dict[str, Any]) -
     assert not submitted["file"].exists()
 
 
+def test_the_task_fails_with_the_reason_of_the_spark_job(submitted: dict[str, Any]) -> None:
+    submitted |= {"fail": True, "result": {"error": "the backfill has no row to write"}}
+    with pytest.raises(AirflowException, match=r"^the backfill failed: the backfill has no row to write$"):
+        Run().execute(backfill(script(), allow_empty=False))
+    assert submitted["request"].allow_empty is False
+
+
 def test_it_submits_the_packages_own_job(submitted: dict[str, Any]) -> None:
     Run().execute(backfill(script(), spark={"conf": {"spark.ui.enabled": "false"}, "env_vars": {"TZ": "UTC"}}))
     command = submitted["command"]

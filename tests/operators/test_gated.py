@@ -52,6 +52,12 @@ def test_source_offsets_are_for_starts_without_state() -> None:
     assert given("as-stored") == {"deploy_first": None, "restart": "as-stored", "resume": None}
 
 
+@pytest.mark.parametrize("table", [{}, BOUNDARY], ids=["restart", "hand-over"])
+def test_a_backfill_that_state_was_given_up_for_needs_rows(table: dict[str, Any]) -> None:
+    assert made(backfill=table).get_task("backfill").allow_empty is False
+    assert made(backfill={**table, "allow_empty": True}).get_task("backfill").allow_empty is True
+
+
 def test_without_a_backfill_history_is_left_alone() -> None:
     assert edges(made()) == {
         ("changed", "check"),
