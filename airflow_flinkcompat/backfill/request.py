@@ -50,7 +50,7 @@ class BackfillRequest:
     ``allow_incomplete`` takes it that history has passed it. ``chunk`` is how long the parts are in which a range is
     computed, ``journal`` the folder where finished ones are kept, None for one beside a sink.
 
-    Without ``allow_empty`` a run that has no row to write fails, and leaves every sink as it was.
+    Without ``allow_empty`` a run that reads no row fails, and leaves every sink as it was.
 
     ``native`` says whether DuckDB may aggregate files inside Spark's tasks: ``auto`` where that is less work and gives
     the same rows for certain, or ``off``.
@@ -120,7 +120,8 @@ class BackfillRequest:
             "master": self.master,
             "boundary": None if self.boundary is None else self.boundary.isoformat(),
             "allow_incomplete": self.allow_incomplete,
-            "allow_empty": self.allow_empty,
+            # Only where it is set: the finished chunks of a run are found again by these values.
+            **({} if self.allow_empty else {"allow_empty": False}),
             "chunk": None if self.chunk is None else shown_duration(self.chunk),
             "journal": self.journal,
             "late": self.late,

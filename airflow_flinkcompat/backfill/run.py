@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow_flinkcompat.backfill.connectors.registry import publication, reader
@@ -129,9 +128,7 @@ def _run(
             counts = stage_in_chunks(session, planned, publications, journal, progress, accelerator)
         else:
             counts = stage_at_once(session, work, publications, progress, accelerator)
-        bounds = planned.bounds
-        if not planned.request.allow_empty and not any(counts.rows):
-            raise BackfillError(_nothing(counts.read, bounds.from_, bounds.to))
+        _require_rows(planned, counts.read)
         sinks = []
         found = zip(work.writes, publications, counts.rows, counts.windows, strict=True)
         for write, published, rows, windows in found:
@@ -140,6 +137,7 @@ def _run(
             progress(f"published {rows} rows to {place}")
         if journal is not None:
             journal.discard()
+        bounds = planned.bounds
         done = BackfillResult(counts.read, tuple(sinks), counts.dropped, bounds.from_, bounds.to, counts.ties)
         return replace(done, chunks=len(planned.chunks) or 1, rows_late=counts.late)
     except KeyboardInterrupt:
@@ -156,13 +154,15 @@ def _run(
                 progress(f"what was staged for {write.target.place} could not be removed; a later run does")
 
 
-def _nothing(read: Iterable[SourceRows], from_: datetime | None, to: datetime | None) -> str:
-    """Why a backfill that has to fill something in fails without a row."""
-    sources = ", ".join(f"{source.rows} rows were read from {source.table} ({source.place})" for source in read)
-    begin, end = ("open" if bound is None else bound.isoformat() for bound in (from_, to))
-    return (
-        f"the backfill has no row to write, so history is still missing: {sources}; the range is from {begin} to {end}. "
-        f"No sink was changed. Correct tables, from_ and to of the backfill and run it again, or set "
+def _require_rows(planned: BackfillPlan, read: Sequence[SourceRows]) -> None:
+    """Raise BackfillError if no row was read, unless the request allows it."""
+    if planned.request.allow_empty or any(source.rows for source in read):
+        return
+    sources = ", ".join(f"{source.table} ({source.place})" for source in read)
+    begin, end = ("open" if bound is None else bound.isoformat() for bound in (planned.bounds.from_, planned.bounds.to))
+    raise BackfillError(
+        f"the backfill read no row from {sources}, so history is still missing. The range is from {begin} to {end}. "
+        "No sink was changed. Correct tables, from_ and to of the backfill and run it again, or set "
         "allow_empty = true where there is no history"
     )
 

@@ -69,8 +69,8 @@ class FlinkBackfillOperator(ScriptOperator):
         journal: Folder where finished parts are kept; default: beside a sink's folder. (templated)
         boundary: Where the live job's own windows begin, ISO 8601; the backfill ends there. (templated)
         allow_incomplete: The source went quiet: it need not have passed the boundary.
-        allow_empty: Whether a run that has no row to write succeeds; if not, it fails and leaves every sink as it was.
-            The shipped gate says no where the backfill follows a restart without state.
+        allow_empty: Whether a run that reads no row succeeds; if not, it fails and leaves every sink as it was.
+            The shipped gate sets False where the backfill follows a restart without state.
         hand_over: File or URI to write the hand-over record to. (templated)
         dry_run: Log what would be read, computed and written; submit nothing.
         conn_id: Connection of type ``spark``. (templated)
