@@ -14,6 +14,7 @@ from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.compiled import (
     QUERY_SINK,
@@ -28,7 +29,7 @@ from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleScope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule import Example, PlanCover, Remedy, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.compat.side import Side
@@ -59,6 +60,8 @@ _WORDS = {
     Aspect.MEANING: "its state means something else",
     Aspect.OTHER: "it is not known whether that matters to state",
 }
+_RESPELLED = "its expressions are compiled otherwise, and may be two spellings of one"
+_NOT_RESTORED = inferred(Outcome.UNKNOWN, "no restore shows what becomes of state under another spelling")
 
 DIFFERS = Rule(
     code="plan-differs",
@@ -381,16 +384,23 @@ class ComparedPlans:
         message = f"Flink's planner: {difference.operator}: {_WORDS[difference.aspect]} ({what})"
         verdict = replace(DIFFERS.verdicts["flink"], consequence=CONSEQUENCES[difference.aspect])
         names = {_last(identifier) for identifier in difference.sinks}
+        if difference.aspect is Aspect.MEANING and self._may_be_respelled(names):
+            message, verdict = f"Flink's planner: {difference.operator}: {_RESPELLED} ({what})", _NOT_RESTORED
         sinks = [pair.sink for pair in self.change.pipelines if _last(pair.sink) in names]
         sink = sinks[0] if len(names) == len(sinks) == 1 else None
         return replace(_finding(DIFFERS, message, verdict), before=difference.before, after=difference.after, sink=sink)
+
+    def _may_be_respelled(self, sinks: Set[str]) -> bool:
+        """Whether scripts differ, for these sinks, in nothing but expressions that may be two spellings of one."""
+        pairs = [each for each in self.change.pipelines if _last(each.sink or QUERY_SINK) in sinks and each.changed]
+        return bool(pairs) and not self.change.script_differences and all(map(may_be_same_query, pairs))
 
     def settled(self, finding: Finding, rule: Rule) -> Finding:
         """An unknown that shows in plans is compatible where they are equal; any other finding stays as it is."""
         versions = {self.change.old.version, self.change.new.version}
         if (
             not plans_may_settle(finding, rule)
-            or not _SHOWN[rule.plan_cover](self.change)
+            or not (finding.remedy is Remedy.EXPLAIN_PLAN or _SHOWN[rule.plan_cover](self.change))
             or self.differences
             or len(versions) > 1
             or not versions <= set(EQUAL.verdicts["flink"].versions)
@@ -401,6 +411,7 @@ class ComparedPlans:
             finding,
             outcome=Outcome.COMPATIBLE,
             reason=None,
+            remedy=None,
             message=message,
             basis=EQUAL.verdicts["flink"].basis,
             source=EQUAL.verdicts["flink"].grounds,
@@ -409,7 +420,7 @@ class ComparedPlans:
 
 
 def plans_may_settle(finding: Finding, rule: Rule) -> bool:
-    """Whether equal plans could settle a finding: an unknown of a rule whose subject a plan shows.
+    """Whether equal plans could settle a finding: an unknown about spelling, or of a rule whose subject a plan shows.
 
     Args:
         finding: What was found.
@@ -418,7 +429,8 @@ def plans_may_settle(finding: Finding, rule: Rule) -> bool:
     Returns:
         False for any finding that is not unknown for lack of cover.
     """
-    return finding.reason in (Reason.NOT_COVERED, Reason.AMBIGUOUS) and rule.plan_cover is not PlanCover.NEVER
+    shown = rule.plan_cover is not PlanCover.NEVER or finding.remedy is Remedy.EXPLAIN_PLAN
+    return shown and finding.reason in (Reason.NOT_COVERED, Reason.AMBIGUOUS)
 
 
 def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:

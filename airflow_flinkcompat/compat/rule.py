@@ -57,6 +57,7 @@ class Remedy(StrEnum):
 
     PARALLELISM_ONE = "parallelism 1"
     RESTART_SOURCE = "restart source"
+    EXPLAIN_PLAN = "explain plan"
 
 
 class Fate(StrEnum):

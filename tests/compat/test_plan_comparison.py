@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.compat import InputError, Outcome, Reason, Report, Side, check
+from airflow_flinkcompat.compat import Consequence, InputError, Outcome, Reason, Report, Side, check, render_text
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.compiled import compare_plans
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_plans, migrations
@@ -351,6 +351,44 @@ def test_what_no_plan_shows_is_not_settled(old: str, new: str) -> None:
 def test_versions_are_judged_by_themselves(versions: tuple[str, str]) -> None:
     changed = QUERY.replace("SUM(amount)", "SUM(amount) * 2")
     assert sharpened(TABLE + QUERY, TABLE + changed, versions=versions) is Outcome.UNKNOWN
+
+
+SPELLED = [
+    ("amount IN (1, 2)", "amount = 1 OR amount = 2"),
+    ("NOT (amount > 1 AND customer = 'a')", "amount <= 1 OR customer <> 'a'"),
+    ("CASE WHEN amount > 1 THEN amount ELSE 0 END > 1", "IF(amount > 1, amount, 0) > 1"),
+    ("amount + 7 > 1", "7 + amount > 1"),
+    ("MOD(amount, 7) = 1", "amount % 7 = 1"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SPELLED)
+def test_two_spellings_are_what_flinks_planner_makes_of_them(one: str, other: str) -> None:
+    old, new = filtered(one), filtered(other)
+    alone = check(old, new, "flink")
+    assert alone.outcome is Outcome.UNKNOWN
+    assert "flinkcompat check old new" in render_text(alone), "its planner is advised"
+    assert sharpened(old, new) is Outcome.COMPATIBLE
+    assert sharpened(old, filtered(f"{other} AND amount < 100")) is not Outcome.COMPATIBLE
+
+
+def filtered(where: str) -> str:
+    return f"{TABLE}SELECT customer, SUM(amount) FROM orders WHERE {where} GROUP BY customer;"
+
+
+@pytest.mark.parametrize(("one", "other"), SPELLED)
+def test_plans_of_two_spellings_claim_no_consequence_that_was_not_measured(one: str, other: str) -> None:
+    text, with_filter = texts()[0], texts()[0]
+    _filtered(with_filter)
+    plans = [read_plan(json.dumps(text))], [read_plan(json.dumps(with_filter))]
+
+    def differs(new: str) -> Finding:
+        found = check(Side(filtered(one), engine="flink"), Side(filtered(new), engine="flink"), plans=plans)
+        return next(each for each in found.findings if each.rule == "plan-differs")
+
+    spelled, changed = differs(other), differs(f"{other} AND amount < 100")
+    assert (spelled.outcome, spelled.consequence) == (Outcome.UNKNOWN, None)
+    assert (changed.outcome, changed.consequence) == (Outcome.INCOMPATIBLE, Consequence.SILENTLY_WRONG)
 
 
 def test_an_aggregate_of_ones_own_is_not_settled() -> None:

@@ -24,7 +24,7 @@ from airflow_flinkcompat.compat.engines.protocol import (
     unknown_value_adjuster,
 )
 from airflow_flinkcompat.compat.report import Finding
-from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, TableApiCover, Verdict, inferred
+from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, TableApiCover, Verdict, inferred
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
@@ -40,10 +40,13 @@ NEWLY_ASKED = frozenset({"sm-clause-dropped"})
 _UID_GENERATION = "table.exec.uid.generation"
 
 
-SPELLED_OTHERWISE = inferred(
-    Outcome.UNKNOWN,
-    "both sides may be the same, spelled in two ways, which Flink may or may not plan as one; --explain-plan asks its "
-    "planner",
+SPELLED_OTHERWISE = replace(
+    inferred(
+        Outcome.UNKNOWN,
+        "both sides may be the same, spelled in two ways, which Flink may or may not plan as one; --explain-plan asks "
+        "its planner",
+    ),
+    remedy=Remedy.EXPLAIN_PLAN,
 )
 
 
