@@ -99,7 +99,15 @@ class Statement:
         return frozenset(found)
 
     def place(self, start: int, end: int) -> Span:
-        """The place in the script of ``text[start:end]``."""
+        """Locate a part of the text in the script.
+
+        Args:
+            start: Offset of its first character in ``text``.
+            end: Offset after its last character.
+
+        Returns:
+            The place.
+        """
         return _span(self, (start, end - 1)) if self.placed else self.span
 
     @cached_property

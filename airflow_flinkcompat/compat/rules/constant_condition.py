@@ -45,7 +45,7 @@ Column = tuple[int, object]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _RowCondition:
     """A comparison that decides about rows, and each column that it reads; ``always``: every row has to meet it."""
 
     atom: Expression
@@ -83,9 +83,9 @@ def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Exp
     return found
 
 
-def _equated(asked: Iterable[_Asked]) -> tuple[list[_Asked], set[Column]]:
+def _equated(asked: Iterable[_RowCondition]) -> tuple[list[_RowCondition], set[Column]]:
     """The comparisons but for those that equate two columns, which are one column in the others, and these columns."""
-    others, same = list[_Asked](), dict[Column, Column]()
+    others, same = list[_RowCondition](), dict[Column, Column]()
     for each in asked:
         columns = {_first(same, column) for column in each.columns}
         match each.atom:
@@ -150,7 +150,7 @@ def _of_constants(atom: Expression) -> bool:
     return False
 
 
-def _asked(output: Output) -> Iterator[_Asked]:
+def _asked(output: Output) -> Iterator[_RowCondition]:
     """Every comparison that decides which rows of a query there are."""
     for segment in segments(output):
         for condition in segment.filters | segment.window_filters:
@@ -163,11 +163,11 @@ def _asked(output: Output) -> Iterator[_Asked]:
                 yield from _asked_by(FunctionCall("=", sides, UNKNOWN), join.segments)
 
 
-def _asked_by(condition: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[_Asked]:
+def _asked_by(condition: Expression, inputs: Sequence[StatelessSegment]) -> Iterator[_RowCondition]:
     for atom, always in _atoms(condition):
         columns = tuple(_columns(atom, inputs))
         in_list = isinstance(atom, FunctionCall) and atom.function == "OR"
-        yield _Asked(atom, tuple(dict.fromkeys(columns)) if in_list else columns, always)
+        yield _RowCondition(atom, tuple(dict.fromkeys(columns)) if in_list else columns, always)
 
 
 def _atoms(condition: Expression, always: bool = True) -> Iterator[tuple[Expression, bool]]:
