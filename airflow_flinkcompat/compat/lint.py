@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules import BY_CODE
 from airflow_flinkcompat.compat.rules.operator_not_covered import unresolved
 from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, OF_SQL
-from airflow_flinkcompat.compat.rules.statement_refused import MAY_BE
+from airflow_flinkcompat.compat.rules.statement_refused import verdicts
 from airflow_flinkcompat.compat.rules.undeclared_aggregate import is_known
 from airflow_flinkcompat.compat.rules.undeclared_table import MESSAGE
 from airflow_flinkcompat.compat.side import Side
@@ -65,11 +65,9 @@ def _refused(side: Side) -> Iterator[Finding]:
         )
     for place, output in side.outputs[0].items():
         pipeline = side.program.pipelines[place]
-        for fault in faults(Query(pipeline, output, side.program)):
+        for fault in faults(Query(pipeline, output, side.program, side.flink_line)):
             message = f"Flink {'refuses' if fault.certain else 'may refuse'} the statement: {fault.message}"
-            own = {} if fault.certain else {"flink": MAY_BE}
-            own |= {"vvr": NAME_ON_VVR} if fault.certain and fault.of_name else {}
-            yield _finding("statement-refused", side, message, pipeline.span, own, output.sink)
+            yield _finding("statement-refused", side, message, pipeline.span, verdicts(fault), output.sink)
 
 
 def _unread(side: Side) -> Iterator[Finding]:
@@ -141,7 +139,7 @@ def undeclared_tables(side: Side) -> Mapping[str, int]:
 
 
 def _finding(
-    code: str, side: Side, message: str, span: Span | None, own: dict[str, Verdict], sink: str | None = None
+    code: str, side: Side, message: str, span: Span | None, own: Mapping[str, Verdict], sink: str | None = None
 ) -> Finding:
     rule = UNDECLARED_FUNCTION if code == UNDECLARED_FUNCTION.code else BY_CODE[code]
     verdict = own.get(side.engine) or rule.verdicts[side.engine]

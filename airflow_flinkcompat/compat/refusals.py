@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.frontends.programs import WindowUse
 from airflow_flinkcompat.model import Span
-from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
     GroupWindowAggregate,
@@ -85,7 +84,7 @@ def of_old_style(side: Side) -> Iterator[Refusal]:
     Yields:
         A refusal for each of them; none on a line of which it was not seen.
     """
-    line = ENGINE_FACTS[side.engine].flink_line(side.version)
+    line = side.flink_line
     if line not in _WITHOUT_OLD_STYLE:
         return
     used = side.program.used_tables

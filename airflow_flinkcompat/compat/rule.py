@@ -53,11 +53,12 @@ class TableApiCover(Enum):
 
 
 class Remedy(StrEnum):
-    """An option by which a user settles an unknown, or keeps state that would be lost otherwise."""
+    """An option or clause by which a user settles a finding, or keeps state that would be lost otherwise."""
 
     PARALLELISM_ONE = "parallelism 1"
     RESTART_SOURCE = "restart source"
     EXPLAIN_PLAN = "explain plan"
+    ON_CONFLICT = "ON CONFLICT"
 
 
 class Fate(StrEnum):

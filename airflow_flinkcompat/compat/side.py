@@ -157,6 +157,11 @@ class Side(JobSpec):
         return replace(self, catalog=text, catalog_sources=())
 
     @property
+    def flink_line(self) -> str | None:
+        """The line of Flink that the side's version is, or is made of; None where it is not known."""
+        return ENGINE_FACTS[self.engine].flink_line(self.version)
+
+    @property
     def not_run(self) -> tuple[Note, ...]:
         """The parts of a program that the side's engine does not run, or not any more.
 
@@ -165,7 +170,7 @@ class Side(JobSpec):
         facts = ENGINE_FACTS[self.engine]
         if self.engine_version is None and facts.flink_lines is not None:
             return ()
-        flink = facts.flink_line(self.version)
+        flink = self.flink_line
         return tuple(
             note for note in self.program.notes if note.last is not None and (not flink or _later(flink, note.last))
         )

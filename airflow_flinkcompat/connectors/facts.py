@@ -212,6 +212,7 @@ class SinkFacts:
         stateful_options: Options with the values under one of which alone it does; empty where it always does.
         operators: How many operators stand for it in a job, None where it is not known.
         upserts: Whether it takes the last row of a primary key, in place of what it replaces.
+        upserts_appended: Whether it asks for upserts also of rows that are only added.
         updates: Whether it takes results that change without a primary key.
         row_before: Whether it asks for the row before an update too; one that takes upserts never does.
         primary_key: What Flink refuses its table for where that declares no primary key.
@@ -226,6 +227,7 @@ class SinkFacts:
     stateful_options: tuple[tuple[str, str], ...] = ()
     operators: int | None = None
     upserts: Known = Known.NOT_KNOWN
+    upserts_appended: Known = Known.NOT_KNOWN
     updates: Known = Known.NOT_KNOWN
     row_before: Known = Known.NOT_KNOWN
     primary_key: KeyDemand = KeyDemand.NOT_KNOWN

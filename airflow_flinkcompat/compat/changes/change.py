@@ -103,9 +103,10 @@ class Change:
         old, new = self._outputs
         names = [new[j].sink or "query" for _, j in self._pairing.pairs]
         first = dict(zip(reversed(names), reversed(range(len(names))), strict=True))
+        lines = self.old.flink_line, self.new.flink_line
         places = (name if first[name] == n else f"{name} ({n + 1})" for n, name in enumerate(names))
         return tuple(
-            PipelinePair(new[j].sink, place, a.pipelines[i], b.pipelines[j], old[i], new[j], a, b)
+            PipelinePair(new[j].sink, place, a.pipelines[i], b.pipelines[j], old[i], new[j], a, b, lines)
             for (i, j), place in zip(self._pairing.pairs, places, strict=True)
         )
 

@@ -100,6 +100,7 @@ class PipelinePair:
     """The same query on both sides, with its paired operators and those that have no partner.
 
     ``place`` begins the keys of its differences: the sink's name, made unique where several queries write into it.
+    ``lines`` are the lines of Flink that plan both sides, where they are known.
     """
 
     sink: str
@@ -110,6 +111,7 @@ class PipelinePair:
     new: Output
     old_program: Program = field(repr=False)
     new_program: Program = field(repr=False)
+    lines: tuple[str | None, str | None] = (None, None)
 
     @cached_property
     def _matched(self) -> tuple[tuple[OperatorPair, ...], tuple[Operator, ...], tuple[Operator, ...]]:

@@ -49,6 +49,12 @@ _MEND = (
     "Mend the script as the findings say, and check again: no start of it succeeds, with state or without, so let the "
     "running job run."
 )
+_ADD_CLAUSE = (
+    "End the INSERT with an ON CONFLICT clause, or set table.exec.sink.require-on-conflict = false. DEDUPLICATE keeps "
+    "the latest row of a primary key, NOTHING the first, ERROR fails the job; the last two need a watermark of every "
+    "source."
+)
+_CLAUSES = ("INSERT INTO … SELECT … ON CONFLICT DO DEDUPLICATE;",)
 _REHEARSE = (
     "Rehearse it: take a savepoint of the running job without stopping it, start {new} from it under another name "
     "with every sink on a place of its own (a restored sink may commit or abort what the live job has pending), and "
@@ -240,6 +246,7 @@ def if_resumed(report: Report) -> tuple[str, ...]:
 
 def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
     if report.findings[0].rule in _ONE_SIDED:
+        yield from _clause(report.findings)
         yield _ONE_SIDED[report.findings[0].rule](report, known)
         return
     if all(finding.rule == "unchanged" for finding in report.deciding) and report.outcome is Outcome.COMPATIBLE:
@@ -277,6 +284,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             yield _backfill(report, known)
         case Outcome.INCOMPATIBLE:
             if report.is_refused:
+                yield from _clause(report.deciding)
                 yield Step(_MEND)
                 return
             keeps = list(_keeping(report, known))
@@ -285,6 +293,12 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             lead = "Or give the state up" if keeps else "Do not resume. Start without state"
             yield _restart(report, known, lead, whole=fits)
             yield _backfill(report, known)
+
+
+def _clause(findings: Iterable[Finding]) -> Iterator[Step]:
+    """Show how the statement reads that Flink takes, where it only lacks a clause."""
+    if any(finding.remedy is Remedy.ON_CONFLICT for finding in findings):
+        yield Step(_ADD_CLAUSE, _CLAUSES)
 
 
 def _keeping(report: Report, known: ReportContext) -> Iterator[Step]:

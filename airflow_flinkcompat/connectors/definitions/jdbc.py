@@ -47,6 +47,7 @@ CONNECTORS = (
             state=SinkState.NONE,
             operators=1,
             upserts=Known.YES,
+            upserts_appended=Known.YES,
             updates=Known.NO,
             primary_key=KeyDemand.FOR_UPDATES,
             options=(

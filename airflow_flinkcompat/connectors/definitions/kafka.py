@@ -181,6 +181,7 @@ _UPSERT_SINK = SinkFacts(
     operators=2,
     state_survives_columns=True,
     upserts=Known.YES,
+    upserts_appended=Known.YES,
     updates=Known.NO,
     primary_key=KeyDemand.ALWAYS,
     options=(

@@ -295,7 +295,8 @@ CREATE TABLE out_1 (a STRING, b BIGINT, c STRING, PRIMARY KEY (a) NOT ENFORCED) 
 INSERT INTO out_1
 SELECT w.customer, {column}, names.name
 FROM (SELECT customer, SUM(amount) AS total, PROCTIME() AS pt {windows}) AS w
-{join} names FOR SYSTEM_TIME AS OF w.pt ON {key} = names.customer;
+{join} names FOR SYSTEM_TIME AS OF w.pt ON {key} = names.customer
+ON CONFLICT DO DEDUPLICATE;
 """
 BY_WINDOW = (
     "FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY customer, window_start, window_end"

@@ -30,9 +30,9 @@ WAYS_OUT: Mapping[str, tuple[str, str]] = {
         "start without state, or with the deduplication emptied on purpose where its readers can take a row twice",
     ),
     APPENDED: (
-        "the new line asks for ON CONFLICT, because the PRIMARY KEY is not a key of the query; with ON CONFLICT, or "
-        "with table.exec.sink.require-on-conflict = false, it plans one operator more and refuses the savepoint",
-        "start without state; no way was found that keeps it",
+        "the new line asks for ON CONFLICT, because the PRIMARY KEY is not a key of the query; with DO NOTHING, DO "
+        "ERROR or table.exec.sink.require-on-conflict = false it plans one operator more and refuses the savepoint",
+        "add ON CONFLICT DO DEDUPLICATE, which plans none; its restore was not measured",
     ),
     OTHER_KEY: (
         "the new line asks for ON CONFLICT, because the PRIMARY KEY is not the query's own key",

@@ -13,6 +13,7 @@ class Fault:
         kind: What is at fault, by which the faults of two versions of a query are told apart.
         message: What is wrong and what to write instead.
         certain: False where it depends on something that the script does not tell.
+        by_line: Whether one line of Flink refuses it that another takes, so that a deployed script tells nothing.
         of_name: Whether a table lacks a column of a name, which no engine can read otherwise.
     """
 
@@ -20,3 +21,4 @@ class Fault:
     message: str
     certain: bool = True
     of_name: bool = False
+    by_line: bool = False

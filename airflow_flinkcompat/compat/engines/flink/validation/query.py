@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.engines.flink.validation import calls, changelog, columns, joins, tables, times
+from airflow_flinkcompat.compat.engines.flink.validation import (
+    calls,
+    changelog,
+    columns,
+    conflicts,
+    joins,
+    tables,
+    times,
+)
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.operators import Output
@@ -14,11 +22,12 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 
 @dataclass(frozen=True)
 class Query:
-    """One INSERT: as it stands, resolved, and the program it stands in."""
+    """One INSERT: as it stands, resolved, the program it stands in, and the line of Flink that plans it."""
 
     pipeline: Pipeline
     output: Output
     program: Program
+    line: str | None = None
 
 
 def faults(query: Query) -> tuple[Fault, ...]:
@@ -38,7 +47,7 @@ def faults(query: Query) -> tuple[Fault, ...]:
 def brought(old: Query, new: Query) -> tuple[Fault, ...]:
     """The faults of a new version that its old one did not have.
 
-    What the old version has too does not keep it from running, whatever is thought of it here.
+    What the old version has too does not keep it from running, unless it is certain by the line of Flink.
 
     Args:
         old: The query that runs.
@@ -51,7 +60,8 @@ def brought(old: Query, new: Query) -> tuple[Fault, ...]:
     return tuple(
         fault
         for fault in faults(new)
-        if not any(each.kind == fault.kind and (each.certain or not fault.certain) for each in before)
+        if (fault.by_line and fault.certain)
+        or not any(each.kind == fault.kind and (each.certain or not fault.certain) for each in before)
     )
 
 
@@ -68,6 +78,7 @@ def _faults(query: Query) -> Iterator[Fault]:
     if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
         yield from tables.faults(sink.table, declared, sink=True)
         yield from changelog.faults(query.output, query.pipeline, query.program, sink.table)
+        yield from conflicts.faults(query.output, query.pipeline, query.program, sink.table, query.line)
 
 
 def _other_options(hints: tuple[tuple[str, str], ...]) -> bool:
