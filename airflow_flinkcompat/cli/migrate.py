@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,9 @@ from airflow_flinkcompat.cli.savepoints import (
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, planning
 from airflow_flinkcompat.cli.templates import place_of, template_of
-from airflow_flinkcompat.compat import Side, check
+from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
-from airflow_flinkcompat.compat.plan_comparison import Plans, SourceOverrides, migrations
+from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
@@ -216,7 +217,8 @@ def migrate_command(
     if known:
         made = _from_history(made, before, after, known)
     _show(made, before, after, style, savepoint)
-    unseen = _unseen(before, after, plans, accepted)
+    report = replace(check(before, after, plans=plans), migration=MigrationReport.of(made))
+    unseen = _unseen(report, {before.version, after.version}, accepted)
     _offer_filter(made, lambda kind: migrations(before, after, plans, asked, (*requested, kind))[0])
     if made.kept is MigrationExtent.NONE or not _accepted(made, unseen, accepted):
         sys.exit(1)
@@ -278,17 +280,13 @@ def _prepare(old: Side, new: Side, savepoint: str, made: Migration, known: Known
     click.echo(f"prepared in {folder}: name it with --prepared once the job has stopped", err=True)
 
 
-def _unseen(before: Side, after: Side, plans: Plans, accepted: Collection[str]) -> bool:
+def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bool:
     """Whether something changed that a migration does not see; says what."""
-    unseen = [
-        each
-        for each in check(before, after, plans=plans).unseen
-        if each.rule != CONDITION_RULE or Accept.FILTER not in accepted
-    ]
+    unseen = [each for each in report.unseen if each.rule != CONDITION_RULE or Accept.FILTER not in accepted]
     for each in unseen:
         told = mask_secrets(f"[{each.outcome}] {each.rule}: {each.message}")
         click.echo(f"flinkcompat: a migration cannot check this, decide yourself: {told}", err=True)
-    lines = sorted({side.version for side in (before, after)} - {*MIGRATED_LINES})
+    lines = sorted(versions - {*MIGRATED_LINES})
     for line in lines:
         click.echo(
             f"flinkcompat: no state was migrated on Flink {line} yet, where it may mean something else than on "

@@ -40,6 +40,8 @@ SETTING_RULE = "setting-changed"
 """The rule about a setting: mini-batch and the like show in plans, a switch of how values are converted does not."""
 CONDITION_RULE = "filter-below-state"
 """The rule about a condition on the rows of an aggregation, of which a migration sees whether it was accepted."""
+COMPUTED_RULES = frozenset({CONDITION_RULE, "rank-partition-changed", "rank-partition-reordered"})
+"""Rules about which rows an operator stores: plans show that, so it is seen where all state is kept or computed."""
 _MORE = ("computed", "null_columns", "null_outputs")
 """Lists of an operator that are absent from JSON where they are empty."""
 _DEFAULT = "`default_catalog`.`default_database`."
@@ -119,6 +121,11 @@ class MigrationReport:
             The same, for a reader.
         """
         return cls(migration.kept, tuple(map(MigratedOperator.of, migration.operators)))
+
+    @property
+    def computes_all(self) -> bool:
+        """Whether all state is kept, and that of an operator is computed from history in place of the stored one."""
+        return self.kept is MigrationExtent.WHOLE and any(each.keep is StateAction.COMPUTED for each in self.operators)
 
     @property
     def headline(self) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from airflow_flinkcompat.compat.migration_report import SEEN_RULES, SETTING_RULE, MigrationReport
+from airflow_flinkcompat.compat.migration_report import COMPUTED_RULES, SEEN_RULES, SETTING_RULE, MigrationReport
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Remedy
 from airflow_flinkcompat.model import (
     PROGRAM_SUFFIXES,
@@ -301,11 +301,12 @@ class Report:
     @property
     def unseen(self) -> tuple[Finding, ...]:
         """What a migration does not see, whatever decides over it: state may go on under another function, say."""
+        computed = COMPUTED_RULES if self.migration is not None and self.migration.computes_all else frozenset()
         return tuple(
             each
             for each in self.findings
             if each.outcome is not Outcome.COMPATIBLE
-            and each.rule not in SEEN_RULES
+            and each.rule not in SEEN_RULES | computed
             # What Flink itself refuses of a setting shows in identities and layouts.
             and not (each.rule == SETTING_RULE and each.consequence in _REFUSED_BY_FLINK)
         )

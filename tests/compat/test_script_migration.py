@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ import pytest
 
 from airflow_flinkcompat.compat import Side, check
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.compat.migration_report import MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.compat.script_migration import script_migration
@@ -243,3 +244,14 @@ def test_what_a_migration_does_not_see() -> None:
     setting = "SET 'table.exec.nobody-knows-it' = '{}';\n"
     report = check(*sides(setting.format(1) + TABLE + OLD, setting.format(2) + TABLE + NEW))
     assert [each.rule for each in report.unseen] == ["setting-changed"]
+
+
+@pytest.mark.parametrize(("kept", "seen"), [("whole", True), ("partial", False)])
+def test_another_condition_is_seen_where_all_state_is_computed_without_the_stored_one(kept: str, seen: bool) -> None:
+    report = check(*sides(TABLE + OLD, TABLE + OLD.replace("GROUP BY", "WHERE amount > 3 GROUP BY")))
+    assert [each.rule for each in report.unseen] == ["filter-below-state"]
+    operators = (MigratedOperator("group-aggregate", StateAction.COMPUTED, ""),)
+    computed = replace(report, migration=MigrationReport(MigrationExtent(kept), operators))
+    assert (computed.unseen == ()) is seen
+    carried = (MigratedOperator("group-aggregate", StateAction.CARRIED, ""),)
+    assert replace(report, migration=MigrationReport(MigrationExtent.WHOLE, carried)).unseen == report.unseen
