@@ -41,7 +41,7 @@ from measure.migration_verdict import Runs, columns_of, fault, judged
 from measure.pair_runner import PairRunner, Savepoint
 from measure.pairs import Pair, Side
 from measure.progress import tables_read
-from measure.rows import net
+from measure.rows import net, parts
 from measure.run_migrations import NOT_MIGRATABLE, NOT_WRITTEN, REFUSED, RIGHT, WRONG, migration_of_plans
 from measure.running import add_arguments, bench_of, deadline, say
 from measure.stacked_pairs import stacked_pairs
@@ -134,7 +134,7 @@ class _Bench:
         rows = restored.rows or ()
         # Only keys that became one are sent otherwise than by a run from scratch, where nothing begins.
         if all(line.keeps and not (line.begun or line.merges or line.accepted) for line in made.operators):
-            equal = net(rows) == net(expected)
+            equal = net(rows) == net(expected) or _same_by_key(new.script, rows, expected)
             return (RIGHT, "") if equal else (WRONG, f"rows {sorted(rows)} and not {sorted(expected)}")
         runs = Runs(savepoint.printed, rows, before, expected, self.flink.after_alone(new))
         sides = [Script(side.script, {}, engine="flink") for side in (savepoint.old, new)]
@@ -147,6 +147,22 @@ class _Bench:
             assert columns is not None
             wrong = fault(runs, replace(columns, metrics=()))
         return (WRONG, wrong) if wrong else (RIGHT, "")
+
+
+_HIGHEST_ROW = re.compile(r"SELECT (?P<columns>k, g, v\b.*?) FROM .*PARTITION BY (?P<key>[kg]) .* WHERE r <= 1;\s*$")
+
+
+def _same_by_key(script: str, rows: Sequence[str], expected: Sequence[str]) -> bool:
+    """Whether the highest row of each key is the same in the end.
+
+    It is sent again without what it was before, and how often follows from which of several sources was read first.
+    """
+    match = _HIGHEST_ROW.search(script)
+    if match is None:
+        return False
+    place = match["columns"].split(", ").index(match["key"])
+    last = [{parts(row)[2].strip("[]").split(", ")[place]: parts(row)[2] for row in each} for each in (rows, expected)]
+    return last[0] == last[1] and not any(parts(row)[1].startswith("-") for row in (*rows, *expected))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -343,9 +343,9 @@ def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols,
     told = _with_computed(told, node, calls, plan)
     if not over:  # it holds no rows
         return told
-    columns = {place: {symbol} for place, symbol in enumerate(read.symbols)}
-    taken = {first + place: {read.at(each) for each in taken_by(call)} for place, call in enumerate(asked)}
-    return _with_sink_columns(told, node, columns | taken, plan)
+    columns: dict[int, Set[Hashable]] = {place: {symbol} for place, symbol in enumerate(read.symbols)}
+    columns |= {first + place: {read.at(each) for each in taken_by(call)} for place, call in enumerate(asked)}
+    return _with_sink_columns(told, node, columns, plan)
 
 
 def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:

@@ -91,9 +91,8 @@ def _made_of(plan: CompiledPlan, reader: Node, read: int, columns: list[Columns]
         calls = [frozenset[int]().union(*_at(taken_by(call), columns)) for call in reader.config["aggCalls"]]
         return _filled_up([*keys, *calls], reader, frozenset())
     if reader.kind == "over-aggregate":
-        groups = reader.config["overSpec"]["groups"]
-        calls = [_at(taken_by(call), columns) for group in groups for call in group["aggCalls"]]
-        return [*columns, *(frozenset[int]().union(*taken) for taken in calls)]
+        asked = [call for group in reader.config["overSpec"]["groups"] for call in group["aggCalls"]]
+        return [*columns, *(frozenset[int]().union(*_at(taken_by(call), columns)) for call in asked)]
     if not is_stateless(reader) and reader.kind != "match":
         return _passed_on(plan, reader, read, columns)
     if len(reader.names) < len(columns) or reader.kind in ("expand", "match"):
