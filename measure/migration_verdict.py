@@ -218,7 +218,12 @@ def _is_start(column: Expression) -> bool:
 
 
 def _is_metric(column: Expression) -> bool:
-    return any(isinstance(part, OperatorColumn) and isinstance(part.output, AggregateCall) for part in walk(column))
+    """Whether a metric is part of it, be it by way of a DISTINCT."""
+    outputs = [part.output for part in walk(column) if isinstance(part, OperatorColumn)]
+    return any(
+        isinstance(output, AggregateCall) or (isinstance(output, KeyOutput) and _is_metric(output.key))
+        for output in outputs
+    )
 
 
 def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) -> str:

@@ -131,12 +131,13 @@ class _Bench:
         if restored.outcome is not None:
             return REFUSED, f"{restored.outcome}: {restored.exception}"
         before, expected = self.flink.from_scratch(new)
-        rows = restored.rows or ()
+        runs = Runs(savepoint.printed, restored.rows or (), before, expected, self.flink.after_alone(new))
+        runs = runs.without_fillers()
         # Only keys that became one are sent otherwise than by a run from scratch, where nothing begins.
         if all(line.keeps and not (line.begun or line.merges or line.accepted) for line in made.operators):
-            equal = net(rows) == net(expected) or _same_by_key(new.script, rows, expected)
-            return (RIGHT, "") if equal else (WRONG, f"rows {sorted(rows)} and not {sorted(expected)}")
-        runs = Runs(savepoint.printed, rows, before, expected, self.flink.after_alone(new))
+            rows, wanted = runs.restored, runs.expected
+            equal = net(rows) == net(wanted) or _same_by_key(new.script, rows, wanted)
+            return (RIGHT, "") if equal else (WRONG, f"rows {sorted(rows)} and not {sorted(wanted)}")
         sides = [Script(side.script, {}, engine="flink") for side in (savepoint.old, new)]
         if history is None:
             wrong = judged(runs, *sides).fault
