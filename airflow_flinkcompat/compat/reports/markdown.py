@@ -89,10 +89,16 @@ def _sides(report: Report) -> str:
 
 def _blocks(report: Report, known: ReportContext = NO_CONTEXT) -> list[list[str]]:
     """What a report tells below its verdict, in blocks with an empty line between them."""
+    every = steps(report, known)
     todo = ["### What to do next", ""]
-    for number, step in enumerate(steps(report, known), start=1):
-        todo += [f"{number}\\. {plain_words(step.text)}", "", *commands_of(step)]
+    for number, step in enumerate((step for step in every if step.brief != ""), start=1):
+        todo += [f"{number}\\. {plain_words(step.brief or step.text)}", ""]
+        todo += commands_of(step) if step.language == "sh" else ()
     blocks = [_trimmed(todo)]
+    longer = [step for step in every if step.brief is not None or (step.commands and step.language != "sh")]
+    if longer:
+        whole = [line for step in longer for line in (plain_words(step.text), "", *commands_of(step))]
+        blocks.append(_folded("Steps in full, with commands", whole))
     if ends := if_resumed(report):
         lines = [f"**If it were resumed all the same:** {ends[0]}.", "", *(f"* {plain_words(end)}" for end in ends[1:])]
         blocks.append(_trimmed(lines))
@@ -141,15 +147,23 @@ def _joined(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
+    """The findings, then in a fold each key and metric, and the basis of the findings."""
     yield from (f"### {plain_words(section.heading)}", "")
-    if section.operator is not None:
-        table = list(rows(section.operator))
-        if table:
-            yield from (f"| | state | {fates_heading(section.operator) or 'what happens'} |", "|---|---|---|")
-            yield from (f"| {label} | {code_span(text)} | {_emphasis(fate)} |" for label, text, fate in table)
-            yield ""
     for finding in section.findings:
         yield from _finding(finding, with_fates=section.operator is None)
+    more = []
+    table = [] if section.operator is None else list(rows(section.operator))
+    if section.operator is not None and table:
+        more += [f"| | state | {fates_heading(section.operator) or 'what happens'} |", "|---|---|---|"]
+        more += [f"| {label} | {code_span(text)} | {_emphasis(fate)} |" for label, text, fate in table]
+        more.append("")
+    more += [line for finding in section.findings for line in _basis(finding)]
+    if more:
+        yield from _folded("Keys, metrics and basis" if table else "Basis", more)
+
+
+def _folded(title: str, lines: Iterable[str]) -> list[str]:
+    return [f"<details><summary>{title}</summary>", "", *_trimmed(lines), "", "</details>"]
 
 
 def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
@@ -166,8 +180,13 @@ def _finding(finding: Finding, *, with_fates: bool) -> Iterator[str]:
         yield ""
     if finding.consequence is not None:
         yield from (f"**{CONSEQUENCES[finding.consequence]}.**", "")
-    reason = f"Why: {plain_words(why(finding))}. " if finding.reason is not None else ""
-    yield from (f"{reason}Basis: {plain_words(basis_label(finding))}. Page: {_page(finding.rule)}", "")
+    if (reason := why(finding)) and reason not in finding.message:
+        yield from (f"Why: {plain_words(reason)}.", "")
+
+
+def _basis(finding: Finding) -> tuple[str, str]:
+    rests_on = f"Basis: {plain_words(basis_label(finding))}. Page: {_page(finding.rule)}"
+    return f"**`{finding.rule}`**: {rests_on}", ""
 
 
 def _migration(migration: MigrationReport) -> Iterator[str]:
