@@ -22,7 +22,7 @@ from airflow_flinkcompat.secrets import (
 )
 from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
-from airflow_flinkcompat.sql.reserved_words import refused_words
+from airflow_flinkcompat.sql.refused import refused
 
 UNENDED = "a ; is missing in front of this statement, and without it Flink reads neither"
 _DIALECT = "table.sql-dialect"
@@ -104,7 +104,7 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
         if isinstance(statement.tree, HiveTable):
             remedy = f"SET '{_DIALECT}' = 'hive' before it, or declare the table in Flink's own dialect"
             yield Obstacle(ObstacleKind.SYNTAX, f"{statement.span}: only Hive's dialect reads this; {remedy}")
-        for span, fault in refused_words(statement, line) if line is not None else ():
+        for span, fault in refused(statement, line) if line is not None else ():
             yield Obstacle(ObstacleKind.SYNTAX, f"{span}: {fault}")
         if statement.malformed:
             yield Obstacle(ObstacleKind.SYNTAX, f"{statement.error}; mend the statement")

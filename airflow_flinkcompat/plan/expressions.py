@@ -45,6 +45,10 @@ class Literal:
     span: Span | None = field(default=None, compare=False)
 
 
+ACCESSES = frozenset({"FIELD", "ITEM"})
+"""Names under which :class:`FunctionCall` holds an access to a part of a value; no script calls them."""
+
+
 @quick_init
 @dataclass(frozen=True)
 class FunctionCall:

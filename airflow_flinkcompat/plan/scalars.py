@@ -16,7 +16,15 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type, qualified_name
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, placed
+from airflow_flinkcompat.plan.expressions import (
+    ACCESSES,
+    AggregateCall,
+    Expression,
+    FunctionCall,
+    InputRef,
+    Literal,
+    placed,
+)
 from airflow_flinkcompat.plan.intervals import interval
 from airflow_flinkcompat.plan.nodes import dotted
 from airflow_flinkcompat.plan.types import (
@@ -295,6 +303,9 @@ class ScalarBinder:
 
     def _function(self, tree: exp.Anonymous) -> Expression:
         name = tree.name
+        if name.upper() in ACCESSES:
+            message = f"Flink has no function {name}, and one of a catalog is not read"
+            raise BindError("function", message, self.span(tree))
         if is_aggregate(tree, self.environment):
             raise BindError("aggregate", f"aggregate {name} is not understood here", self.span(tree))
         if any(isinstance(arg, exp.Star | exp.Distinct) for arg in tree.expressions):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, InputRef, walk
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, InputRef, walk
 from airflow_flinkcompat.plan.nodes import Correlate, Filter, Node, Opaque, Over, Project, Union, WindowAssign
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -116,7 +116,6 @@ ANEW_FOR_EACH_ROW = frozenset({
     "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_ROW_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP",
 })  # fmt: skip
 """Functions that give another value each time they are called."""
-_REACHES_IN = frozenset({"FIELD", "ITEM"})
 
 
 def nested_alike(old: Node, new: Node) -> bool:
@@ -181,5 +180,5 @@ def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]
     read = Counter(each.index for whole in above for each in walk(whole) if isinstance(each, InputRef))
     often = (column for place, column in enumerate(inner.expressions) if read[place] > 1)
     called = {part.function for column in often for part in walk(column) if isinstance(part, FunctionCall)}
-    known = (name for name in called if name in _REACHES_IN or functions.lookup(name) is not None)
+    known = (name for name in called if name in ACCESSES or functions.lookup(name) is not None)
     return frozenset(called.difference(known) | called & ANEW_FOR_EACH_ROW)

@@ -21,7 +21,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import selecting
 from airflow_flinkcompat.compat.rule_builders.projections import on_vvr, seen_above
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.nodes import WindowField
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, RankOperator, Source, operators
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves, window_field
@@ -119,7 +119,7 @@ def _unmeasured(pair: PipelinePair) -> str:
 def own_functions(parts: Iterable[Expression]) -> list[str]:
     """Functions that are not Flink's own: a Python or asynchronous one is an operator of its own."""
     calls = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
-    return sorted(name for name in calls if functions.lookup(name) is None and name not in PLAIN)
+    return sorted(name for name in calls if functions.lookup(name) is None and name not in ACCESSES)
 
 
 def _prunes_otherwise(pair: PipelinePair) -> bool:
@@ -173,10 +173,6 @@ def _seen(pair: PipelinePair) -> Verdict | None:
         shown = [[column for column in side.columns if not is_number(column)] for side in (pair.old, pair.new)]
         return flink_ranking.projected(old, new, only_number=shown[0] == shown[1])
     return seen_above(pair)
-
-
-PLAIN = frozenset({"FIELD", "ITEM"})
-"""Ways of reaching into a value that the function catalogue does not list."""
 
 
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:

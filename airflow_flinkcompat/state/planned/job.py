@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
-from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     Output,
@@ -32,7 +32,6 @@ _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "t
             "table.exec.async-lookup.key-ordered")  # fmt: skip
 """Settings that may decide which operators there are, or which ids they have."""
 
-_REACHES_IN = frozenset({"FIELD", "ITEM"})
 OperatorKinds = tuple[str, ...]
 
 PossibleChains = tuple[OperatorKinds, ...]
@@ -101,7 +100,7 @@ def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
     """Whether a Calc calls all functions: a Python or asynchronous one is an operator of its own."""
     called = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
     declared = {each.name.lower(): each for each in job.program.functions}
-    for name in sorted(called - _REACHES_IN):
+    for name in sorted(called - ACCESSES):
         if functions.lookup(name) is not None:
             continue
         match declared.get(name.lower()):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
     Filter,
@@ -62,6 +63,21 @@ def _of(call: FunctionCall | AggregateCall, declared: Collection[str]) -> Iterat
     types = [arg.type for arg in call.args if arg.type.name != "SYMBOL"]
     if call.function not in declared and (why := refused(call.function, types, call.type)):
         yield Fault(f"arguments of {call.function}", why)
+    if call.function == "LIKE" and len(call.args) > len(("value", "pattern")) and (why := _escaped(*call.args[1:])):
+        yield Fault("escape", why)
+
+
+def _escaped(pattern: Expression, escape: Expression) -> str:
+    """Why Flink refuses an ESCAPE; "" where it takes it, or a part of it is no literal."""
+    if not (isinstance(escape, Literal) and isinstance(escape.value, str)):
+        return ""
+    sign = escape.value
+    if len(sign) > 1:
+        return f"ESCAPE takes one character, and '{sign}' has {len(sign)}"
+    if not sign or not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
+        return ""
+    escaped = re.sub(rf"{re.escape(sign)}[_%{re.escape(sign)}]", "", pattern.value)
+    return f"'{sign}' in '{pattern.value}' escapes neither _, % nor itself" if sign in escaped else ""
 
 
 def _conditions(node: Node) -> Iterator[Expression]:

@@ -36,6 +36,11 @@ KIND: Mapping[str, str] = {
 _NUMBERS, _WHOLE, _MOMENTS = "ibcf", "ib", "dhwz"
 _ANY = "".join(dict.fromkeys(KIND.values()))
 
+_JSON_RESULTS: Mapping[str, tuple[str, ...]] = {
+    "JSON_VALUE": ("VARCHAR", "BOOLEAN", "INT", "DOUBLE"),
+    "JSON_QUERY": ("VARCHAR", "ARRAY"),
+}
+"""What these functions return; any other type after RETURNING is refused when code is made of the call."""
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "UPPER LOWER INITCAP REVERSE URL_ENCODE URL_DECODE ASCII CHAR_LENGTH CHARACTER_LENGTH UNHEX": ("t",),
     "STARTSWITH ENDSWITH REGEXP REGEXP_COUNT REGEXP_INSTR REGEXP_SUBSTR INSTR ENCODE POSITION ||": ("t t",),
@@ -70,6 +75,8 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "*": (f"{_NUMBERS} {_NUMBERS}", "ib v", "v ib"),
     "/": (f"{_NUMBERS} {_NUMBERS}",),
     "JSON_EXISTS": ("t t",),
+    "JSON_VALUE": (f"{_ANY} t", f"{_ANY} t {_ANY}", f"{_ANY} t {_ANY} {_ANY}"),
+    "JSON_QUOTE JSON_UNQUOTE": ("t",),
     "CURRENT_WATERMARK": ("wz",),
     "RAND": ("", "i"),
     "RAND_INTEGER": ("i", "i i"),
@@ -78,7 +85,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "HOUR MINUTE SECOND": (_MOMENTS,),
     "EXTRACT": (f"{_MOMENTS}v",),
     "TIMESTAMPADD": (f"{_WHOLE} {_MOMENTS}",),
-    "TIMESTAMPDIFF": ("dwz dwz",),
+    "TIMESTAMPDIFF": ("dw dw", "z z"),
     "DATE_FORMAT": ("twz t",),
     "FROM_UNIXTIME": (_WHOLE, f"{_WHOLE} t"),
     "UNIX_TIMESTAMP": ("", "t", "t t"),
@@ -102,6 +109,15 @@ _MIXED: Mapping[str, str] = {
 }
 """Functions whose values have one common type, and the kinds beside the numbers that have one together."""
 
+_TAKE_NULL = frozenset({
+    "URL_ENCODE", "URL_DECODE", "UNHEX", "STARTSWITH", "ENDSWITH", "REGEXP_COUNT", "REGEXP_INSTR", "REGEXP_SUBSTR",
+    "BTRIM", "TO_TIMESTAMP_LTZ", "ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND",
+})  # fmt: skip
+"""Functions of ``_FORMS`` that take a NULL without a type at some position."""
+_REFUSE_NULL = frozenset(["COUNT", "FIRST_VALUE", "LAST_VALUE", "LAG", "LEAD", "IF", "GREATEST", "LEAST"])
+_ALL_NULL = frozenset({"CASE", "COALESCE", "IFNULL", "ARRAY"})
+"""Functions that take NULL for any of their values, but not for all."""
+_CAST_NULL = "a NULL without a type; write CAST(NULL AS the type)"
 _ELEMENTS = ("ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND")
 _EQUAL = ("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "NULLIF")
 _ORDERED = ("<", "<=", ">", ">=")
@@ -136,10 +152,15 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
     kinds = [_kind(type) for type in types]
     if "?" in kinds:
         return ""
+    returned = _JSON_RESULTS.get(function)
+    if returned is not None and result.is_known and result.name not in returned:
+        return f"{function} returns no {_shown(result)}; take {', '.join(returned)}, and CAST the result"
     given = ", ".join(map(_shown, types))
     if function in ("CAST", "TRY_CAST"):
         taken = result.name not in KIND or KIND[result.name] in _CASTS.get(kinds[0], _ANY)
         return "" if taken else f"{function} makes no {_shown(result)} of a {given}; take another function"
+    if _of_nothing_but_null(function, kinds):
+        return f"{function} is passed {_CAST_NULL}"
     if any(kind not in "k " for kind in _conditions(function, kinds)):
         return f"a condition of {function} is no BOOLEAN: it is given ({given}); compare it with something"
     if function in _MIXED and not _alike(_values(function, kinds), _MIXED[function]):
@@ -155,6 +176,17 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
     if forms is None or any(_takes(form, kinds) for form in forms):
         return ""
     return f"{function} does not take ({given}); CAST what it does not take, or give it as many arguments as it has"
+
+
+def _of_nothing_but_null(function: str, kinds: list[str]) -> bool:
+    """Whether Flink refuses a call for a NULL whose type nothing tells."""
+    if " " not in kinds:
+        return False
+    if function in _ALL_NULL:
+        return set(_values(function, kinds)) == {" "}
+    if function == "NULLIF":
+        return kinds[0] == " "
+    return function in _REFUSE_NULL or (function in _forms() and function not in _TAKE_NULL)
 
 
 @cache

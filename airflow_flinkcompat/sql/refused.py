@@ -1,0 +1,244 @@
+"""Literals, types and declarations that the grammar reads and Flink refuses; each form was asked of a planner."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql.reserved_words import refused_words, reserved_words
+from airflow_flinkcompat.sql.script import Statement, span_of
+
+_WITHOUT_PARAMETERS = frozenset(
+    {"BIGINT", "BOOLEAN", "BYTES", "DATE", "DOUBLE", "FLOAT", "INT", "SMALLINT", "STRING", "TINYINT"}
+)
+_MOST_DIGITS = 38
+_LARGEST = 2**63 - 1
+_DATE = re.compile(r" *(\d+)-(\d+)-(\d+)")
+_TIME = re.compile(r" *(\d+):(\d+):(\d+)(\.\d*)?")
+_PATTERNS = {
+    "DATE": (re.compile(_DATE.pattern), "yyyy-MM-dd"),
+    "TIME": (re.compile(_TIME.pattern), "HH:mm:ss"),
+    "TIMESTAMP": (re.compile(rf"{_DATE.pattern}(?: +{_TIME.pattern.strip(' *')})?"), "yyyy-MM-dd HH:mm:ss"),
+}
+_WHOLE = re.compile(r" *[+-]?0*(\d+) *")
+_SECONDS = re.compile(r" *[+-]?0*(\d+)(?:\.\d{1,6})? *")
+_INTERVAL_DIGITS = 2
+"""Digits in front of a unit that names no precision."""
+_UNITS = frozenset({
+    "MILLENNIUM", "CENTURY", "DECADE", "YEAR", "ISOYEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DOY", "ISODOW",
+    "HOUR", "MINUTE", "SECOND", "EPOCH", "MILLISECOND", "MICROSECOND", "NANOSECOND", "SQL_TSI_YEAR", "SQL_TSI_QUARTER",
+    "SQL_TSI_MONTH", "SQL_TSI_WEEK", "SQL_TSI_DAY", "SQL_TSI_HOUR", "SQL_TSI_MINUTE", "SQL_TSI_SECOND",
+    "SQL_TSI_FRAC_SECOND", "SQL_TSI_MICROSECOND",
+})  # fmt: skip
+_CALLS_WITH_UNIT = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF", "FLOOR", "CEIL"})
+
+
+def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
+    """Find what the grammar reads and Flink's parser or validator refuses, whatever the tables are.
+
+    Args:
+        statement: A statement in Flink's own dialect.
+        line: The line of Flink that is to read it; of a line whose parser was not asked nothing is known.
+
+    Yields:
+        The place, and the fault with its remedy.
+    """
+    if not reserved_words(line) or isinstance(statement.tree, nodes.SetOption | nodes.ResetOption):
+        return
+    yield from refused_words(statement, line)
+    for node in statement.nodes:
+        if fault := _fault(node):
+            yield span_of(node, statement), fault
+
+
+def _fault(node: exp.Expr) -> str:
+    check = _CHECKS.get(type(node))
+    return "" if check is None else check(node)
+
+
+def _type(node: nodes.FlinkType) -> str:
+    if twice := _repeated(field.name for field in node.expressions if isinstance(field, nodes.RowField)):
+        return f"field {twice} is declared twice; leave one out, or rename it"
+    name, sizes = node.name.upper(), [each.name for each in node.expressions if isinstance(each, exp.Literal)]
+    if name in ("TIME_TZ", "TIMESTAMP_TZ", "TIME_LTZ"):
+        return f"Flink has no {name.removesuffix('_TZ')} of this time zone; write TIMESTAMP_LTZ or TIMESTAMP"
+    if not sizes or not all(size.isdecimal() for size in sizes):
+        return ""
+    shown = f"{name}({', '.join(sizes)})"
+    if name in _WITHOUT_PARAMETERS:
+        return f"{shown}: {name} takes no length; write {name}"
+    if len(sizes) > (2 if name == "DECIMAL" else 1):
+        return f"{shown} has too many parameters"
+    if name == "DECIMAL" and int(sizes[0]) < 1:
+        return f"{shown}: write a precision from 1 to {_MOST_DIGITS}"
+    if name == "DECIMAL" and len(sizes) > 1 and int(sizes[1]) > int(sizes[0]):
+        return f"{shown}: the scale is greater than the precision; write a scale up to {sizes[0]}"
+    return ""
+
+
+def _moment(node: nodes.TypedLiteral) -> str:
+    kind, text = node.args["kind"], node.name
+    if kind not in _PATTERNS:
+        return ""
+    pattern, form = _PATTERNS[kind]
+    found = pattern.fullmatch(text)
+    if found is not None and _exists(kind, [int(each) for each in found.groups()[:6] if each and each.isdecimal()]):
+        return ""
+    return f"{kind} '{text}' is no {kind}; write one that exists as {form}"
+
+
+def _exists(kind: str, parts: list[int]) -> bool:
+    try:
+        if kind == "TIME":
+            time(*parts)
+        elif len(parts) > len(("year", "month", "day")):
+            datetime(*parts)  # type: ignore[arg-type]
+        else:
+            date(*parts)
+    except ValueError:
+        return parts[0] == 0 or parts[0] > datetime.max.year  # of such years nobody asked
+    return True
+
+
+def _number(node: exp.Literal) -> str:
+    if node.is_string or isinstance(node.parent, nodes.FlinkType):
+        return ""
+    text = node.name
+    if "e" in text.lower():
+        return f"{text} is out of the range of DOUBLE" if float(text) == float("inf") else ""
+    try:
+        digits = int(Decimal(text).scaleb(max(0, len(text.partition(".")[2]))))
+    except ArithmeticError:
+        return ""
+    smallest = isinstance(node.parent, exp.Neg) and digits == _LARGEST + 1
+    if digits <= _LARGEST or smallest:
+        return ""
+    return f"{text} is out of range: the digits of a number have to fit a BIGINT; write CAST('{text}' AS DECIMAL(…))"
+
+
+def _untyped_null(node: exp.Null) -> str:
+    """Tell a NULL that is a whole column of a SELECT, or a field of a ROW."""
+    column = node.parent if isinstance(node.parent, exp.Alias) else node
+    query = column.parent
+    if isinstance(query, exp.Anonymous) and query.name.upper() == "ROW":
+        return "ROW(…) holds a NULL without a type; write CAST(NULL AS the type)"
+    if not isinstance(query, exp.Select) or column.arg_key != "expressions" or query.find_ancestor(exp.Exists):
+        return ""
+    return "a column is NULL without a type; write CAST(NULL AS the type)"
+
+
+def _array(node: exp.Array) -> str:
+    return "" if node.expressions else "ARRAY[] has no element; write one"
+
+
+def _map(node: nodes.MapConstructor) -> str:
+    paired = node.expressions and len(node.expressions) % 2 == 0
+    return "" if paired else "MAP[…] takes keys and values in pairs; write at least one"
+
+
+def _bytes(node: exp.HexString) -> str:
+    odd = len(node.name) % 2
+    return f"X'{node.name}' has an odd number of digits; write two for each byte" if odd else ""
+
+
+def _interval(node: exp.Interval) -> str:
+    unit, text = node.args.get("unit"), node.this
+    if not isinstance(unit, exp.Var) or not isinstance(text, exp.Literal) or not text.is_string:
+        return ""
+    found = (_SECONDS if unit.name == "SECOND" else _WHOLE).fullmatch(text.name)
+    if found is None:
+        return f"'{text.name}' is no number of {unit.name} for an INTERVAL"
+    if len(found[1]) > _INTERVAL_DIGITS:
+        return f"INTERVAL '{text.name}' {unit.name} has too many digits; write {unit.name}({len(found[1])})"
+    return ""
+
+
+def _call(node: exp.Expr) -> str:
+    name = node.name.upper()
+    if name in _CALLS_WITH_UNIT:
+        unit = next((each.name for each in node.expressions if isinstance(each, exp.Var)), None)
+        if unit is not None and unit.upper() not in _UNITS:
+            return f"{unit} is no unit of time that {name} takes; write one such as DAY, HOUR or MINUTE"
+    return ""
+
+
+def _field_of_row(node: exp.Dot) -> str:
+    row, field = node.this.unnest(), node.expression
+    constructor = isinstance(row, exp.Anonymous) and row.name.upper() == "ROW"
+    if constructor and isinstance(field, exp.Identifier) and not field.name.startswith("EXPR$"):
+        return f"ROW(…) has no field {field.name}; its fields are `EXPR$0`, `EXPR$1` and so on"
+    return ""
+
+
+def _table(node: nodes.CreateTable) -> str:
+    columns = node.args.get("columns") or ()
+    if twice := _repeated(column.name for column in columns):
+        return f"column {twice} is declared twice; leave one out, or rename it"
+    own = [column.args["constraint"] for column in columns if column.args.get("constraint")]
+    keys = [*own, *(node.args.get("constraints") or ())]
+    if any(key.args["kind"] == "UNIQUE" for key in keys):
+        return "Flink takes no UNIQUE; leave it out, or declare a PRIMARY KEY (…) NOT ENFORCED"
+    if any(key.args.get("enforced") is not False for key in keys):
+        return "Flink enforces no PRIMARY KEY; write PRIMARY KEY (…) NOT ENFORCED"
+    if len(keys) > 1:
+        return "a table has one PRIMARY KEY; leave the others out"
+    if len(node.args.get("watermarks") or ()) > 1:
+        return "a table has one WATERMARK; leave the others out"
+    for key in keys:
+        if twice := _repeated(name.name for name in key.expressions):
+            return f"column {twice} stands in the PRIMARY KEY twice; leave one out"
+    if node.args.get("like") or node.args.get("expression"):
+        return ""  # it has columns of another table or query too
+    return next(_unknown_names(node, columns, keys), "")
+
+
+def _unknown_names(node: nodes.CreateTable, columns: Sequence[exp.Expr], keys: Sequence[exp.Expr]) -> Iterator[str]:
+    """Names in a declaration that are no column of the table, whatever their case."""
+    known = {column.name.upper() for column in columns}
+    computed = {column.name.upper() for column in columns if isinstance(column, nodes.ComputedColumn)}
+    for part, names in (
+        ("its PRIMARY KEY", [name.name for key in keys for name in key.expressions]),
+        ("PARTITIONED BY", [name.name for name in node.args.get("partitioned_by") or ()]),
+    ):
+        for name in names:
+            if name.upper() not in known:
+                yield f"the table has no column {name} for {part}; name one that it has"
+    for column in columns:
+        if isinstance(column, nodes.ComputedColumn):
+            for used in column.args["expression"].find_all(exp.Column):
+                name = used.parts[0].name
+                if name.upper() in computed - {column.name.upper()}:
+                    yield f"{column.name} is computed of {name}, a computed column too; write out its expression"
+                elif len(used.parts) == 1 and name.upper() not in known:
+                    yield f"{column.name} is computed of {name}, which is no column of the table"
+
+
+def _repeated(names: Iterable[str]) -> str:
+    """The first name that occurs twice, in the order of the alphabet; "" if none does."""
+    counted = Counter(names)
+    return next((name for name in sorted(counted) if counted[name] > 1), "")
+
+
+_CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
+    nodes.FlinkType: _type,
+    nodes.TypedLiteral: _moment,
+    exp.Literal: _number,
+    exp.Null: _untyped_null,
+    exp.Interval: _interval,
+    exp.Array: _array,
+    nodes.MapConstructor: _map,
+    exp.HexString: _bytes,
+    nodes.KeywordCall: _call,
+    exp.Anonymous: _call,
+    exp.Dot: _field_of_row,
+    nodes.CreateTable: _table,
+}
+"""Why Flink refuses a node of each type; "" where it takes it."""
