@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, time
+from datetime import datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -28,10 +28,6 @@ _PATTERNS = {
     "TIME": (re.compile(_TIME.pattern), "HH:mm:ss"),
     "TIMESTAMP": (re.compile(rf"{_DATE.pattern}(?: +{_TIME.pattern.strip(' *')})?"), "yyyy-MM-dd HH:mm:ss"),
 }
-_WHOLE = re.compile(r" *[+-]?0*(\d+) *")
-_SECONDS = re.compile(r" *[+-]?0*(\d+)(?:\.\d{1,6})? *")
-_INTERVAL_DIGITS = 2
-"""Digits in front of a unit that names no precision."""
 _UNITS = frozenset({
     "MILLENNIUM", "CENTURY", "DECADE", "YEAR", "ISOYEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOW", "DOY", "ISODOW",
     "HOUR", "MINUTE", "SECOND", "EPOCH", "MILLISECOND", "MICROSECOND", "NANOSECOND", "SQL_TSI_YEAR", "SQL_TSI_QUARTER",
@@ -86,7 +82,7 @@ def _type(node: nodes.FlinkType) -> str:
 
 def _moment(node: nodes.TypedLiteral) -> str:
     kind, text = node.args["kind"], node.name
-    if kind not in _PATTERNS:
+    if kind not in _PATTERNS or "{" in text:  # a placeholder stands in it
         return ""
     pattern, form = _PATTERNS[kind]
     found = pattern.fullmatch(text)
@@ -98,11 +94,11 @@ def _moment(node: nodes.TypedLiteral) -> str:
 def _exists(kind: str, parts: list[int]) -> bool:
     try:
         if kind == "TIME":
-            time(*parts)
-        elif len(parts) > len(("year", "month", "day")):
-            datetime(*parts)  # type: ignore[arg-type]
+            hour, minute, second = parts
+            time(hour, minute, second)
         else:
-            date(*parts)
+            year, month, day, hour, minute, second = [*parts, 0, 0, 0][:6]
+            datetime(year, month, day, hour, minute, second)
     except ValueError:
         return parts[0] == 0 or parts[0] > datetime.max.year  # of such years nobody asked
     return True
@@ -147,18 +143,6 @@ def _map(node: nodes.MapConstructor) -> str:
 def _bytes(node: exp.HexString) -> str:
     odd = len(node.name) % 2
     return f"X'{node.name}' has an odd number of digits; write two for each byte" if odd else ""
-
-
-def _interval(node: exp.Interval) -> str:
-    unit, text = node.args.get("unit"), node.this
-    if not isinstance(unit, exp.Var) or not isinstance(text, exp.Literal) or not text.is_string:
-        return ""
-    found = (_SECONDS if unit.name == "SECOND" else _WHOLE).fullmatch(text.name)
-    if found is None:
-        return f"'{text.name}' is no number of {unit.name} for an INTERVAL"
-    if len(found[1]) > _INTERVAL_DIGITS:
-        return f"INTERVAL '{text.name}' {unit.name} has too many digits; write {unit.name}({len(found[1])})"
-    return ""
 
 
 def _call(node: exp.Expr) -> str:
@@ -232,7 +216,6 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.TypedLiteral: _moment,
     exp.Literal: _number,
     exp.Null: _untyped_null,
-    exp.Interval: _interval,
     exp.Array: _array,
     nodes.MapConstructor: _map,
     exp.HexString: _bytes,
