@@ -253,7 +253,7 @@ class DdlParser(QueryParser):
     def parse_resource(self) -> nodes.Resource:
         """Read ``JAR 'path'``."""
         start = self._curr
-        kind = self.require_word(*RESOURCE_KINDS)
+        kind = self.require_word("ARTIFACT", *RESOURCE_KINDS)
         return self.place(nodes.Resource(this=self.require_string(), kind=kind), start)
 
     # --------------------------------------------------------------------------------------- alter and drop

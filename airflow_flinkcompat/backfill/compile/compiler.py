@@ -223,7 +223,14 @@ def _write(context: CompileContext, pipeline: Pipeline) -> Write:
     for setting, (harmless, effect) in _REFUSED_SETTINGS.items():
         if context.settings.get(setting, harmless).lower() != harmless:
             raise Untranslatable(f"with {setting} = '{context.settings[setting]}' {effect}; {FLINK_BATCH}", sink.span)
-    if sink.hints:
+    conflict = dict(sink.hints).get("ON CONFLICT", "DEDUPLICATE").upper()
+    if conflict != "DEDUPLICATE":
+        raise Untranslatable(
+            f"sink {table.name}: ON CONFLICT DO {conflict} depends on which row of a key arrives first, which a "
+            "backfill does not know; write DO DEDUPLICATE",
+            sink.span,
+        )
+    if any(name != "ON CONFLICT" for name, _ in sink.hints):
         raise Untranslatable(
             f"sink {table.name}: hints are not understood by a backfill; write options into WITH", sink.span
         )

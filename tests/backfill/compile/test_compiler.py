@@ -120,6 +120,13 @@ def test_tables_that_cannot_be_read_exactly(change: tuple[str, str], words: str)
         plan_backfill(BackfillRequest(JobSpec(text)))
 
 
+def test_a_conflict_clause_is_computed_where_no_order_of_arrival_decides() -> None:
+    text = bids(SUM, WINDOWED).rstrip().removesuffix(";")
+    plan_backfill(BackfillRequest(JobSpec(f"{text} ON CONFLICT DO DEDUPLICATE;")))
+    for action in ("NOTHING", "ERROR"):
+        assert f"ON CONFLICT DO {action} depends on which row" in refusal(f"{text} ON CONFLICT DO {action};")
+
+
 def _window(function: str) -> str:
     return f"SELECT price FROM TABLE({function})"
 
