@@ -643,10 +643,19 @@ def history_spark(master: str | None, read: Iterable[tuple[Side, TableLocations]
     Raises:
         InputError: Spark does not start, or a source cannot be read.
     """
-    from airflow_flinkcompat.backfill.spark.session import spark_session
+    from airflow_flinkcompat.backfill.spark.session import Effort, effort, spark_session
 
+    needs, places = Needs(), set[str]()
+    for side, locations in read:
+        for table in side.program.tables:
+            try:
+                source = locations.source(table)
+            except BackfillError:  # a sink, or a table whose rows nothing reads
+                continue
+            needs |= source.needs
+            places.add(source.place)
     try:
-        with spark_session(master, _needs(read)) as session:
+        with spark_session(master, needs, effort(places) if places else Effort.MUCH) as session:
             yield session
     except BackfillError as error:
         raise InputError(str(error)) from None
@@ -668,15 +677,6 @@ def history_session(master: str | None, read: Iterable[tuple[Side, TableLocation
     """
     with history_spark(master, read) as session, pinned_snapshots(session):
         yield session
-
-
-def _needs(read: Iterable[tuple[Side, TableLocations]]) -> Needs:
-    needs = Needs()
-    for side, locations in read:
-        for table in side.program.tables:
-            with suppress(BackfillError):
-                needs |= locations.source(table).needs
-    return needs
 
 
 def _replaced(lines: Iterable[OperatorMigration]) -> Sequence[StateSpec]:

@@ -446,7 +446,7 @@ def _shown(deployment: str, entry: LedgerEntry) -> list[str]:
         "from": row["range_from"],
         "to": row["range_to"],
         "written to": ", ".join(f"{sink}: {place}" for sink, place in row["sinks"].items()),
-        "counts": ", ".join(f"{name} {count}" for name, count in row["counts"].items()),
+        "counts": ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in row["counts"].items()),
         "finding": row["rehearsal"].get("finding"),
         "written by": entry.owner,
         "side": row["sha256"],

@@ -110,7 +110,17 @@ export const outcome = (name: string): string => OUTCOMES[name] ?? "";
 export const range = (entry: HistoryEntry): string =>
   `${entry.range_from ?? "the beginning"} to ${entry.range_to ?? "the end"}`;
 
+const COUNTED: Record<string, [one: string, many: string]> = {
+  rows_read: ["row read", "rows read"],
+  rows_late: ["late row", "late rows"],
+  rows_dropped_null_time: ["row dropped without an event time", "rows dropped without an event time"],
+  rows_written: ["row written", "rows written"],
+  windows_written: ["window written", "windows written"],
+  chunks: ["chunk", "chunks"],
+};
+
+/** The counts of a backfill. */
 export const counts = (entry: HistoryEntry): string =>
   Object.entries(entry.counts)
-    .map(([name, number]) => `${number.toLocaleString()} ${name}`)
+    .map(([name, number]) => `${number.toLocaleString()} ${COUNTED[name]?.[number === 1 ? 0 : 1] ?? name}`)
     .join(", ");
