@@ -154,6 +154,7 @@ def test_a_step_that_does_not_hold_stops_the_story(tmp_path: Path, local_flink: 
     parts = Parts(world, print, flink=local_flink)
     story = Story(world, parts, Feed(world.live, lambda: None), Narrator())
     parts.check_job = lambda: None  # type: ignore[method-assign]
+    parts.rows = lambda: None  # type: ignore[method-assign]
     (world.totals / "part-0").write_text('"2026-03-02 12:00:00","2026-03-02 12:01:00",desk,1,1\n')
     with pytest.raises(DemoError, match=r"extra: +2026-03-02 12:00:00,2026-03-02 12:01:00,desk,1,1"):
         story._expect_minutes(BOUNDARY)
