@@ -105,7 +105,7 @@ def test_wheel_holds_the_package_and_its_licence_alone(bare: Environment) -> Non
 def test_the_page_of_a_rule_ships_and_has_an_address(bare: Environment, scripts: tuple[Path, Path]) -> None:
     shipped = zipfile.ZipFile(bare.wheel).read("airflow_flinkcompat/rule_pages/window-changed.md").decode()
     assert shipped == (ROOT / "docs" / "rules" / "window-changed.md").read_text(encoding="utf-8")
-    report = bare.run("flinkcompat", "check", *scripts, "--engine", "flink")
+    report = bare.run("flinkcompat", "check", *scripts, "--engine", "flink", "--verbose")
     (command,) = {
         line.strip().removeprefix("page    ") for line in report.stdout.splitlines() if line.startswith("    page ")
     }

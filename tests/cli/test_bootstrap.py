@@ -81,8 +81,8 @@ def test_it_writes_a_savepoint(run: Callable[..., Result], spark: SparkSession, 
     assert result.exit_code == 0, result.output
     assert result.stderr.replace(Path().absolute().as_uri(), "file:///data") == snapshot
     again = run(WINDOWS, *arguments)
-    assert again.exit_code == 1
-    assert "begun holds something: name a folder that does not exist" in again.stderr
+    assert isinstance(again.exception, InputError)
+    assert "begun holds something: name a folder that does not exist" in str(again.exception)
 
 
 @pytest.mark.slow

@@ -183,7 +183,7 @@ def test_every_format_of_a_diff(diff: dict[str, str]) -> None:
     assert outcomes(found, changed()) == expected(changed())
     special = {name: found[name]["result"] for name in (*SPECIAL, ADDED)}
     assert special == {
-        BROKEN: "not readable", SECRET: "not readable", RETIRED: "deleted", MOVED: "unchanged", ADDED: "added",
+        BROKEN: "not readable", SECRET: "not deployable", RETIRED: "deleted", MOVED: "unchanged", ADDED: "added",
     }  # fmt: skip
     kept = [name for name in cases() if name not in changed()]
     assert {found[name]["status"] for name in kept} == {"unchanged"}

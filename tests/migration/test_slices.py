@@ -24,7 +24,7 @@ from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry, write_entries
-from airflow_flinkcompat.savepoint.metadata import Inline, OperatorState, SavepointMetadata, SubtaskState
+from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
 from airflow_flinkcompat.state.layout import StateLayout
 from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
@@ -114,15 +114,19 @@ def savepoint(folder: Path, keys: Mapping[str, Operator], *watermarks: int) -> P
     (begin,) = list_of_one.begins
     content = read_handle(subtask.managed.handle, str(GIVEN / "old"))[:begin]
     found = entries(keys)
-    with KeyedFileWriter(UPath(folder), header, range(operator.max_parallelism)) as writer:
-        for group, held in sorted(found.items()):
-            writer.group(group, [write_entries(sorted(held))] if held else [])
-        keyed = writer.finish()
+
+    def keyed(groups: range) -> KeyGroups:
+        with KeyedFileWriter(UPath(folder), header, groups) as writer:
+            for group in sorted(set(groups) & set(found)):
+                writer.group(group, [write_entries(sorted(found[group]))] if found[group] else [])
+            return writer.finish()
+
+    bounds = [index * operator.max_parallelism // len(watermarks) for index in range(len(watermarks) + 1)]
     subtasks = tuple(
         replace(
             subtask,
             index=index,
-            keyed=None if index else keyed,
+            keyed=keyed(range(*bounds[index : index + 2])),
             managed=replace(subtask.managed, handle=Inline("lists", content + write_long(watermark))),
         )
         for index, watermark in enumerate(watermarks)

@@ -193,19 +193,20 @@ def test_where_a_backfill_follows_an_incompatible_change_restarts(
 
 
 @pytest.mark.parametrize(
-    ("plans", "migrates", "branch"),
+    ("plans", "migrates", "branch", "policy"),
     [
-        ("w-size-1to2-ws", True, "restart"),
-        ("w-add-agg", True, "approve"),
-        ("w-add-agg", False, "approve"),
-        ("dd-pa-part-reorder", True, "migrate"),
-        ("dd-pa-part-reorder", False, "approve"),
-        ("", True, "approve"),
-        ("", False, "approve"),
+        ("w-size-1to2-ws", True, "restart", "restart"),
+        ("w-add-agg", True, "approve", "approve"),
+        ("w-add-agg", False, "approve", "approve"),
+        # The policy migrates, but no savepoint of a running job shows that the plan predicts its state.
+        ("dd-pa-part-reorder", True, "approve", "migrate"),
+        ("dd-pa-part-reorder", False, "approve", "approve"),
+        ("", True, "approve", "approve"),
+        ("", False, "approve", "approve"),
     ],
 )
 def test_state_is_given_up_unasked_only_where_the_planner_says_that_none_can_be_kept(
-    deployed: Site, monkeypatch: pytest.MonkeyPatch, plans: str, migrates: bool, branch: str
+    deployed: Site, monkeypatch: pytest.MonkeyPatch, plans: str, migrates: bool, branch: str, policy: str
 ) -> None:
     """By the scripts alone nothing is kept of another window size, which is not enough to give state up."""
     if plans:
@@ -218,7 +219,7 @@ def test_state_is_given_up_unasked_only_where_the_planner_says_that_none_can_be_
     tasks["restart"] >> FlinkBackfillOperator(task_id="backfill", **arguments)
     run.execute(tasks["check"])
     summary = run.pushed["check", "summary"]
-    assert (summary["branch"], summary["policy"]) == (branch, branch)
+    assert (summary["branch"], summary["policy"]) == (branch, policy)
     warnings = deployed.ledger.read_report(summary["report"])[0]["warnings"]
     assert any("no planner here" in warning for warning in warnings) == (not plans)
 

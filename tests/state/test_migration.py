@@ -79,7 +79,7 @@ def test_a_metric_that_goes_is_named() -> None:
     [
         ("ga-key-add-notshown", "is a key now, by which nothing that is stored can be told apart"),
         ("g-hop", "other rows, windows or conditions"),
-        ("mr-where-add", "was not measured"),
+        ("mr-where-add", "other rows, windows or conditions"),
     ],
 )
 def test_what_cannot_be_kept_says_why(name: str, reason: str) -> None:

@@ -130,7 +130,7 @@ class _Forms:
         if part == "keys":
             return tuple(self.form(key) for key in value if not isinstance(key, Literal))
         if part == "row":
-            return frozenset(map(self.form, value))
+            return tuple(dict.fromkeys(map(self.form, value)))
         if part.startswith("filters"):
             return frozenset(_flat("AND", map(self.form, value))) - {TRUE}
         return self.form(value)
