@@ -163,16 +163,21 @@ def _form(node: Node, below: tuple[int, ...]) -> tuple[object, ...] | None:
     return (type(node).__name__, *below)
 
 
-def _selected(below: Node, *, in_order: bool) -> tuple[str, ...]:
-    """The columns that a subquery hands on, where it selects them; ``in_order``: those of a table in its order may."""
-    while isinstance(below, Filter):
-        below = below.input
-    if not isinstance(below, Project):
-        return ()
-    places = [each.index for each in below.expressions if isinstance(each, InputRef)]
-    if places == [*range(len(below.input.schema))] or (in_order and places == sorted(places)):
-        return _selected(below.input, in_order=in_order)
-    return tuple(column.name for column in below.schema)
+def _selected(below: Node, *, in_order: bool) -> tuple[int | None, ...]:
+    """Places of the columns that a subquery selects; none if it selects all, or ``in_order`` some in their order."""
+    columns, whole = _columns(below)
+    selected = [each for each in columns if each is not None]
+    return () if selected == [*range(whole)] or (in_order and selected == sorted(selected)) else columns
+
+
+def _columns(node: Node) -> tuple[tuple[int | None, ...], int]:
+    """Place of each column below all projections and conditions, None of a computed one, and the number there."""
+    while isinstance(node, Filter):
+        node = node.input
+    if not isinstance(node, Project):
+        return tuple(range(len(node.schema))), len(node.schema)
+    below, whole = _columns(node.input)
+    return tuple(below[each.index] if isinstance(each, InputRef) else None for each in node.expressions), whole
 
 
 def _called_again(inner: Project, above: Iterable[Expression]) -> frozenset[str]:
