@@ -151,7 +151,7 @@ def _columns(old: Output, new: Output) -> Columns:
     known, wanted = _typed(old), _typed(new)
     kept = tuple((known.index(column), place) for place, column in enumerate(wanted) if column in known)
     places = {place for _, place in kept}
-    metrics = {place for place, column in enumerate(new.columns) if _is_metric(column)}
+    metrics = _metrics(new.columns)
     begun = set(range(len(new.columns))) - places
     made = {place for place in begun & metrics if _is_made_of(new.columns[place], old.columns)}
     begun -= made
@@ -217,13 +217,20 @@ def _is_start(column: Expression) -> bool:
     )
 
 
+def _metrics(columns: Sequence[Expression]) -> set[int]:
+    """The places of metrics; below a DISTINCT, which calls no aggregate, those of the aggregation that it reads."""
+    called = {place for place, column in enumerate(columns) if _is_metric(column)}
+    return called or {place for place, column in enumerate(columns) if any(map(_is_metric, _keys(column)))}
+
+
+def _keys(column: Expression) -> Iterator[Expression]:
+    for part in walk(column):
+        if isinstance(part, OperatorColumn) and isinstance(part.output, KeyOutput):
+            yield part.output.key
+
+
 def _is_metric(column: Expression) -> bool:
-    """Whether a metric is part of it, be it by way of a DISTINCT."""
-    outputs = [part.output for part in walk(column) if isinstance(part, OperatorColumn)]
-    return any(
-        isinstance(output, AggregateCall) or (isinstance(output, KeyOutput) and _is_metric(output.key))
-        for output in outputs
-    )
+    return next(_calls(column), None) is not None
 
 
 def fault(runs: Runs, columns: Columns | None, later_rows_alone: bool = True) -> str:
