@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.compiled import (
@@ -282,7 +281,7 @@ class ComparedPlans:
         if stored != read and not (old and new) and self.asked.renamed.get(after) != before:
             same = f"where it is the same, say --source-renamed {before}={after}"
             return f"it is another table than {before if before != after else stored}; {same}, or {ways}"
-        if any(self._hinted(pair, after) for pair in self.change.pipelines):
+        if self._hinted(after):
             return f"a hint says otherwise what is read of it; {ways}"
         if len(old) != len(new) or len(old) > 1:
             return "" if old == new else f"its declaration is not the one of before; {ways}"
@@ -295,11 +294,13 @@ class ComparedPlans:
                 )
         return ""
 
-    def _hinted(self, pair: PipelinePair, table: str) -> bool:
-        """Whether hints of a table that a query reads differ."""
-        reads = {_last(source.table) for side in (pair.old, pair.new) for source in sources(side)}
-        below = (difference for operator in pair.operators for difference in operator.differences)
-        return table in reads and any(each.part.startswith("source hints") for each in (*pair.differences, *below))
+    def _hinted(self, table: str) -> bool:
+        """Whether hints of a table that both scripts read differ."""
+        old, new = (
+            {source.hints for each in side for source in sources(each) if _last(source.table) == table}
+            for side in zip(*((pair.old, pair.new) for pair in self.change.pipelines), strict=True)
+        )
+        return bool(old and new) and old != new
 
     @property
     def _stateless_sinks(self) -> frozenset[str]:

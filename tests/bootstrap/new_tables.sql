@@ -24,3 +24,9 @@ SELECT l.k, SUM(lv), SUM(rv) FROM lefts AS l JOIN rights AS r ON l.k = r.k GROUP
 SELECT k, SUM(lv), COUNT(*) FROM lefts GROUP BY k;
 --- new
 SELECT k, SUM(v), COUNT(*) FROM (SELECT k, lv AS v FROM lefts UNION ALL SELECT k, rv FROM rights) GROUP BY k;
+--- case: a table comes third in a join
+-- computed: all; all
+--- old
+SELECT l.id, l.lv, s.lc FROM lefts AS l JOIN lefts AS s ON l.id = s.id;
+--- new
+SELECT l.id, l.lv, s.lc, r.rv FROM lefts AS l JOIN lefts AS s ON l.id = s.id JOIN rights AS r ON r.k = s.k;

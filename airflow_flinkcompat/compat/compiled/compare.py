@@ -93,7 +93,7 @@ def job_states(
         PlanError: An operator is not written as the measured versions write it.
     """
     jobs = _jobs(old, new)
-    known = {name: f"renamed from {of}" for new, of in (renamed or {}).items() for name in (new, of)}
+    known = {name: new for new, of in (renamed or {}).items() for name in (new, of)}
     tables = {**_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
 
     def states(job: tuple[CompiledPlan, CompiledPlan]) -> tuple[JobState, JobState]:
@@ -145,11 +145,14 @@ def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
 
 
 def _names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Collection[str] = ()) -> dict[str, str]:
-    """Source tables that only one side knows, by their order: a renamed table is judged where it is declared."""
+    """Source tables that only one side knows, paired in their order: a renamed table is judged where it is declared.
+
+    Both of a pair are called by the new name, as the new script calls it, of which state may be computed from history.
+    """
     left, right = sources_of(old), sources_of(new)
     gone = [each for each in left if each not in {*right, *known}]
     come = [each for each in right if each not in {*left, *known}]
-    return {name: f"renamed {i}" for side in (gone, come) for i, name in enumerate(side)}
+    return {name: after for before, after in zip(gone, come, strict=False) for name in (before, after)}
 
 
 def _compare(
