@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -45,7 +46,7 @@ class AirflowClient:
     def health(self) -> Mapping[str, Any]:
         """The state of every part; empty while nothing answers."""
         try:
-            return self._http.get("/api/v2/monitor/health").raise_for_status().json()
+            return dict(self._http.get("/api/v2/monitor/health").raise_for_status().json())
         except (httpx.HTTPError, ValueError):
             return {}
 
@@ -116,7 +117,7 @@ class AirflowClient:
 
     def task(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:
         """One task instance as the API shows it (``state``, ``try_number``, ``rendered_fields`` …)."""
-        return self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}")
+        return dict(self._request("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"))
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """State by task id."""
@@ -183,7 +184,7 @@ class AirflowClient:
 
     def question(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:
         """What a human-in-the-loop task asks: ``subject``, ``body``, ``options``, ``response_received`` …"""
-        return self._request("GET", self._hitl(dag_id, run_id, task_id))
+        return dict(self._request("GET", self._hitl(dag_id, run_id, task_id)))
 
     def answer(
         self,
@@ -203,7 +204,7 @@ class AirflowClient:
         for attempt in range(1, _ANSWERS + 1):
             asked = self.respond(dag_id, run_id, task_id, option, params, timeout=timeout)
             state, tried = self._until(
-                lambda seen=asked: self._taken_or_asked_again(dag_id, run_id, task_id, seen),
+                partial(self._taken_or_asked_again, dag_id, run_id, task_id, asked),
                 timeout,
                 f"task {task_id} to take the answer {option!r}",
             )

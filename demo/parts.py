@@ -184,9 +184,9 @@ class Parts:
         """What becomes of a savepoint of the running job, of version ``old``, under version ``new``."""
         addresses = {"gateway": self.flink.gateway_url, "jobmanager": self.flink.jobmanager_url}
         location = TargetLocation("sql-gateway", addresses)
-        sides = (Side(self.world.version(number), engine="flink", source=f"v{number}") for number in (old, new))
+        before, after = (Side(self.world.version(each), engine="flink", source=f"v{each}") for each in (old, new))
         with location.open() as target:
-            return rehearse(Cluster(target, location), str(self.deployed().job_id), *sides, log=lambda _: None)
+            return rehearse(Cluster(target, location), str(self.deployed().job_id), before, after, log=lambda _: None)
 
     # -- the ledger
 

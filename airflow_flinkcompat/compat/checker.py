@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from airflow_flinkcompat.compat import not_covered
+from airflow_flinkcompat.compat import not_covered, rules
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.clauses import clause_spans
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
@@ -28,7 +28,7 @@ from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
-from airflow_flinkcompat.compat.rules import ALL, BY_CODE
+from airflow_flinkcompat.compat.rules import statement_not_read, unchanged
 from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.startup_offsets import startup_positions
@@ -45,11 +45,9 @@ _ELSEWHERE = {
 _ONE_JOB = (
     "what a rewritten savepoint would keep is told of scripts of one job each: put the INSERTs into one statement set"
 )
-_YIELDS_TO = {rule.code: rule.yields_to for rule in ALL if rule.yields_to}
-_OF_CHANGES = tuple(rule for rule in ALL if rule.level is not Level.UNCHANGED)
 TOO_DEEP = Finding(
-    rule="statement-not-read",
-    title=BY_CODE["statement-not-read"].title,
+    rule=statement_not_read.RULE.code,
+    title=statement_not_read.RULE.title,
     outcome=Outcome.UNKNOWN,
     message="an expression or query is nested too deeply to be compared",
     reason=Reason.NOT_READ,
@@ -266,7 +264,7 @@ def _at_its_options(match: RuleMatch, change: Change) -> RuleMatch:
 
 
 def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
-    rule = BY_CODE["unchanged"]
+    rule = unchanged.RULE
     for match in rule.find(change):
         yield rule, _finding(rule, match, {**rule.verdicts, **match.verdicts}[change.engine], change, change.engine)
 
@@ -275,7 +273,9 @@ def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
     """What every rule says of its pairs, then the differences that none of them claimed."""
     claimed: set[str] = set()
     targets = {scope: tuple(_targets(scope, change)) for scope in RuleScope}
-    for rule in _OF_CHANGES:
+    for rule in rules.ALL:
+        if rule.level is Level.UNCHANGED:
+            continue
         for target in targets[rule.scope]:
             if not (matches := tuple(rule.find(target))):
                 continue
@@ -393,7 +393,7 @@ def _marked(group: Fired, deciders: Fired) -> list[Finding]:
         loses = finding.outcome.rank < worst.outcome.rank or (
             id(finding) not in deciding and finding.outcome is not worst.outcome
         )
-        page = _YIELDS_TO.get(finding.rule, "")
+        page = rule.yields_to if (rule := rules.BY_CODE.get(finding.rule)) else ""
         by = page if ranks.get(page, -1) > finding.outcome.rank else worst.rule
         marked.append(replace(finding, overruled_by=by) if loses else finding)
     return marked

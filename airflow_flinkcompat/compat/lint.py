@@ -11,12 +11,9 @@ from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, Verdict, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
-from airflow_flinkcompat.compat.rules import BY_CODE
+from airflow_flinkcompat.compat.rules import program_refused, statement_not_read, statement_refused, undeclared_table
 from airflow_flinkcompat.compat.rules.operator_not_covered import unresolved
-from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, OF_SQL
-from airflow_flinkcompat.compat.rules.statement_refused import verdicts
 from airflow_flinkcompat.compat.rules.undeclared_aggregate import is_known
-from airflow_flinkcompat.compat.rules.undeclared_table import MESSAGE
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import ENGINES, Outcome, Reason, Span
 from airflow_flinkcompat.plan import functions
@@ -58,22 +55,24 @@ def lint(side: Side) -> tuple[Finding, ...]:
 
 def _refused(side: Side) -> Iterator[Finding]:
     for refusal in (*refusals(side.program), *of_old_style(side)):
-        own = {"flink": OF_SQL} if refusal.what == "script" else {}
-        own |= {"vvr": NAME_ON_VVR} if refusal.of_name else {}
+        own = {"flink": program_refused.OF_SQL} if refusal.what == "script" else {}
+        own |= {"vvr": program_refused.NAME_ON_VVR} if refusal.of_name else {}
         yield _finding(
-            "program-refused", side, f"Flink refuses the {refusal.what}: {refusal.message}", refusal.span, own
+            program_refused.RULE, side, f"Flink refuses the {refusal.what}: {refusal.message}", refusal.span, own
         )
     for place, output in side.outputs[0].items():
         pipeline = side.program.pipelines[place]
         for fault in faults(Query(pipeline, output, side.program, side.flink_line)):
             message = f"Flink {'refuses' if fault.certain else 'may refuse'} the statement: {fault.message}"
-            yield _finding("statement-refused", side, message, pipeline.span, verdicts(fault), output.sink)
+            yield _finding(
+                statement_refused.RULE, side, message, pipeline.span, statement_refused.verdicts(fault), output.sink
+            )
 
 
 def _unread(side: Side) -> Iterator[Finding]:
     for problem in (*side.program.problems, *side.outputs[1]):
         if problem.reason not in (REFUSED, REFUSED_NAME):
-            yield _finding("statement-not-read", side, problem.message, problem.span, {})
+            yield _finding(statement_not_read.RULE, side, problem.message, problem.span, {})
 
 
 def _unresolved(side: Side) -> Iterator[Finding]:
@@ -87,7 +86,7 @@ def _unresolved(side: Side) -> Iterator[Finding]:
             if not any(each.span == query.span and each.message.startswith(query.reason) for each in told):
                 sink = pipeline.sink.table.name if pipeline.sink.table else ""
                 message = f"{into(sink)} cannot be resolved: {query.reason}"
-                yield _finding("statement-not-read", side, message, query.span or pipeline.span, {}, sink or None)
+                yield _finding(statement_not_read.RULE, side, message, query.span or pipeline.span, {}, sink or None)
 
 
 def _within(span: Span, whole: Span | None) -> bool:
@@ -112,12 +111,14 @@ def _called(side: Side) -> Iterator[Finding]:
             f"{name} is no built-in function, and nobody declares it: where the name is right, say what it is, for "
             f'instance functions = {{ {name} = "{kind}:java" }} in the project file'
         )
-        yield _finding(UNDECLARED_FUNCTION.code, side, message, span, {})
+        yield _finding(UNDECLARED_FUNCTION, side, message, span, {})
 
 
 def _undeclared(side: Side) -> Iterator[Finding]:
     for name, place in undeclared_tables(side).items():
-        yield _finding("undeclared-table", side, MESSAGE.format(name), side.program.pipelines[place].span, {})
+        yield _finding(
+            undeclared_table.RULE, side, undeclared_table.MESSAGE.format(name), side.program.pipelines[place].span, {}
+        )
 
 
 def undeclared_tables(side: Side) -> Mapping[str, int]:
@@ -139,9 +140,8 @@ def undeclared_tables(side: Side) -> Mapping[str, int]:
 
 
 def _finding(
-    code: str, side: Side, message: str, span: Span | None, own: Mapping[str, Verdict], sink: str | None = None
+    rule: Rule, side: Side, message: str, span: Span | None, own: Mapping[str, Verdict], sink: str | None = None
 ) -> Finding:
-    rule = UNDECLARED_FUNCTION if code == UNDECLARED_FUNCTION.code else BY_CODE[code]
     verdict = own.get(side.engine) or rule.verdicts[side.engine]
     return Finding(
         rule.code,

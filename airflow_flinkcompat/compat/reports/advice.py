@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from airflow_flinkcompat.compat import one_sided, plan_comparison
 from airflow_flinkcompat.compat.report import Finding, Report
-from airflow_flinkcompat.compat.reports.catalogue import BY_CODE
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
 from airflow_flinkcompat.compat.rule import Fate, Remedy
@@ -416,6 +415,8 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
 
 
 def _plans_may_settle(finding: Finding) -> bool:
+    from airflow_flinkcompat.compat.reports.catalogue import BY_CODE  # loads every rule
+
     rule = BY_CODE.get(finding.rule)
     return rule is not None and plan_comparison.plans_may_settle(finding, rule)
 

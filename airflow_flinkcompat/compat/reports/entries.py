@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_flinkcompat.compat import not_covered
+from airflow_flinkcompat.compat import not_covered, rules
 from airflow_flinkcompat.compat.changes.aggregates import Fates
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window
@@ -15,7 +15,6 @@ from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.precedence import Fired, decided_outcome
 from airflow_flinkcompat.compat.report import Finding, OperatorReport, OperatorSide
 from airflow_flinkcompat.compat.rule import Fate, KeyFate, Level
-from airflow_flinkcompat.compat.rules import BY_CODE
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import WindowField
@@ -40,8 +39,6 @@ _SHOWN_OTHERWISE = frozenset(
     | {"kind", "aggregates", "keys", "window keys", "key order"}
 )
 """Parts of an aggregation that its kind, window, keys and metrics show already; the rest are listed by name."""
-
-_BESIDE = frozenset(rule.code for rule in (*BY_CODE.values(), not_covered.RULE) if rule.beside_operators)
 
 
 def sink_outcomes(change: Change, fired: Fired) -> tuple[tuple[str, Outcome], ...]:
@@ -154,13 +151,18 @@ def _order(order: Iterable[tuple[Expression, bool, bool | None]]) -> str:
     return ", ".join(describe(expression) + ("" if ascending else " DESC") for expression, ascending, _ in order)
 
 
+def _is_beside_operators(code: str) -> bool:
+    rule = not_covered.RULE if code == not_covered.RULE.code else rules.BY_CODE.get(code)
+    return rule is not None and rule.beside_operators
+
+
 def _paired(pair: OperatorPair, group: Fired) -> OperatorReport:
     outcome = decided_outcome(group)
     consequence = ending(finding for _, finding in group)
     sides = pair.aggregations
     old, new = _held(pair.old), _held(pair.new)
     doubts = {finding.rule for _, finding in group if finding.outcome is Outcome.UNKNOWN}
-    same = outcome is Outcome.UNKNOWN and not pair.differences and doubts <= _BESIDE
+    same = outcome is Outcome.UNKNOWN and not pair.differences and all(map(_is_beside_operators, doubts))
     return OperatorReport(
         path=pair.path,
         sink=pair.pipeline.sink,

@@ -1,17 +1,22 @@
 """The rules, one small file each; ``ALL`` holds them in the order reports show them.
 
 To add a rule, add a module here with a ``RULE``: the catalogue, its documentation page and its example test follow
-from it.
+from it. All are imported when ``ALL`` or ``BY_CODE`` is first used; who needs one rule imports its module.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from typing import Any
 
 from airflow_flinkcompat.compat.rule import Rule, RuleScope
 
 __all__ = ["ALL", "BY_CODE"]
+
+ALL: tuple[Rule, ...]
+BY_CODE: Mapping[str, Rule]
 
 
 def _load() -> tuple[Rule, ...]:
@@ -23,5 +28,10 @@ def _load() -> tuple[Rule, ...]:
     return tuple(sorted(found, key=lambda rule: (order.index(rule.scope), rule.level, rule.code)))
 
 
-ALL: tuple[Rule, ...] = _load()
-BY_CODE = {rule.code: rule for rule in ALL}
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    global ALL, BY_CODE
+    ALL = _load()
+    BY_CODE = {rule.code: rule for rule in ALL}
+    return globals()[name]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
-from airflow_flinkcompat.fleet.formats.document import render_json
-from airflow_flinkcompat.fleet.formats.people import render_fleet_markdown, render_fleet_text
-from airflow_flinkcompat.fleet.formats.sarif import render_sarif
-from airflow_flinkcompat.fleet.formats.services import render_github, render_gitlab, render_junit
 from airflow_flinkcompat.fleet.values import FleetDiff
 
 __all__ = ["FORMATS"]
 
+
+def _renderer(module: str, name: str) -> Callable[[FleetDiff], str]:
+    """The renderer of that name, whose module is imported when it is called."""
+    return lambda fleet: str(getattr(import_module(f"{__name__}.{module}"), name)(fleet))
+
+
 FORMATS: Mapping[str, Callable[[FleetDiff], str]] = {
-    "text": render_fleet_text,
-    "markdown": render_fleet_markdown,
-    "json": render_json,
-    "sarif": render_sarif,
-    "junit": render_junit,
-    "github": render_github,
-    "gitlab": render_gitlab,
+    "text": _renderer("people", "render_fleet_text"),
+    "markdown": _renderer("people", "render_fleet_markdown"),
+    "json": _renderer("document", "render_json"),
+    "sarif": _renderer("sarif", "render_sarif"),
+    "junit": _renderer("services", "render_junit"),
+    "github": _renderer("services", "render_github"),
+    "gitlab": _renderer("services", "render_gitlab"),
 }
 """What renders each format; every text ends in a line break, and secrets are masked."""
