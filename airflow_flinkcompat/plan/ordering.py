@@ -11,7 +11,18 @@ from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
-from airflow_flinkcompat.plan.nodes import Frame, Node, Over, OverCall, Project, Sort, Window, WindowKind
+from airflow_flinkcompat.plan.nodes import (
+    Filter,
+    Frame,
+    Node,
+    Over,
+    OverCall,
+    Project,
+    Single,
+    Sort,
+    Window,
+    WindowKind,
+)
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, is_aggregate, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import BIGINT, INTERVAL_DAY_TIME, Column
 from airflow_flinkcompat.plan.windows import group_window, is_group_window, through_table_api
@@ -139,6 +150,27 @@ class OrderBinder:
             calls.append(OverCall(call, tuple(map(binder.bind, keys)), order, frame))
         schema = node.schema + tuple(Column(f"w${i}", call.call.type) for i, call in enumerate(calls))
         return Over(node, tuple(calls), schema, span=self.span(windows[0])), tuple(calls)
+
+
+def with_kept_sorts(node: Node, *, root: bool) -> Node:
+    """The query without the sorts of views that Flink leaves out (planned on 2.3).
+
+    Flink keeps the ORDER BY of a view only where the statement, or a view that the statement reads, selects from that
+    view directly: not below a subquery, a join, an aggregation or a LIMIT. Below OVER it refuses the query, and below
+    IN and EXISTS it sorts: those stay as they are.
+    """
+    match node:
+        case Project() | Filter():
+            below = with_kept_sorts(node.input, root=root)
+        case Sort(limit=None, offset=0 | None) if not root:
+            return with_kept_sorts(node.input, root=False)
+        case Over():
+            return node
+        case Single():
+            below = with_kept_sorts(node.input, root=False)
+        case _:
+            return node
+    return node if below is node.input else replace(node, input=below)
 
 
 def _row_window(

@@ -35,7 +35,7 @@ from airflow_flinkcompat.plan.nodes import (
     walk_nodes,
 )
 from airflow_flinkcompat.plan.operators import OtherKind
-from airflow_flinkcompat.plan.ordering import OrderBinder, scope_of
+from airflow_flinkcompat.plan.ordering import OrderBinder, scope_of, with_kept_sorts
 from airflow_flinkcompat.plan.result_types import common_type
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, overs_in, time_attribute_of, unread
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, DataType
@@ -74,7 +74,11 @@ class QueryBinder(OrderBinder):
         Raises :class:`BindError` for what the plan cannot take apart.
         """
         unread(tree, self.span)
-        root = root or isinstance(self.statement, ProgramStatement)  # the Table API sorts wherever it is asked to
+        if isinstance(self.statement, ProgramStatement):  # the Table API sorts wherever it is asked to
+            return self._query(tree, root=True)
+        return with_kept_sorts(self._query(tree, root=root), root=root)
+
+    def _query(self, tree: exp.Expr, *, root: bool) -> Node:
         inner = self._with_ctes(tree)
         match tree:
             case exp.Select():
@@ -180,7 +184,11 @@ class QueryBinder(OrderBinder):
             if view.node is None:
                 assert view.error is not None
                 raise view.error
-            return self._named(view.node, tree, name, alias)
+            select = tree.parent.parent if isinstance(tree.parent, exp.From) else None
+            alone = select is not None and not select.args.get("joins") and not tree.args.get("joins")
+            kept = alone or isinstance(self.statement, ProgramStatement)
+            node = view.node if kept else with_kept_sorts(view.node, root=False)
+            return self._named(node, tree, name, alias)
         table = self.environment.table(path, span)
         scan = Scan(table, table_hints(tree), span)
         return self._named(scan, tree, name, alias, optional=not table.declared)

@@ -22,6 +22,7 @@ from airflow_flinkcompat.plan.origins import (
     KeyOutput,
     OperatorColumn,
     PassedOutput,
+    RankNumber,
     SourceColumn,
     WindowColumn,
     leaves,
@@ -39,6 +40,8 @@ _FIRST = frozenset({"COALESCE", "IFNULL"})
 _CONDITIONS = _COMPARISONS | _LOGIC | _CASES | _FIRST
 _FILLED = frozenset({"CAST", "TRY_CAST", "+", "-", "*"})
 """Functions that make no NULL of constants."""
+_NEVER = frozenset({"ARRAY", "MAP", "ROW", "JSON_OBJECT", "JSON_ARRAY", "JSON_EXISTS"}) | _TESTS | _DISTINCT
+"""Functions whose result is never NULL."""
 
 Column = tuple[int, object]
 """Producer of a column, by identity, and the column's index."""
@@ -114,11 +117,22 @@ def _decided(part: Expression, never_null: Set[str]) -> bool:
         return False
     function, args = part.function, part.args
     if function in _COMPARISONS:
-        nulls = any(isinstance(arg, Literal) and arg.value is None for arg in args)
         tested = function in _TESTS and any(_filled(arg, never_null) for arg in args)
         same = function != "IN" and len(set(args)) < len(args)
-        return nulls or tested or same or all(isinstance(leaf, Literal) for leaf in leaves(part))
+        every = function == "LIKE" and isinstance(args[1], Literal) and not str(args[1].value).strip("%")
+        return any(map(_null, args)) or tested or same or every or _constant(part)
+    if function in _LOGIC:
+        return any(map(_constant, args))
     return any(isinstance(arg, Literal) and isinstance(arg.value, bool) for arg in args)
+
+
+def _constant(part: Expression) -> bool:
+    return all(isinstance(each, FunctionCall | Literal) for each in walk(part))
+
+
+def _null(part: Expression) -> bool:
+    """Whether a constant may be NULL."""
+    return _constant(part) and _of_constants(part)
 
 
 def _filled(part: Expression, never_null: Set[str]) -> bool:
@@ -129,11 +143,19 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
         case Literal():
             return part.value is not None
         case FunctionCall():
-            some = any if part.function in _FIRST else all
-            return bool(part.args) and some(_filled(arg, never_null) for arg in part.args)
-        case OperatorColumn(output=AggregateCall(function="COUNT")):
+            some = any if part.function in _FIRST | _CASES else all
+            return part.function in _NEVER or some(_filled(arg, never_null) for arg in part.args)
+        case (
+            OperatorColumn(output=AggregateCall(function="COUNT"))
+            | WindowColumn()
+            | OperatorColumn(output=RankNumber())
+        ):
             return True
-        case OperatorColumn(output=PassedOutput(column=column)):
+        case OperatorColumn(output=AggregateCall(args=args)):
+            return all(_filled(arg, never_null) for arg in args)
+        case OperatorColumn(output=PassedOutput(column=column) | KeyOutput(key=column)):
+            return _filled(column, never_null)
+        case OperatorColumn(output=WindowColumn() as column):
             return _filled(column, never_null)
     return False
 
@@ -143,10 +165,10 @@ def _of_constants(atom: Expression) -> bool:
     for part in walk(atom):
         if isinstance(part, Literal) and part.value is None:
             return True
-        if isinstance(part, FunctionCall) and part.args and part.function not in _FILLED:
-            constants = all(isinstance(each, FunctionCall | Literal) for each in walk(part))
-            if constants or part.function in {*_CASES, "NULLIF"}:
-                return True
+        if not isinstance(part, FunctionCall) or not part.args or part.function in _FILLED:
+            continue
+        if _constant(part) or part.function in {*_CASES, "NULLIF"}:
+            return True
     return False
 
 
@@ -253,10 +275,14 @@ class _Reading:
             self._case(part)
             return
         if folded_by is None and function in _FIRST:
-            self.read(args[0])
-            args, folded_by = args[1:], part if _filled(args[0], self.never_null) else None
-        elif (function in _COMPARISONS | _LOGIC and self._may_be_decided(part, set())) or (
-            function == "NULLIF" and args[0] == args[1]
+            for arg in args:
+                self.read(arg, folded_by)
+                folded_by = part if folded_by or _filled(arg, self.never_null) else None
+            return
+        if (
+            any(map(_null, args))
+            or (function in _COMPARISONS | _LOGIC and self._may_be_decided(part, set()))
+            or (function == "NULLIF" and args[0] == args[1])
         ):
             folded_by = part
         for arg in args:
