@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.catalog import BindError, Environment, data_type
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import (
     Filter,
     Frame,
@@ -61,7 +61,10 @@ class OrderBinder:
         unsorted, wanted = node, node.schema
         if below is not None and isinstance(node, Project):
             node, binder = self._with_sort_keys(order, node, binder, below)
-        keys = self.order_keys(order, binder)
+        keys = tuple(
+            (self._ordinal(key, wanted, order), ascending, nulls)
+            for key, ascending, nulls in self.order_keys(order, binder)
+        )
         if limit is None and offset is None and not root:
             return unsorted
         numbers = []
@@ -81,6 +84,15 @@ class OrderBinder:
         columns = tuple(InputRef(i, column.type) for i, column in enumerate(wanted))
         return Project(sort, columns, wanted, span=node.span)
 
+    def _ordinal(self, key: Expression, columns: Sequence[Column], order: exp.Expression | None) -> Expression:
+        """The column that a bare whole number stands for in ORDER BY."""
+        if not isinstance(key, Literal) or not isinstance(key.value, int) or isinstance(key.value, bool):
+            return key
+        if not 0 < key.value <= len(columns):
+            place = self.span(order) if order is not None else None
+            raise BindError("construct", f"ORDER BY {key.value}: the query has {len(columns)} columns", place)
+        return InputRef(key.value - 1, columns[key.value - 1].type)
+
     def _with_sort_keys(
         self, order: exp.Expression | None, node: Project, binder: ScalarBinder, below: ScalarBinder
     ) -> tuple[Project, ScalarBinder]:
@@ -96,10 +108,11 @@ class OrderBinder:
                 hidden[tree] = below.bind(tree)
         if not hidden:
             return node, binder
-        found, columns = tuple(hidden.values()), below.scope.columns
+        found = tuple(each for each in dict.fromkeys(hidden.values()) if each not in node.expressions)
+        columns = below.scope.columns
         added = tuple(Column(f"{HIDDEN_KEY}{i}", e.type, time_attribute_of(e, columns)) for i, e in enumerate(found))
         wider = replace(node, expressions=node.expressions + found, schema=node.schema + added)
-        places = {id(tree): len(node.schema) + i for i, tree in enumerate(hidden)}
+        places = {id(tree): wider.expressions.index(key) for tree, key in hidden.items()}
 
         def special(part: exp.Expression) -> Expression | None:
             place = places.get(id(part))

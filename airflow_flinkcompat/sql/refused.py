@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, time
@@ -13,6 +14,7 @@ from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.sql import nodes
+from airflow_flinkcompat.sql.lexer import lexemes
 from airflow_flinkcompat.sql.reserved_words import refused_words, reserved_words
 from airflow_flinkcompat.sql.script import Statement, span_of
 
@@ -34,6 +36,9 @@ _UNITS = frozenset({
     "SQL_TSI_MONTH", "SQL_TSI_WEEK", "SQL_TSI_DAY", "SQL_TSI_HOUR", "SQL_TSI_MINUTE", "SQL_TSI_SECOND",
     "SQL_TSI_FRAC_SECOND", "SQL_TSI_MICROSECOND",
 })  # fmt: skip
+_BLANK = re.compile(r"[^\S \t\r\n\f]")
+_ONE_VALUE = frozenset({"AVG", "COUNT", "MAX", "MIN", "SUM"})
+_WINDOWS = frozenset({"CUMULATE", "HOP", "SESSION", "TUMBLE"})
 _CALLS_WITH_UNIT = frozenset({"EXTRACT", "TIMESTAMPADD", "TIMESTAMPDIFF", "FLOOR", "CEIL"})
 
 
@@ -50,9 +55,21 @@ def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
     if not reserved_words(line) or isinstance(statement.tree, nodes.SetOption | nodes.ResetOption):
         return
     yield from refused_words(statement, line)
+    yield from _blanks(statement)
     for node in statement.nodes:
         if fault := _fault(node):
             yield span_of(node, statement), fault
+
+
+def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
+    """The characters outside of strings, names and comments that look blank, and are no blanks for Flink's parser."""
+    if not _BLANK.search(statement.text):
+        return
+    for lexeme in lexemes(statement.text):
+        if lexeme.kind == "space" and (found := _BLANK.search(lexeme.text)):
+            start = lexeme.start + found.start()
+            character = f"U+{ord(found[0]):04X} ({unicodedata.name(found[0], 'a control character').lower()})"
+            yield statement.place(start, start + 1), f"Flink's parser takes {character} for no blank; write a blank"
 
 
 def _fault(node: exp.Expr) -> str:
@@ -151,7 +168,42 @@ def _call(node: exp.Expr) -> str:
         unit = next((each.name for each in node.expressions if isinstance(each, exp.Var)), None)
         if unit is not None and unit.upper() not in _UNITS:
             return f"{unit} is no unit of time that {name} takes; write one such as DAY, HOUR or MINUTE"
+    if name == "COUNT" and not node.expressions:
+        return "COUNT() lacks its argument; write COUNT(*)"
+    if name in _ONE_VALUE and any(_every_column(each, name) for each in node.expressions):
+        return f"only COUNT(*) takes a * for all columns; name the column that {name} is of"
     return ""
+
+
+def _every_column(argument: exp.Expr, function: str) -> bool:
+    distinct = isinstance(argument, exp.Distinct)
+    inner = argument.expressions if isinstance(argument, exp.Distinct) else [argument]
+    return any(isinstance(each, exp.Star) for each in inner) and (distinct or function != "COUNT")
+
+
+def _window(node: nodes.TableFunction) -> str:
+    """Flink looks the time column up in the table that it has read by then, and takes names in capitals alone."""
+    if node.this.name.upper() not in _WINDOWS:
+        return ""
+    names = [each.this.name if isinstance(each, nodes.NamedArgument) else "" for each in node.expressions]
+    if "" in names and any(names):
+        return f"{node.this.name.upper()} takes either all arguments by name or none; name all of them"
+    if small := next((name for name in names if name != name.upper()), ""):
+        return f"{node.this.name.upper()} has no argument {small}; write {small.upper()}"
+    if names[:1] != ["DATA"] and any(names):
+        return f"DATA is the first argument of {node.this.name.upper()} that Flink reads; write it before the others"
+    return ""
+
+
+def _parentheses(node: exp.Subquery) -> str:
+    inner = node.this
+    if isinstance(inner, exp.Table | nodes.TableFunction) and not inner.args.get("joins"):
+        return "Flink takes a query or a join in these parentheses, and no table alone; leave them out"
+    return ""
+
+
+def _name(node: exp.Identifier) -> str:
+    return "" if node.name or not node.quoted else "`` is no name; write one between the back-ticks"
 
 
 def _field_of_row(node: exp.Dot) -> str:
@@ -222,6 +274,9 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.KeywordCall: _call,
     exp.Anonymous: _call,
     exp.Dot: _field_of_row,
+    exp.Identifier: _name,
+    exp.Subquery: _parentheses,
+    nodes.TableFunction: _window,
     nodes.CreateTable: _table,
 }
 """Why Flink refuses a node of each type; "" where it takes it."""
