@@ -80,8 +80,8 @@ def doubtful(output: Output, program: Program) -> dict[Expression, frozenset[Exp
         atoms = frozenset(each.atom for each in about)
         always = all(each.always for each in about)
         several = len(about) > 1 and not (always and (len(atoms) == 1 or _leave_some(atoms)))
-        never = column in equated and any(getattr(atom, "function", "") == "IS NULL" for atom in atoms)
-        if several or never or any(each.columns.count(column) > 1 for each in about):
+        fixed = column in equated and any(getattr(atom, "function", "") in ("IS NULL", "=") for atom in atoms)
+        if several or fixed or any(each.columns.count(column) > 1 for each in about):
             found |= {atom: found.get(atom, atoms) | atoms for atom in atoms}
     return found
 

@@ -27,7 +27,7 @@ from airflow_flinkcompat.connectors import Known, SourceState, TableUse
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import WatermarkStrategy
-from airflow_flinkcompat.plan.operators import JoinForm, Operator, Source, operators, sources
+from airflow_flinkcompat.plan.operators import JoinForm, Operator, RankOperator, Source, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn
 
 SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
@@ -256,7 +256,16 @@ def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[
     if row in ON_FILESYSTEM and read_by != {"filesystem"}:
         in_source = all(connectors.source(each).watermark is Known.YES for each in read_by)
         return {**PARTS[row], "flink": DELAY_IN_SOURCE if in_source and row == "watermark delay" else UNKNOWN}
+    if row == "computed" and _ranked(change, table):
+        return {**PARTS[row], "flink": BELOW_A_RANK}
     return PARTS[row]
+
+
+def _ranked(change: Change, table: str) -> bool:
+    """Return whether a ranking or a deduplication reads the table."""
+    sides = (side for pair in change.pipelines for side in (pair.old, pair.new))
+    readers = (side for side in sides if table in {source.table for source in sources(side)})
+    return any(isinstance(operator, RankOperator) for side in readers for operator in operators(side))
 
 
 DELAY_IN_SOURCE = inferred(
@@ -268,6 +277,10 @@ DELAY_IN_SOURCE = inferred(
         "kafka-source-group-watermark-delay",
         "kafka-source-stateless-watermark-delay",
     ),
+)
+BELOW_A_RANK = inferred(
+    Outcome.UNKNOWN,
+    "below a ranking Flink plans a Calc of its own for computed columns, read or not, which may move every id above it",
 )
 ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
 
