@@ -229,9 +229,9 @@ _SIMPLE = {
 _DEFAULT_PARAMETERS = {
     "DECIMAL": (10, 0),
     "CHAR": (1,),
-    "VARCHAR": (1,),
+    "VARCHAR": STRING.parameters,
     "BINARY": (1,),
-    "VARBINARY": (1,),
+    "VARBINARY": BYTES.parameters,
     "TIMESTAMP": (6,),
     "TIMESTAMP_LTZ": (6,),
     "TIME": (0,),
