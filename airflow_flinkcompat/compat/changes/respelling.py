@@ -95,6 +95,8 @@ def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form]:
     parts = {key: forms.of_part(key, value) for key, value in operator_parts(operator).items()}
     if isinstance(operator, OverOperator):
         del parts["all columns"]  # what is kept of them is its row
+    if isinstance(operator, AggregateOperator) and operator.grouping_sets == {(frozenset(operator.keys), 1)}:
+        parts["grouping sets"] = None
     if isinstance(operator, AggregateOperator) and any(isinstance(key, Literal) for key in operator.keys):
         places = [place for place, key in enumerate(operator.keys) if not isinstance(key, Literal)]
         parts["key order"] = tuple(
@@ -128,7 +130,7 @@ class _Forms:
     def of_part(self, part: str, value: Any) -> Form:
         """A part of an operator; constants are no keys, and a condition that always holds is none."""
         if part == "keys":
-            return tuple(self.form(key) for key in value if not isinstance(key, Literal))
+            return tuple(dict.fromkeys(self.form(key) for key in value if not isinstance(key, Literal)))
         if part == "row":
             return tuple(dict.fromkeys(map(self.form, value)))
         if part.startswith("filters"):
@@ -194,6 +196,8 @@ class _Forms:
                     args, condition = [then], when
                 case ("CAST", value, ("constant", str(target))) if function == "SUM" and target.startswith("DECIMAL"):
                     args = [("CAST", value, target.rpartition(",")[2])]
+        if args and condition == ("IS NOT NULL", args[0]):
+            condition = TRUE  # aggregates pass over NULL
         distinct = call.distinct and function not in ("MAX", "MIN")
         return (function, *args, distinct, condition, call.language, call.order_by)
 
@@ -242,6 +246,8 @@ def _called(function: str, args: list[Form]) -> Form:
         return (FLIPPED[function], *reversed(args))
     if function in _TESTED_TRUE:
         return args[0]
+    if function == "=" and args[0] == args[1] and _is_constant(args[0]):
+        return TRUE
     return _chained(function, args)
 
 
