@@ -38,7 +38,7 @@ _LOGIC = frozenset({"AND", "OR", "NOT"})
 _CASES = frozenset({"CASE", "IF"})
 _FIRST = frozenset({"COALESCE", "IFNULL"})
 _CONDITIONS = _COMPARISONS | _LOGIC | _CASES | _FIRST
-_FILLED = frozenset({"CAST", "TRY_CAST", "+", "-", "*"})
+_FILLED = frozenset({"CAST", "+", "-", "*"})
 """Functions that make no NULL of constants."""
 _NEVER = frozenset({"ARRAY", "MAP", "ROW", "JSON_OBJECT", "JSON_ARRAY", "JSON_EXISTS"}) | _TESTS | _DISTINCT
 """Functions whose result is never NULL."""
@@ -305,7 +305,7 @@ class _Reading:
     def _may_be_decided(self, condition: Expression, asked: Set[Column]) -> bool:
         filters = (column for part in self.segment.filters for column in _columns(part, (self.segment,)))
         columns = list(_columns(condition, (self.segment,)))
-        parts = (_decided(part, self.never_null) for part in walk(condition))
+        parts = (_null(part) or _decided(part, self.never_null) for part in walk(condition))
         return len({*columns}) < len(columns) or bool({*columns} & {*asked, *filters}) or any(parts)
 
 
