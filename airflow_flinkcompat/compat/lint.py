@@ -19,7 +19,7 @@ from airflow_flinkcompat.model import ENGINES, Outcome, Reason, Span
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import segments, sources
-from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME
+from airflow_flinkcompat.plan.program import REFUSALS
 
 UNDECLARED_FUNCTION = Rule(
     code="undeclared-function",
@@ -54,12 +54,11 @@ def lint(side: Side) -> tuple[Finding, ...]:
 
 
 def _refused(side: Side) -> Iterator[Finding]:
-    for refusal in (*refusals(side.program), *of_old_style(side)):
-        own = {"flink": program_refused.OF_SQL} if refusal.what == "script" else {}
-        own |= {"vvr": program_refused.NAME_ON_VVR} if refusal.of_name else {}
-        yield _finding(
-            program_refused.RULE, side, f"Flink refuses the {refusal.what}: {refusal.message}", refusal.span, own
-        )
+    for refusal in (*refusals(side.program), *program_refused.of_declarations(side), *of_old_style(side)):
+        # What a catalog may hold is no fault of a script that is read by itself.
+        if not refusal.of_session or (refusal.certain and side.engine == "flink"):
+            message = f"Flink {refusal.verb} the {refusal.what}: {refusal.message}"
+            yield _finding(program_refused.RULE, side, message, refusal.span, program_refused.verdicts(refusal))
     for place, output in side.outputs[0].items():
         pipeline = side.program.pipelines[place]
         for fault in faults(Query(pipeline, output, side.program, side.flink_line)):
@@ -71,14 +70,14 @@ def _refused(side: Side) -> Iterator[Finding]:
 
 def _unread(side: Side) -> Iterator[Finding]:
     for problem in (*side.program.problems, *side.outputs[1]):
-        if problem.reason not in (REFUSED, REFUSED_NAME):
+        if problem.reason not in REFUSALS:
             yield _finding(statement_not_read.RULE, side, problem.message, problem.span, {})
 
 
 def _unresolved(side: Side) -> Iterator[Finding]:
     """Queries whose names cannot be resolved, unless they are refused for it, or a part of them is not read."""
     told = refusals(side.program)
-    unread = [each.span for each in side.program.problems if each.reason not in (REFUSED, REFUSED_NAME)]
+    unread = [each.span for each in side.program.problems if each.reason not in REFUSALS]
     for pipeline in side.program.pipelines:
         if any(span is not None and _within(span, pipeline.span) for span in unread):
             continue

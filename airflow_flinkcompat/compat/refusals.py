@@ -25,7 +25,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowKind,
     walk_nodes,
 )
-from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME, Pipeline, Program
+from airflow_flinkcompat.plan.program import REFUSALS, REFUSED_NAME, Pipeline, Program
 from airflow_flinkcompat.plan.types import Column, TimeAttribute
 from airflow_flinkcompat.plan.windows import refusal
 
@@ -44,13 +44,20 @@ _OLD_STYLE = frozenset({"elasticsearch", "hbase", "jdbc", "kafka"})
 class Refusal:
     """What Flink refuses, what to write instead, and what it says in short; and where.
 
-    ``of_name``: a name that is taken, or that no table has, which no engine can read otherwise.
+    ``of_name``: a name that is taken, or that no table has, which no engine can read otherwise. ``of_session``: a name
+    that a session of its own lacks, and that VVR's catalog may hold. ``certain`` is False where Flink may take it.
     """
 
     message: str
     span: Span | None
     what: str = "program"
     of_name: bool = False
+    of_session: bool = False
+    certain: bool = True
+
+    @property
+    def verb(self) -> str:
+        return "refuses" if self.certain else "may refuse"
 
 
 def refusals(program: Program) -> tuple[Refusal, ...]:
@@ -63,7 +70,10 @@ def refusals(program: Program) -> tuple[Refusal, ...]:
     found = [
         Refusal(problem.message, problem.span, "script" if problem.text else "program", problem.reason == REFUSED_NAME)
         for problem in program.problems
-        if problem.reason in (REFUSED, REFUSED_NAME)
+        if problem.reason in REFUSALS
+    ]
+    found += [
+        Refusal(each.message, each.span, "script", of_session=True, certain=each.certain) for each in program.absences
     ]
     for pipeline in program.pipelines:
         if pipeline.steps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -20,6 +21,7 @@ from airflow_flinkcompat.plan.catalog import (
     name_parts,
     options,
 )
+from airflow_flinkcompat.plan.existing import Existing
 from airflow_flinkcompat.plan.intervals import refused_intervals
 from airflow_flinkcompat.plan.nodes import (
     DISTRIBUTION,
@@ -31,7 +33,17 @@ from airflow_flinkcompat.plan.nodes import (
     dotted,
 )
 from airflow_flinkcompat.plan.operators import OtherKind
-from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME, OtherStatement, Pipeline, Problem, Program, Text
+from airflow_flinkcompat.plan.program import (
+    INVALID,
+    REFUSED,
+    REFUSED_NAME,
+    Absence,
+    OtherStatement,
+    Pipeline,
+    Problem,
+    Program,
+    Text,
+)
 from airflow_flinkcompat.plan.relations import QueryBinder, renamed, table_hints
 from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, time_attribute_of
 from airflow_flinkcompat.plan.table_like import inherited, moved
@@ -117,8 +129,8 @@ class _Builder:
         """The queries of each plan that the script compiles into a file of its own, by the file."""
         self.temporary: set[Path] = set()
         """The tables and views of the script that are temporary."""
-        self.standing: set[Path] = set()
-        """The tables and views that the script has created and neither dropped nor altered since."""
+        self.existing = Existing(open=len(scripts) > 1)
+        self.absences: list[Absence] = []
 
     def program(self) -> Program:
         env = self.environment
@@ -130,6 +142,8 @@ class _Builder:
             settings=tuple(sorted(env.settings.items())),
             other_statements=tuple(self.other_statements),
             problems=tuple(self.problems),
+            absences=tuple(self.absences),
+            view_plans=tuple((dotted(path), view.node) for path, view in sorted(env.views.items()) if view.node),
         )
 
     def statement(self, statement: Statement, statement_set: int | None = None) -> None:
@@ -138,6 +152,7 @@ class _Builder:
             span = statement.span
             words = normal_words(statement.text)
             self.problems.append(Problem("statement", statement.error or "", words, span, statement.malformed))
+            self.existing.open = True
             return
         if "INTERVAL" in statement.text.upper():
             self.problems += (
@@ -145,7 +160,11 @@ class _Builder:
             )
         if "${" in statement.text:
             self.problems += _templates(tree, statement)
+        namespace = self.environment.namespace
         try:
+            if not isinstance(statement, ProgramStatement):
+                known = self.environment.functions.keys()
+                self.absences += self.existing.absences(tree, namespace, statement.span, known)
             self._statement(tree, statement, statement_set)
         except BindError as error:
             self.environment.ask_for_all(tree)
@@ -154,6 +173,8 @@ class _Builder:
         except RecursionError:
             text = normal_words(statement.text)
             self.problems.append(Problem("nesting", "the statement is nested too deeply", text, statement.span))
+        with suppress(BindError):  # a name of four parts
+            self.existing.execute(tree, namespace)
 
     def _statement(self, tree: exp.Expr, statement: Statement, statement_set: int | None) -> None:
         env = self.environment
@@ -279,8 +300,6 @@ class _Builder:
         after: tuple[int | str, ...] = (len(self.pipelines), *names)
         text = self.environment.namespace.normal_form(tree)
         self.other_statements.append(OtherStatement(kind, name, text, after, statement.span, self._subject(tree)))
-        if isinstance(tree, nodes.Drop | nodes.Alter) and tree.args["kind"] in ("TABLE", "VIEW"):
-            self.standing.discard(self.environment.path(tree.this))
 
     def _subject(self, tree: exp.Expr) -> tuple[str, str]:
         """What a statement creates, alters or drops, and its path."""
@@ -309,8 +328,9 @@ class _Builder:
             return True
         if text is not None:
             path = self.environment.path(tree.this)
-            alike = bool(tree.args.get("temporary")) == (path in self.temporary) and not tree.args.get("replace")
-            if path in self.standing and alike and not isinstance(statement, ProgramStatement):
+            relation = isinstance(tree, nodes.CreateTable | nodes.CreateView)
+            taken = relation and self.existing.holds(path, temporary=bool(tree.args.get("temporary")))
+            if taken and not (tree.args.get("replace") or isinstance(statement, ProgramStatement)):
                 why = f"{tree.this.name} exists already: give it another name, or DROP the first one before"
                 self.problems.append(Problem(REFUSED_NAME, why, normal_form(tree), statement.span))
             # A temporary table hides another one of its name, whichever stands first.
@@ -348,6 +368,8 @@ class _Builder:
 
     def _refused_names(self, error: BindError, tree: exp.Expr, span: Span) -> None:
         """A name that no table has, or several, is refused where every table of the query declares its columns."""
+        if error.reason == INVALID:
+            self.problems.append(Problem(INVALID, error.message, normal_form(tree), span))
         if error.reason not in ("unknown-column", "ambiguous-name") or "$" in error.message:
             return
         if any(not is_window_function(each) for each in tree.find_all(nodes.TableFunction)):
@@ -398,7 +420,6 @@ class _Builder:
         if self._declared_before(tree, view is not None, None if view is None else view.text, statement):
             return
         self._asked_before(path, tree, statement)
-        self.standing.add(path)
         if tree.args.get("temporary"):
             self.temporary.add(path)
         try:
@@ -425,7 +446,6 @@ class _Builder:
         if self._declared_before(tree, path in self.environment.tables, self.texts.get(path), statement):
             return
         self._asked_before(path, tree, statement)
-        self.standing.add(path)
         if tree.args.get("temporary"):
             self.temporary.add(path)
         self.texts[path] = _text(tree, statement, self.environment.namespace)

@@ -20,6 +20,7 @@ from airflow_flinkcompat.plan.nodes import (
     WindowAggregate,
     WindowField,
 )
+from airflow_flinkcompat.plan.program import INVALID
 from airflow_flinkcompat.plan.scalars import (
     ScalarBinder,
     Special,
@@ -48,6 +49,7 @@ class Grouping:
 
     node: Node
     special: Special
+    keys: tuple[Expression, ...]
 
     @classmethod
     def of(cls, scalars: ScalarBinder, tree: exp.Select, outputs: list[exp.Expression], below: Node) -> Grouping | None:
@@ -65,6 +67,9 @@ class Grouping:
         """By the identity of its tree, which stands in the SELECT or HAVING meanwhile."""
         for output in outputs:
             for found in _aggregates(output, environment, scalars, keys):
+                if next(_nested_aggregates(found, environment), None) is not None:
+                    message = f"{found.sql(dialect='flink')} is an aggregate of an aggregate: compute it in a subquery"
+                    raise BindError(INVALID, message, scalars.span(found))
                 call = bound[id(found)] = scalars.aggregate(found)
                 calls.setdefault(call, len(calls))
         aggregates = tuple(calls)
@@ -84,7 +89,7 @@ class Grouping:
             node = WindowAggregate(below, keys, aggregates, schema, sets, window=window, span=span)
         else:
             node = Aggregate(below, keys, aggregates, schema, sets, span=span)
-        return cls(node, _special(environment, scalars, keys, aggregates, bound, node, {}))
+        return cls(node, _special(environment, scalars, keys, aggregates, bound, node, {}), keys)
 
     @classmethod
     def _group_window(
@@ -131,7 +136,7 @@ class Grouping:
             tuple(mismatched),
             span=span,
         )
-        return cls(node, _special(scalars.environment, scalars, keys, aggregates, bound, node, fields))
+        return cls(node, _special(scalars.environment, scalars, keys, aggregates, bound, node, fields), keys)
 
 
 def _clock(call: AggregateCall, columns: tuple[Column, ...]) -> TimeAttribute | None:
@@ -172,12 +177,17 @@ def _special(
         if bound in places:
             return InputRef(places[bound], bound.type)
         if isinstance(bound, InputRef):
-            raise BindError(
-                "construct", f"{part.sql(dialect='flink')} is neither grouped nor aggregated", scalars.span(part)
-            )
+            raise _not_grouped(part, scalars)
         return None
 
     return special
+
+
+def _not_grouped(part: exp.Expression, scalars: ScalarBinder) -> BindError:
+    remedy = "add it to GROUP BY, or aggregate it"
+    return BindError(
+        INVALID, f"{part.sql(dialect='flink')} is neither grouped nor aggregated: {remedy}", scalars.span(part)
+    )
 
 
 def _call(tree: exp.Expression, scalars: ScalarBinder) -> AggregateCall | None:
@@ -294,7 +304,8 @@ def _aggregates(
 
 
 def _nested_aggregates(tree: exp.Expression, environment: Environment) -> Iterator[exp.Expression]:
-    for child in tree.iter_expressions():
+    call = tree.this if isinstance(tree, exp.Filter) else tree
+    for child in (*call.iter_expressions(), *([tree.expression] if call is not tree else [])):
         yield from aggregates_in(child, environment)
 
 

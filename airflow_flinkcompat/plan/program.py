@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from airflow_flinkcompat.frontends.programs import Note, WindowUse
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import FunctionDeclaration, NormalForm, Span
-from airflow_flinkcompat.plan.nodes import Scan, Sink, Table, walk_nodes
+from airflow_flinkcompat.plan.nodes import Node, Scan, Sink, Table, walk_nodes
 
 REFUSED = "refused"
 """The reason of a :class:`Problem` that Flink has with a program, not we."""
 REFUSED_NAME = "refused-name"
 """The same of a name that is taken, or that no table has."""
+INVALID = "invalid-query"
+"""The same of a query that is wrong by itself, whatever its tables are."""
+REFUSALS = frozenset({REFUSED, REFUSED_NAME, INVALID})
 
 
 ELSEWHERE = ("program", "plan-file")
@@ -43,11 +46,6 @@ class OtherStatement:
     def queries_before(self) -> int:
         """How many queries stand in front of it."""
         return int(self.after[0]) if self.after else 0
-
-    @property
-    def tolerates_nothing(self) -> bool:
-        """Whether a DROP takes a name that stands for nothing: it says IF EXISTS."""
-        return " IF EXISTS " in str(self.text).upper()
 
     @property
     def declared_before(self) -> frozenset[str]:
@@ -94,6 +92,21 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """A name in a statement that stands for nothing, or for something of another kind.
+
+    Attributes:
+        message: The name and the remedy.
+        span: The place of the statement.
+        certain: False where a catalog outside of the script may hold the name.
+    """
+
+    message: str
+    span: Span | None
+    certain: bool
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """One INSERT (or bare SELECT).
 
@@ -113,7 +126,8 @@ class Pipeline:
 class Program:
     """What a script computes: pipelines in written order, declared tables, views and functions, facts and problems.
 
-    ``notes``, ``windows``, ``opaque`` and ``inputs`` are what reading a program told, as in its script.
+    ``view_plans`` are the plans of its views, but for those that could not be bound. ``notes``, ``windows``, ``opaque``
+    and ``inputs`` are what reading a program told, as in its script.
     """
 
     pipelines: tuple[Pipeline, ...]
@@ -123,6 +137,8 @@ class Program:
     settings: tuple[tuple[str, str], ...] = ()
     other_statements: tuple[OtherStatement, ...] = ()
     problems: tuple[Problem, ...] = ()
+    absences: tuple[Absence, ...] = field(default=(), compare=False)
+    view_plans: tuple[tuple[str, Node], ...] = field(default=(), compare=False)
     opaque: str = ""
     inputs: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[Note, ...] = field(default=(), compare=False)

@@ -36,8 +36,16 @@ from airflow_flinkcompat.plan.nodes import (
 )
 from airflow_flinkcompat.plan.operators import OtherKind
 from airflow_flinkcompat.plan.ordering import OrderBinder, scope_of, with_kept_sorts
+from airflow_flinkcompat.plan.program import INVALID
 from airflow_flinkcompat.plan.result_types import common_type
-from airflow_flinkcompat.plan.scalars import ScalarBinder, Scope, overs_in, time_attribute_of, unread
+from airflow_flinkcompat.plan.scalars import (
+    ScalarBinder,
+    Scope,
+    aggregates_in,
+    overs_in,
+    time_attribute_of,
+    unread,
+)
 from airflow_flinkcompat.plan.types import UNKNOWN, Column, DataType
 from airflow_flinkcompat.plan.windows import (
     aggregation_window,
@@ -110,7 +118,8 @@ class QueryBinder(OrderBinder):
     def _set_operation(self, tree: exp.SetOperation) -> Node:
         left, right = self.query(tree.this), self.query(tree.expression)
         if len(left.schema) != len(right.schema):
-            raise BindError("construct", "both sides of a set operation need as many columns", self.span(tree))
+            sides = f"{len(left.schema)} and {len(right.schema)} columns"
+            raise BindError(INVALID, f"the sides of a set operation have {sides}: select as many", self.span(tree))
         schema = tuple(
             Column(a.name, _either(a.type, b.type), a.time_attribute if b.time_attribute else None)
             for a, b in zip(left.schema, right.schema, strict=True)
@@ -132,7 +141,7 @@ class QueryBinder(OrderBinder):
             for row in tree.expressions
         )
         if len({len(row) for row in rows}) > 1:
-            raise BindError("construct", "all rows of VALUES need as many columns", self.span(tree))
+            raise BindError(INVALID, "the rows of VALUES have different numbers of columns", self.span(tree))
         schema = tuple(Column(f"EXPR${i}", cell.type) for i, cell in enumerate(rows[0]))
         node = Values(rows, schema, self.span(tree))
         return self._aliased(node, tree)
@@ -385,6 +394,9 @@ class QueryBinder(OrderBinder):
         below = self._from(tree)
         where = tree.args.get("where")
         if where is not None:
+            for call in (*aggregates_in(where.this, self.environment), *overs_in(where.this)):
+                message = f"{call.sql(dialect='flink')} stands in WHERE: write it in HAVING, or in a subquery"
+                raise BindError(INVALID, message, self.span(call))
             condition = ScalarBinder(self.environment, self.statement, below.scope).bind(where.this)
             below = replace(below, node=Filter(below.node, condition, span=self.span(where.this)))
         outputs = list(self._expanded(tree, below))
@@ -394,9 +406,8 @@ class QueryBinder(OrderBinder):
         grouped = Grouping.of(binder, tree, trees, below.node)
         node = below.node
         if grouped is not None:
-            if any(isinstance(output, InputRef) for _, output in outputs):
-                raise BindError("construct", "* beside a GROUP BY is not understood", self.span(tree))
             node = grouped.node
+            outputs = [(name, self._grouped(each, grouped, below.scope)) for name, each in outputs]
             binder = ScalarBinder(self.environment, self.statement, scope_of(node, None), grouped.special)
             if having is not None:
                 node = Filter(node, binder.bind(having.this), span=self.span(having.this))
@@ -427,6 +438,17 @@ class QueryBinder(OrderBinder):
             node = Filter(node, self._qualified(qualify.this, binder, aliases), span=self.span(qualify.this))
         node = Project(node, expressions, schema, _query_hints(tree), span=self.span(tree))
         return (_distinct(node, self.span(tree)), None) if tree.args.get("distinct") else (node, binder)
+
+    def _grouped(self, output: exp.Expression | InputRef, grouped: Grouping, scope: Scope) -> exp.Expression | InputRef:
+        """An output of a SELECT with GROUP BY; a column of * is a key."""
+        if not isinstance(output, InputRef):
+            return output
+        if output not in grouped.keys:
+            name = scope.columns[output.index].name
+            raise BindError(
+                INVALID, f"{name}, a column of *, is not grouped: name the columns of GROUP BY", output.span
+            )
+        return InputRef(grouped.keys.index(output), output.type, output.span)
 
     def _qualified(
         self, tree: exp.Expression, binder: ScalarBinder, aliases: Mapping[str, exp.Expression | InputRef]
@@ -517,7 +539,8 @@ def renamed(node: Node, names: list[str]) -> Node:
     if not names:
         return node
     if len(names) != len(node.schema):
-        raise BindError("construct", f"{len(names)} names for {len(node.schema)} columns")
+        given = len(node.schema)
+        raise BindError(INVALID, f"{len(names)} names stand for {given} column{'s' * (given != 1)}: name each column")
     columns = tuple(replace(column, name=name) for column, name in zip(node.schema, names, strict=True))
     return Project(node, tuple(InputRef(i, c.type) for i, c in enumerate(columns)), columns, span=node.span)
 

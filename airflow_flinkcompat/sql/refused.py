@@ -138,11 +138,13 @@ def _number(node: exp.Literal) -> str:
 
 
 def _untyped_null(node: exp.Null) -> str:
-    """Tell a NULL that is a whole column of a SELECT, or a field of a ROW."""
+    """Tell a NULL that is a whole column of a SELECT, a cell of VALUES, or a field of a ROW."""
     column = node.parent if isinstance(node.parent, exp.Alias) else node
     query = column.parent
     if isinstance(query, exp.Anonymous) and query.name.upper() == "ROW":
         return "ROW(…) holds a NULL without a type; write CAST(NULL AS the type)"
+    if isinstance(query, exp.Values) or (isinstance(query, exp.Tuple) and isinstance(query.parent, exp.Values)):
+        return "a cell of VALUES is NULL without a type; write CAST(NULL AS the type)"
     if not isinstance(query, exp.Select) or column.arg_key != "expressions" or query.find_ancestor(exp.Exists):
         return ""
     return "a column is NULL without a type; write CAST(NULL AS the type)"
@@ -240,9 +242,11 @@ def _unknown_names(node: nodes.CreateTable, columns: Sequence[exp.Expr], keys: S
     """Names in a declaration that are no column of the table, whatever their case."""
     known = {column.name.upper() for column in columns}
     computed = {column.name.upper() for column in columns if isinstance(column, nodes.ComputedColumn)}
+    distribution = node.args.get("distribution")
     for part, names in (
         ("its PRIMARY KEY", [name.name for key in keys for name in key.expressions]),
         ("PARTITIONED BY", [name.name for name in node.args.get("partitioned_by") or ()]),
+        ("DISTRIBUTED BY", [name.name for name in distribution.expressions] if distribution else []),
     ):
         for name in names:
             if name.upper() not in known:
@@ -255,6 +259,11 @@ def _unknown_names(node: nodes.CreateTable, columns: Sequence[exp.Expr], keys: S
                     yield f"{column.name} is computed of {name}, a computed column too; write out its expression"
                 elif len(used.parts) == 1 and name.upper() not in known:
                     yield f"{column.name} is computed of {name}, which is no column of the table"
+
+
+def _catalog(node: nodes.CreateNamespace) -> str:
+    typed = any(option.this.name == "type" for option in node.args.get("options") or ())
+    return "a catalog has no 'type'; write WITH ('type' = '…')" if node.args["kind"] == "CATALOG" and not typed else ""
 
 
 def _repeated(names: Iterable[str]) -> str:
@@ -278,5 +287,6 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     exp.Subquery: _parentheses,
     nodes.TableFunction: _window,
     nodes.CreateTable: _table,
+    nodes.CreateNamespace: _catalog,
 }
 """Why Flink refuses a node of each type; "" where it takes it."""

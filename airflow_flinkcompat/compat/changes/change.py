@@ -21,7 +21,7 @@ from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.plan.nodes import Clause, Opaque, walk_nodes
 from airflow_flinkcompat.plan.operators import Output, operators, sources
 from airflow_flinkcompat.plan.origins import SourceColumn, leaves
-from airflow_flinkcompat.plan.program import ELSEWHERE, REFUSED_NAME, Problem, Program
+from airflow_flinkcompat.plan.program import ELSEWHERE, INVALID, REFUSED_NAME, Problem, Program
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words
 
 
@@ -46,9 +46,11 @@ class Change:
 
     @cached_property
     def refusals(self) -> tuple[tuple[Refusal, ...], tuple[Refusal, ...]]:
-        """What Flink refuses of each side, but for names that are wrong on both: those keep no job from running."""
+        """What Flink refuses of each side, but for what is wrong on both: that keeps no job from running."""
         wrong = [
-            {each.message for each in program.problems if each.reason == REFUSED_NAME} for program in self.programs
+            {each.message for each in program.problems if each.reason in (REFUSED_NAME, INVALID)}
+            | {each.message for each in program.absences}
+            for program in self.programs
         ]
         old, new = (
             tuple(each for each in refusals(program) if each.message not in wrong[0] & wrong[1])

@@ -8,7 +8,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.unread import unread_alike
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import Outcome, Reason
-from airflow_flinkcompat.plan.program import REFUSED, REFUSED_NAME, Problem
+from airflow_flinkcompat.plan.program import REFUSALS, Problem
 
 MALFORMED = {
     "flink": inferred(
@@ -42,7 +42,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
     deployed = {problem.text for problem in change.programs[0].problems}
     for i, program in enumerate(change.programs):
         for problem in program.problems:
-            if problem.reason in (REFUSED, REFUSED_NAME) or problem.message in alike:
+            if problem.reason in REFUSALS or problem.message in alike:
                 continue
             refused = i == 1 and problem.malformed and problem.text not in deployed and is_malformed(change.new)
             engines = ("flink", "vvr") if _alike_on_both(problem) else ("flink",)

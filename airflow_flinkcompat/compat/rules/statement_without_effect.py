@@ -11,9 +11,6 @@ from airflow_flinkcompat.sql import nodes
 
 LOOKS = frozenset({"Describe", "Explain", "SetOption", "Show"})
 """Statements that only show something; SET without a key lists the settings."""
-NOT_THERE = inferred(
-    Outcome.UNKNOWN, "Flink refuses to drop what is not there, as in a session of its own: write DROP TABLE IF EXISTS"
-)
 
 
 def find(change: Change) -> Iterable[RuleMatch]:
@@ -27,15 +24,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
                     str(fact) if place else "",
                     difference.before_span,
                     difference.after_span,
-                    verdicts={"flink": NOT_THERE} if place and _drops_nothing(fact, change) else {},
                 )
-
-
-def _drops_nothing(fact: OtherStatement, change: Change) -> bool:
-    """Whether a DROP in front of the script's own declaration may find no table."""
-    kind, name = fact.subject
-    used = kind == "TABLE" and name in change.tables_of_sides[1]
-    return fact.kind == "Drop" and used and name not in fact.declared_before and not fact.tolerates_nothing
 
 
 def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
@@ -146,6 +135,5 @@ RULE = Rule(
         + windowed("customer, SUM(amount)"),
     ),
     find=find,
-    case_dependent=("flink",),
     table_api_cover=TableApiCover.ALWAYS,
 )

@@ -28,7 +28,8 @@ def test_another_hudi_table_finds_no_state(path: str) -> None:
 def test_a_table_of_the_same_name_in_another_database_may_find_it() -> None:
     """Hudi's ids hold the database since 0.13; earlier ones the name alone."""
     old, new = (SCRIPT.format(name=name, path="/lake/a") for name in ("one.a", "two.a"))
-    assert check(old, new, "flink").outcome is Outcome.UNKNOWN
+    places = "CREATE DATABASE one;\nCREATE DATABASE two;\n"
+    assert check(places + old, places + new, "flink").outcome is Outcome.UNKNOWN
 
 
 GROUPED = """\

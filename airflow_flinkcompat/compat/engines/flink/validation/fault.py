@@ -14,11 +14,13 @@ class Fault:
         message: What is wrong and what to write instead.
         certain: False where it depends on something that the script does not tell.
         by_line: Whether one line of Flink refuses it that another takes, so that a deployed script tells nothing.
+        late: Whether Flink refuses it where a query is planned, and takes it in a view that no query reads.
         of_name: Whether a table lacks a column of a name, which no engine can read otherwise.
     """
 
     kind: str
     message: str
     certain: bool = True
+    late: bool = False
     of_name: bool = False
     by_line: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from airflow_flinkcompat.compat.engines.flink.validation import (
     calls,
@@ -15,6 +16,8 @@ from airflow_flinkcompat.compat.engines.flink.validation import (
     times,
 )
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.plan.operators import Output
 from airflow_flinkcompat.plan.program import Pipeline, Program
@@ -39,9 +42,46 @@ def faults(query: Query) -> tuple[Fault, ...]:
     Returns:
         Each fault once. None of a script that alters tables, whose columns are not followed.
     """
-    if any(each.kind == "Alter" and each.subject[0] == "TABLE" for each in query.program.other_statements):
+    if _alters(query.program):
         return ()
     return tuple(dict.fromkeys(_faults(query)))
+
+
+def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
+    """Find what Flink refuses where tables and views are declared; tables that a query uses are judged with it.
+
+    Args:
+        program: The script.
+
+    Yields:
+        Each fault, with the place of the table or view. None of a script that alters tables.
+    """
+    if _alters(program):
+        return
+    declared = frozenset(each.name.upper() for each in program.functions)
+    names = {each: list(calls.called(node)) for each, node in program.view_plans}
+    unused = [table for table in program.tables if table.name not in program.used_tables]
+    for table in unused:
+        yield from ((fault, table.span) for fault in tables.of_declaration(table, declared))
+        names[table.name] = [
+            part.function for each in tables.expressions(table) for part in walk(each) if _is_call(part)
+        ]
+    for _, node in program.view_plans:
+        yield from ((fault, node.span) for fault in (*calls.of_view(node, declared), *times.of_view(node)))
+    # Functions of a query have rules of their own.
+    used = {name for pipeline in program.pipelines for name in calls.called(pipeline.sink.input)}
+    spans = {table.name: table.span for table in unused} | {name: node.span for name, node in program.view_plans}
+    for where, found in names.items():
+        for fault in calls.unknown((name for name in found if name not in used), declared):
+            yield fault, spans[where]
+
+
+def _alters(program: Program) -> bool:
+    return any(each.kind == "Alter" and each.subject[0] == "TABLE" for each in program.other_statements)
+
+
+def _is_call(part: Expression) -> TypeGuard[FunctionCall]:
+    return isinstance(part, FunctionCall)
 
 
 def brought(old: Query, new: Query) -> tuple[Fault, ...]:

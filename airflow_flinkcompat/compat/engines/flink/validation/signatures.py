@@ -43,7 +43,8 @@ _JSON_RESULTS: Mapping[str, tuple[str, ...]] = {
 """What these functions return; any other type after RETURNING is refused when code is made of the call."""
 _FORMS: Mapping[str, tuple[str, ...]] = {
     "UPPER LOWER INITCAP REVERSE URL_ENCODE URL_DECODE ASCII CHAR_LENGTH CHARACTER_LENGTH UNHEX": ("t",),
-    "STARTSWITH ENDSWITH REGEXP REGEXP_COUNT REGEXP_INSTR REGEXP_SUBSTR INSTR ENCODE POSITION ||": ("t t",),
+    "INSTR": ("t t", "t t ib", "t t ib ib"),
+    "STARTSWITH ENDSWITH REGEXP REGEXP_COUNT REGEXP_INSTR REGEXP_SUBSTR ENCODE POSITION ||": ("t t",),
     "LIKE; SIMILAR TO": ("t t", "t t t"),
     "TRIM LTRIM RTRIM BTRIM TO_DATE TO_TIMESTAMP": ("t", "t t"),
     "CONCAT CONCAT_WS": ("t…",),
@@ -136,6 +137,16 @@ _CASTS: Mapping[str, str] = {
 }
 
 
+_LATE = frozenset({"JSON_EXISTS", "JSON_VALUE", "JSON_QUERY", "TIMESTAMPDIFF", "MIN", "MAX"})
+_LATE_CASTS: Mapping[str, str] = {
+    **dict.fromkeys(_NUMBERS, "wz"),
+    "w": _NUMBERS,
+    "z": _NUMBERS,
+    "x": _MOMENTS,
+    "t": "a",
+}
+
+
 def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
     """Why Flink refuses a call for its arguments.
 
@@ -176,6 +187,36 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
     if forms is None or any(_takes(form, kinds) for form in forms):
         return ""
     return f"{function} does not take ({given}); CAST what it does not take, or give it as many arguments as it has"
+
+
+def is_refused_late(function: str, types: Sequence[DataType], result: DataType) -> bool:
+    """Whether Flink refuses a call where a query is planned, and takes it in a view that no query reads.
+
+    Args:
+        function: As in :func:`refused`, which refuses the call.
+        types: As there.
+        result: As there.
+    """
+    kinds = [_kind(type) for type in types]
+    if function in ("CAST", "TRY_CAST"):
+        return _kind(result) in _LATE_CASTS.get(kinds[0], "")
+    pairs = _compared(function, kinds)
+    return function in _LATE or any("t" in pair and {*pair} & {*_NUMBERS} for pair in pairs)
+
+
+def mixed(types: Sequence[DataType]) -> str:
+    """Tell why the rows of a set operation or of VALUES cannot have these types in one column.
+
+    Args:
+        types: The types of the column in each of them.
+
+    Returns:
+        The reason with the remedy, "" where they have a common type or one is not known.
+    """
+    kinds = [_kind(type) for type in types]
+    if "?" in kinds or not all(type.is_known for type in types) or _alike(kinds, "wz"):
+        return ""
+    return f"has no common type: {', '.join(dict.fromkeys(map(_shown, types)))}; CAST them"
 
 
 def _of_nothing_but_null(function: str, kinds: list[str]) -> bool:

@@ -8,7 +8,7 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.engines.flink.validation import calls
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
-from airflow_flinkcompat.plan.expressions import FunctionCall
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
 
@@ -34,18 +34,45 @@ def faults(table: Table, functions: Collection[str], *, sink: bool) -> Iterator[
         The faults.
     """
     if table.declared:
-        computed = [expression for _, expression in table.computed]
-        for expression in (*computed, *([table.watermark.expression] if table.watermark else [])):
-            yield from calls.of_expression(expression, functions)
+        yield from of_declaration(table, functions)
         yield from _metadata(table, sink)
         yield from _alignment(table, sink)
-        yield from _watermark(table)
         yield from _key(table, sink)
         yield from _key_fields(table)
-        yield from _partitions(table)
         if sink:
             yield from _guarantee(table)
         yield from _format(table)
+
+
+def of_declaration(table: Table, functions: Collection[str]) -> Iterator[Fault]:
+    """Find what Flink refuses of a table where it is declared, whether a query uses it or not.
+
+    Args:
+        table: The table.
+        functions: As in :func:`faults`.
+
+    Yields:
+        The faults.
+    """
+    for expression in expressions(table):
+        yield from calls.of_expression(expression, functions)
+    yield from _watermark(table)
+    yield from _key_columns(table)
+    yield from _partitions(table)
+
+
+def expressions(table: Table) -> Iterator[Expression]:
+    """Return the expressions of computed columns and of the watermark.
+
+    Args:
+        table: The table.
+
+    Yields:
+        The expressions.
+    """
+    yield from (expression for _, expression in table.computed)
+    if table.watermark is not None:
+        yield table.watermark.expression
 
 
 def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
@@ -105,7 +132,7 @@ def _time(type: DataType) -> bool:
     return type.name in TIMESTAMPS and bool(type.parameters) and type.parameters[0] <= _LONGEST_TIME
 
 
-def _key(table: Table, sink: bool) -> Iterator[Fault]:
+def _key_columns(table: Table) -> Iterator[Fault]:
     names = {column.name for column in table.columns}
     for name in table.primary_key:
         if name not in names:
@@ -116,6 +143,9 @@ def _key(table: Table, sink: bool) -> Iterator[Fault]:
             )
         elif name not in table.physical:
             yield Fault("primary key", f"{name} of table {table.name} is not stored, so it can be in no PRIMARY KEY")
+
+
+def _key(table: Table, sink: bool) -> Iterator[Fault]:
     connector = table.option("connector")
     if sink and not table.primary_key and connectors.sink(connector).primary_key is KeyDemand.ALWAYS:
         yield Fault("primary key", f"{connector} takes no table without PRIMARY KEY, and {table.name} declares none")
@@ -171,6 +201,8 @@ def _partitions(table: Table) -> Iterator[Fault]:
                 f"table {table.name} has no column {name} to be PARTITIONED BY; name one it has",
                 of_name=True,
             )
+        elif name not in table.physical:
+            yield Fault("partitions", f"{name} of table {table.name} is not stored, so no PARTITIONED BY can name it")
 
 
 def _guarantee(table: Table) -> Iterator[Fault]:

@@ -44,6 +44,20 @@ def faults(pipeline: Pipeline) -> Iterator[Fault]:
         yield from _order(sort)
 
 
+def of_view(root: Node) -> Iterator[Fault]:
+    """Find the windows of a view that are on no time; whether it is a time attribute is asked when a query reads it.
+
+    Args:
+        root: The query of the view.
+
+    Yields:
+        The faults.
+    """
+    for node in walk_nodes(root):
+        if isinstance(node, WindowAssign | GroupWindowAggregate) and node.time_attribute is None:
+            yield from _window(node.input, node.time, mode="")
+
+
 def _sorts_anything(settings: Mapping[str, str]) -> bool:
     return settings.get("table.exec.non-temporal-sort.enabled", "").lower() == "true"
 
