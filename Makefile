@@ -80,8 +80,9 @@ format: $(VENV)/.core-ready ## Format the code and mend what ruff can mend
 	@ruff check --fix .
 	@ruff format .
 
-docs: $(VENV)/.core-ready ## Write the rules' pages, docs/rules, anew from the rules
+docs: $(VENV)/.core-ready ## Write docs/rules and docs/reference anew: rules, commands and what Python code imports
 	@flinkcompat rules --write docs/rules
+	@python -W ignore -m scripts.write_reference
 
 site: $(VENV)/.core-ready ## Make the site of the pages in build/site; a dead link or heading fails [SITE_ARGS='--site-dir public']
 	@NO_MKDOCS_2_WARNING=1 mkdocs build $(SITE_ARGS)

@@ -154,7 +154,7 @@ def test_a_project_is_compared_with_a_revision(bare: Environment, tmp_path: Path
     assert bare.run("flinkcompat", "lint", *file).returncode == 0
     refused = bare.run("flinkcompat", "diff", *file, "--against", "ledger:/nowhere")
     assert refused.returncode == 2
-    assert "pip install 'airflow-flinkcompat[deploy]'" in refused.stderr
+    assert f"pip install 'airflow-flinkcompat[deploy] @ {bare.wheel.as_uri()}'" in refused.stderr
 
 
 def test_all_jobs_are_audited(bare: Environment, scripts: tuple[Path, Path]) -> None:

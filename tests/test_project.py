@@ -7,14 +7,17 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
 import yaml
+
+from airflow_flinkcompat.model.installation import Extra, install_command, missing_packages
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -57,6 +60,50 @@ class TestPackaging:
         assert extras["native"][0] == "airflow-flinkcompat[spark]"
         for part in ("airflow", "native", "local-flink"):
             assert part in extras["all"][0]
+
+    def test_messages_and_pages_install_extras_that_there_are(self, pyproject: dict[str, Any]) -> None:
+        """No release is on an index yet, so pages install a checkout."""
+        extras = set(pyproject["project"]["optional-dependencies"])
+        assert set(get_args(Extra)) <= extras
+        pages = [ROOT / "README.md", ROOT / "action.yml", *(ROOT / "docs").rglob("*.md")]
+        found = [line for page in pages for line in re.findall(r"pip install '?[^ \n`']+", page.read_text("utf-8"))]
+        form = re.compile(r"pip install (?:\.|'\S+\.whl\[([^]]+)\]|'\.\[([^]]+)\]|'airflow-flinkcompat\[([^]]+)\])")
+        named = {each: form.fullmatch(each) for each in found}
+        assert [each for each, match in named.items() if match is None] == []
+        given = (group for match in named.values() if match for group in match.groups() if group)
+        assert {name for group in given for name in group.split(",")} <= extras
+
+    @pytest.mark.parametrize(
+        ("origin", "command"),
+        [
+            ({"url": "file:///src", "dir_info": {"editable": True}}, "pip install --editable '/src[lsp,s3]'"),
+            ({"url": "file:///src", "dir_info": {}}, "pip install 'airflow-flinkcompat[lsp,s3] @ file:///src'"),
+            (
+                {"url": "https://h/r.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}},
+                "pip install 'airflow-flinkcompat[lsp,s3] @ git+https://h/r.git@c0ffee'",
+            ),
+            (None, "pip install 'airflow-flinkcompat[lsp,s3]'"),
+        ],
+    )
+    def test_extras_are_installed_from_where_the_package_came(
+        self, origin: dict[str, Any] | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if origin is not None:
+            (tmp_path / "direct_url.json").write_text(json.dumps(origin))
+        monkeypatch.setattr(metadata, "distribution", lambda _: metadata.PathDistribution(tmp_path))
+        assert install_command("lsp", "s3") == command
+
+    def test_all_packages_that_extras_lack_are_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert missing_packages("local-flink", "spark") == ()
+        present = metadata.distribution
+
+        def distribution(name: str) -> metadata.Distribution:
+            if name in ("httpx", "mmh3", "pandas"):
+                raise metadata.PackageNotFoundError(name)
+            return present(name)
+
+        monkeypatch.setattr(metadata, "distribution", distribution)
+        assert missing_packages("local-flink", "spark") == ("httpx", "mmh3", "pandas")
 
     def test_every_dependency_is_pinned(self, pyproject: dict[str, Any], pinned: dict[str, str]) -> None:
         project = pyproject["project"]

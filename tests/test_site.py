@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 import yaml
-
-from airflow_flinkcompat.cli import cli
-from airflow_flinkcompat.operators import __all__ as operators
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -51,23 +46,6 @@ def test_what_pages_link_to_is_on_the_site(site: Path) -> None:
     assert 'href="../../dags/flink_deployments.py"' in read(site, "docs/airflow")
     for place in ("dags/flink_deployments.py", "airflow_flinkcompat/compat/report.schema.json", "action.yml"):
         assert (site / place).read_bytes() == (ROOT / place).read_bytes()
-
-
-def test_the_reference_of_the_command_line_is_that_of_its_commands(site: Path) -> None:
-    text = read(site, "docs/reference/cli")
-    for name in cli.list_commands(click.Context(cli)):
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
-        assert f'id="flinkcompat-{name}"' in text or f'id="{name}"' in text, name
-        options = {option for each in command.params for option in each.opts if option.startswith("--")}
-        assert [option for option in sorted(options) if option not in text] == [], name
-
-
-def test_the_reference_of_operators_is_their_docstrings(site: Path) -> None:
-    text = read(site, "docs/reference/operators")
-    documented = {name.rpartition(".")[2] for name in re.findall(r'id="(airflow_flinkcompat\.[^"]+)"', text)}
-    assert set(operators) - documented == set()
-    assert "Have the target compile both scripts and compare the plans" in text
 
 
 class TestWhatIsDead:

@@ -13,10 +13,13 @@ from airflow_flinkcompat.model import (
     FUNCTION_KINDS,
     FUNCTION_LANGUAGES,
     PROGRAM_SUFFIXES,
+    Extra,
     FunctionDeclaration,
     InputError,
     Outcome,
     OutOfReachError,
+    install_command,
+    missing_packages,
 )
 from airflow_flinkcompat.project import FAIL_ON, FILE_NAME
 from airflow_flinkcompat.secrets import mask_secrets
@@ -112,30 +115,32 @@ def cli_error(error: DeployError, what: str = "") -> InputError | OutOfReachErro
     return OutOfReachError(text) if of_ledger or error.unanswered else InputError(text)
 
 
-def require_spark(what: str) -> None:
-    """Sees that PySpark is there, before anything is asked of a cluster.
+def require_spark(what: str, *extras: Extra) -> None:
+    """Check that PySpark is there, before anything is asked of a cluster.
 
     Args:
         what: The command or option that needs it.
+        extras: All that it needs beside the extra ``spark``.
 
     Raises:
         InputError: It is not.
     """
     if find_spec("pyspark") is None:
-        raise bare_install(what, ModuleNotFoundError(name="pyspark"), "spark")
+        raise bare_install(what, ModuleNotFoundError(name="pyspark"), *extras, "spark")
 
 
-def bare_install(what: str, error: ImportError, extra: str = "deploy") -> InputError:
-    """What to say where a command lacks a package that the bare install leaves out.
+def bare_install(what: str, error: ImportError, *extras: Extra) -> InputError:
+    """The error of a command that lacks packages that the bare install leaves out.
 
     Args:
-        what: The command or option that needs it.
-        error: Names the package.
-        extra: The extra that brings it.
+        what: The command or option that needs them.
+        error: Names a package; it is shown if the installed metadata names none that is missing.
+        extras: The extras that bring all that it needs.
 
     Returns:
         The error, with the remedy.
     """
+    missing = missing_packages(*extras) or (str(error.name),)
     return InputError(
-        f"{what} needs more than the bare install ({error.name} is missing): pip install 'airflow-flinkcompat[{extra}]'"
+        f"{what} needs packages that are not installed ({', '.join(missing)}): {install_command(*extras)}"
     )

@@ -188,7 +188,7 @@ def _extras() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise bare_install("audit", error) from None
+        raise bare_install("audit", error, "deploy") from None
 
 
 def _require_question(asked: _Asked, tables: tuple[ReplacementTable, ...]) -> None:

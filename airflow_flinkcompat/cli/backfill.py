@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import master_option, parse_settings, parse_variables
+from airflow_flinkcompat.cli.arguments import master_option, parse_settings, parse_variables, require_spark
 from airflow_flinkcompat.cli.backfill_table import over_backfill_table, taken
 from airflow_flinkcompat.cli.project import (
     catalog_option,
@@ -100,10 +100,7 @@ def backfill_command(
     the places, the range, order, chunks and boundary, by the names of the task's arguments.
     """
     if not dry_run:
-        try:
-            import pyspark  # noqa: F401
-        except ImportError:
-            raise InputError("backfill needs Spark: pip install 'airflow-flinkcompat[spark]'") from None
+        require_spark("backfill")
     from airflow_flinkcompat.backfill import (
         BackfillError,
         BackfillRequest,

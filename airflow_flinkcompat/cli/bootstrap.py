@@ -12,9 +12,9 @@ import click
 from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings, require_spark
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
+    catalog_options,
     history_of,
     job_options,
-    planner_options,
     require_one_job,
     require_predicted,
     require_sql,
@@ -24,11 +24,11 @@ from airflow_flinkcompat.cli.savepoints import (
     write_savepoint,
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_named, require_text
-from airflow_flinkcompat.cli.targets import compiled_plans, planning
+from airflow_flinkcompat.cli.targets import Planner, compiled_plans, planner_options
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import migrations
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, and write nothing.")
 @click.option("--engine-version", help="Version of Flink, for instance 2.3.")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
+@catalog_options
 @planner_options
 @master_option
 @config_option
@@ -80,10 +81,7 @@ def bootstrap_command(
     settings: tuple[str, ...],
     functions: tuple[str, ...],
     catalogs: tuple[str, ...],
-    target: str | None,
-    gateway: str | None,
-    jobmanager: str | None,
-    plan_dir: str | None,
+    planner: Planner,
     master: str | None,
     config: str | None,
     deployment: str | None,
@@ -104,20 +102,20 @@ def bootstrap_command(
     if not (to or dry_run):
         raise InputError("name --to; or ask with --dry-run what would be computed")
     if not dry_run:
-        require_spark("bootstrap")
-    tables, ends = history_of(history), _ends(until)
+        require_spark("bootstrap", planner.extra)
+    tables, ends = history_of(history), _ends(until, planner.extra)
     given = job_options(settings, functions, catalogs, engine_version)
     path = path_of(script)
     by = judging_flink("bootstrap", project_for(config, path), path, deployment, given).options
     named = read_named(script)
     side = Side(require_text(named), by.settings, by.functions, by.catalog, "flink", by.engine_version, named.source)
-    planner = planning(target)
-    plans = compiled_plans("bootstrap", side, side, planner, gateway, jobmanager, plan_dir)
+    planner = planner.compiling()
+    plans = compiled_plans("bootstrap", side, side, planner, "spark")
     require_one_job("bootstrap writes", plans)
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
     except ImportError as error:
-        raise bare_install("bootstrap", error, "spark") from None
+        raise bare_install("bootstrap", error, planner.extra, "spark") from None
     (own,), ((plan,), _) = migrations(side, side, plans), plans
     start = WarmStart.of(own, side, plan, KnownHistory(tables, master, sample=sample), ends)
     _show(start, style)
@@ -128,17 +126,17 @@ def bootstrap_command(
         for line in start.preview():
             tell(mask_secrets(line))
     if to and not dry_run:
-        made_of = template or template_of(side, None, place_of(planner, gateway, jobmanager))
+        made_of = template or template_of(side, None, place_of(planner), planner.jars)
         with state_errors(), start.computing(made_of, lambda line: tell(mask_secrets(line))) as (origin, computer):
             write_savepoint(origin, made_of, to, start.state, computer.workers, computer)
 
 
-def _ends(texts: Iterable[str]) -> Mapping[str, Until]:
+def _ends(texts: Iterable[str], extra: Extra) -> Mapping[str, Until]:
     """Raises InputError: one is not of the form ``TABLE=…``."""
     try:
         from airflow_flinkcompat.bootstrap.until import Until
     except ImportError as error:
-        raise bare_install("bootstrap", error, "spark") from None
+        raise bare_install("bootstrap", error, extra, "spark") from None
     found = parse_settings(texts, "--until", "TABLE=POSITIONS or TABLE=TIME")
     return {table: Until.of(table, text) for table, text in found.items()}
 

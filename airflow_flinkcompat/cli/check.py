@@ -28,7 +28,7 @@ from airflow_flinkcompat.cli.project import (
     with_named_catalog,
 )
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair, waivers_beside
-from airflow_flinkcompat.cli.targets import compiled_plans, target_option
+from airflow_flinkcompat.cli.targets import Planner, compiled_plans, planner_options
 from airflow_flinkcompat.compat import (
     Report,
     ReportContext,
@@ -83,10 +83,7 @@ from airflow_flinkcompat.sql import read_script
     "--allow-secrets", is_flag=True, help="Pass a NEW that holds literal secrets, which cannot be deployed (else: 2)."
 )
 @click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
-@target_option(None, show_default="a SQL Gateway alone")
-@click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars).")
-@click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one.")
-@click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too.")
+@planner_options
 @config_option
 @deployment_option
 def check_command(
@@ -106,10 +103,7 @@ def check_command(
     fail_on: str | None,
     allow_secrets: bool,
     explain_plan: bool,
-    target: str | None,
-    gateway: str | None,
-    jobmanager: str | None,
-    plan_dir: str | None,
+    planner: Planner,
     config: str | None,
     deployment: str | None,
 ) -> None:
@@ -149,8 +143,8 @@ def check_command(
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
-    if (target or gateway or jobmanager or plan_dir) and not explain_plan:
-        raise InputError("--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it")
+    if planner.given and not explain_plan:
+        raise InputError("--target, --gateway, --jobmanager, --plan-dir and --jar belong to --explain-plan: add it")
     elsewhere = {name: read_script(path).text for name, path in parse_variables(others, (old, new)).items()}
     programs = [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]
     if explain_plan and programs:
@@ -166,7 +160,7 @@ def check_command(
     exposed = _require_readable(before, after, engine)
     plans = None
     if explain_plan and before is not None and after is not None:
-        plans = compiled_plans("--explain-plan", before, after, target, gateway, jobmanager, plan_dir)
+        plans = compiled_plans("--explain-plan", before, after, planner)
     report = judged((before, after), (deployed.source, proposed.source), engine, plans)
     called = (by.deployment, by.deployment or shlex.join((old, new)))
     report, notes = with_waivers(report, waivers_beside(new), (before, after), called)

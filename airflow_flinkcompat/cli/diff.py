@@ -208,7 +208,7 @@ def named_extras(command: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise bare_install(command, error) from None
+        raise bare_install(command, error, "deploy") from None
 
 
 def _targets(outputs: Iterable[str]) -> list[tuple[str, Path]]:

@@ -309,11 +309,11 @@ def _readable_errors() -> Iterator[None]:
     try:
         from airflow_flinkcompat.deploy import DeployError
     except ImportError as error:
-        raise bare_install("ledger", error) from None
+        raise bare_install("ledger", error, "deploy") from None
     try:
         yield
     except ImportError as error:
-        raise bare_install("ledger", error) from None
+        raise bare_install("ledger", error, "deploy") from None
     except DeployError as error:
         raise cli_error(error) from None
 

@@ -17,9 +17,9 @@ from click.core import ParameterSource
 from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings, require_spark
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
+    catalog_options,
     history_of,
     job_options,
-    planner_options,
     require_one_job,
     require_predicted,
     require_sql,
@@ -29,12 +29,12 @@ from airflow_flinkcompat.cli.savepoints import (
     write_savepoint,
 )
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
-from airflow_flinkcompat.cli.targets import compiled_plans, final_savepoint, planning
+from airflow_flinkcompat.cli.targets import Planner, compiled_plans, final_savepoint, planner_options
 from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
 
@@ -114,6 +114,7 @@ _NOT_COMPARED = (
 @click.option(
     "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
 )
+@catalog_options
 @planner_options
 @click.option(
     "--spark/--no-spark", "spark", default=None, help="Whether Spark shares the work (default: from 2 GB of state on)."
@@ -144,10 +145,7 @@ def migrate_command(
     old_settings: tuple[str, ...],
     functions: tuple[str, ...],
     catalogs: tuple[str, ...],
-    target: str | None,
-    gateway: str | None,
-    jobmanager: str | None,
-    plan_dir: str | None,
+    planner: Planner,
     spark: bool | None,
     master: str | None,
     config: str | None,
@@ -183,9 +181,10 @@ def migrate_command(
         raise InputError("--master belongs to --spark or --history: add one")
     tables = history_of(history)
     _require_named(tables, accepted)
-    known = _known(tables, master, tuple(map(Accept, accepted)), prepared, sample, dry_run) if tables else None
+    requested = tuple(map(Accept, accepted))
+    known = _known(tables, master, requested, prepared, sample, dry_run, planner.extra) if tables else None
     if job_id:
-        savepoint = _by_which_it_ended(job_id, savepoint, target, gateway, jobmanager)
+        savepoint = _by_which_it_ended(job_id, savepoint, planner)
     if prepare or prepared:
         _require_history(tables, savepoint, prepare, prepared, to, audit_history or dry_run)
     if audit_history:
@@ -204,11 +203,10 @@ def migrate_command(
 
     before = side(read_named(old), parse_settings(old_settings), old_engine_version or by.engine_version)
     after = side(read_named(new), {}, by.engine_version)
-    planner = planning(target)
-    plans = compiled_plans("migrate", before, after, planner, gateway, jobmanager, plan_dir)
+    planner = planner.compiling()
+    plans = compiled_plans("migrate", before, after, planner, *(("spark",) if known else ()))
     require_one_job("migrate rewrites", plans)
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
-    requested = tuple(map(Accept, accepted))
     (made,) = migrations(before, after, plans, asked, requested)
     require_predicted(made, savepoint=savepoint)
     if audit_history and savepoint and known:
@@ -227,9 +225,9 @@ def migrate_command(
     if prepare and known and savepoint:
         _prepare(before, after, savepoint, made, known, prepare)
     elif savepoint and to and not dry_run:
-        place = place_of(planner, gateway, jobmanager)
+        place = None if template else place_of(planner)
         with _workers(before, after, savepoint, made, known, spark, master) as (workers, computer):
-            made_of = template or template_of(after, savepoint, place)
+            made_of = template or template_of(after, savepoint, place, planner.jars)
             write_savepoint(savepoint, made_of, to, made, workers, computer)
 
 
@@ -316,15 +314,13 @@ def _accepted(made: Migration, unseen: bool, accepted: Collection[str]) -> bool:
     return not missing
 
 
-def _by_which_it_ended(
-    job_id: str, savepoint: str | None, target: str | None, gateway: str | None, jobmanager: str | None
-) -> str:
+def _by_which_it_ended(job_id: str, savepoint: str | None, planner: Planner) -> str:
     """Raises InputError: two savepoints are named, or it is not known by which one the job ended."""
     if savepoint:
         raise InputError("--job-id stands in place of --savepoint: leave one of them out")
-    if not (target or jobmanager):
+    if not (planner.target or planner.jobmanager):
         raise InputError("name --jobmanager too, which knows by what savepoint the job ended")
-    return final_savepoint(job_id, target, gateway, jobmanager)
+    return final_savepoint(job_id, planner.target, planner.gateway, planner.jobmanager)
 
 
 def _require_places(savepoint: str | None, to: str | None) -> None:
@@ -367,13 +363,14 @@ def _known(
     prepared: str | None,
     sample: int,
     dry_run: bool,
+    extra: Extra,
 ) -> KnownHistory:
     if not dry_run:
-        require_spark("migrate --history")
+        require_spark("migrate --history", extra)
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory
     except ImportError as error:
-        raise bare_install("migrate --history", error, "spark") from None
+        raise bare_install("migrate --history", error, extra, "spark") from None
     return KnownHistory(tables, master, accepted, prepared, sample)
 
 
@@ -414,7 +411,7 @@ def _workers(
     try:
         from airflow_flinkcompat.spark_migration import migration_workers
     except ImportError as error:
-        raise bare_install("migrate", error) from None
+        raise bare_install("migrate", error, "deploy") from None
     with state_errors():
         if known and any(line.from_history for line in made.operators):
             with known.computing(old, new, savepoint, made, tell) as computer:

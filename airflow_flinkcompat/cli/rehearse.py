@@ -65,7 +65,7 @@ def rehearse_command(
         from airflow_flinkcompat.deploy.restore_test import Cluster, RehearsalOptions, Timeouts, rehearse
         from airflow_flinkcompat.model import RehearsalFinding
     except ImportError as error:
-        raise bare_install("rehearse", error) from None
+        raise bare_install("rehearse", error, "deploy") from None
     require_one_stdin(old, new)
     place = path_of(new) or path_of(old)
     given = JobOptions(parse_settings(settings))

@@ -6,14 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
 from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
-from airflow_flinkcompat.cli.targets import target_option
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
@@ -26,21 +24,12 @@ if TYPE_CHECKING:
 Decorated = Callable[..., Any]
 
 
-def planner_options(command: Decorated) -> Decorated:
-    """Options by which a script is planned, beside its settings."""
-    options = (
-        click.option(
-            "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
-        ),
-        catalog_option(),
-        target_option(None, show_default="a SQL Gateway alone"),
-        click.option(
-            "--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here from the jars)."
-        ),
-        click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
-        click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
+def catalog_options(command: Decorated) -> Decorated:
+    """Options that declare what a script does not."""
+    functions = click.option(
+        "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
     )
-    return reduce(lambda made, option: option(made), reversed(options), command)
+    return functions(catalog_option()(command))
 
 
 sample_option = click.option(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import reduce, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import Extra, InputError
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -36,24 +40,97 @@ def location(target: str, gateway: str | None, jobmanager: str | None) -> Target
     return TargetLocation(target, {which: url for which, url in given.items() if url})
 
 
-def planning(target: str | None) -> str | None:
-    """The target of this name where it plans scripts and tries jobs out; None: a SQL Gateway has to do that for it.
+@dataclass(frozen=True)
+class Planner:
+    """Which Flink plans a script, and takes the template of its job.
 
-    Raises InputError: there is no such target.
+    Attributes:
+        target: The name of a target; None: a SQL Gateway alone.
+        gateway: The URL of a SQL Gateway; None, without a target: a Flink that is started on this machine.
+        jobmanager: The URL of the JobManager.
+        plan_dir: The folder that the Gateway writes plans to.
+        jars: Jars that the Flink started on this machine has beside its own.
     """
-    if target is None:
-        return None
-    try:
-        from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.deploy.target import PlanCompiler
-        from airflow_flinkcompat.deploy.targets import target_class
-    except ImportError as error:
-        raise bare_install("--target", error) from None
-    try:
-        found: Any = target_class(target)
-    except DeployError as error:
-        raise InputError(str(error)) from None
-    return target if issubclass(found, PlanCompiler) else None
+
+    target: str | None = None
+    gateway: str | None = None
+    jobmanager: str | None = None
+    plan_dir: str | None = None
+    jars: tuple[Path, ...] = ()
+
+    @property
+    def extra(self) -> Extra:
+        """The extra that it needs."""
+        return "deploy" if self.target or self.gateway else "local-flink"
+
+    @property
+    def given(self) -> bool:
+        """Whether an option of it was given."""
+        return self != Planner()
+
+    def compiling(self) -> Planner:
+        """This planner, without a target that cannot plan scripts.
+
+        Returns:
+            The planner; a SQL Gateway has to plan for such a target.
+
+        Raises:
+            InputError: There is no such target.
+        """
+        if self.target is None:
+            return self
+        try:
+            from airflow_flinkcompat.deploy import DeployError
+            from airflow_flinkcompat.deploy.target import PlanCompiler
+            from airflow_flinkcompat.deploy.targets import target_class
+        except ImportError as error:
+            raise bare_install("--target", error, "deploy") from None
+        try:
+            found: Any = target_class(self.target)
+        except DeployError as error:
+            raise InputError(str(error)) from None
+        return self if issubclass(found, PlanCompiler) else replace(self, target=None)
+
+
+def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that name a planner; the command takes them as the one argument ``planner``."""
+
+    @wraps(command)
+    def called(
+        *arguments: Any,
+        target: str | None,
+        gateway: str | None,
+        jobmanager: str | None,
+        plan_dir: str | None,
+        jars: tuple[Path, ...],
+        **others: Any,
+    ) -> Any:
+        for jar in jars:
+            if not is_zipfile(jar):
+                raise InputError(f"--jar {jar}: this file is no jar")
+        if jars and (target or gateway):
+            elsewhere = "--target" if target else "--gateway"
+            raise InputError(
+                f"--jar is for a Flink that is started on this machine: leave it out, and put the jar into the lib "
+                f"folder of the Flink that {elsewhere} names; or leave {elsewhere} out"
+            )
+        return command(*arguments, planner=Planner(target, gateway, jobmanager, plan_dir, jars), **others)
+
+    options = (
+        target_option(None, show_default="a SQL Gateway alone"),
+        click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here)."),
+        click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
+        click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
+        click.option(
+            "--jar",
+            "jars",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
+            help="Jar of a connector, format or function for the Flink that is started here; may be repeated.",
+        ),
+    )
+    return reduce(lambda made, option: option(made), reversed(options), called)
 
 
 def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobmanager: str | None) -> str:
@@ -76,7 +153,7 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
         from airflow_flinkcompat.deploy import DeployError, JobRef
         from airflow_flinkcompat.deploy.target import SavepointStore
     except ImportError as error:
-        raise bare_install("--job-id", error) from None
+        raise bare_install("--job-id", error, "deploy") from None
     try:
         with location(target or "jobmanager", gateway if target else None, jobmanager).open() as opened:
             if not isinstance(opened, SavepointStore):
@@ -94,37 +171,45 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
         raise cli_error(error) from None
 
 
-def compiled_plans(
-    what: str,
-    old: Side,
-    new: Side,
-    target: str | None,
-    gateway: str | None,
-    jobmanager: str | None,
-    folder: str | None,
-) -> Plans:
-    """The compiled plans of both sides, of a SQL Gateway alone where no target is named.
+def compiled_plans(what: str, old: Side, new: Side, planner: Planner, *others: Extra) -> Plans:
+    """The compiled plans of both sides.
 
-    ``what`` asks for them, in errors. Raises :class:`InputError` where they cannot be had, :class:`OutOfReachError`
-    where nobody answers.
+    Args:
+        what: What asks for them, in errors.
+        old: What is deployed.
+        new: What is proposed.
+        planner: Who compiles them.
+        others: The extras that the command needs beside the planner's.
+
+    Returns:
+        The plans of each side.
+
+    Raises:
+        InputError: They cannot be had.
+        OutOfReachError: Nobody answers.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
-        from airflow_flinkcompat.local_flink import local_gateway
+
+        if planner.extra == "local-flink":
+            from airflow_flinkcompat.local_flink import flink_home, local_gateway
     except ImportError as error:
-        raise bare_install(what, error, "local-flink") from None
+        raise bare_install(what, error, planner.extra, *others) from None
     for each in (old, new):
         each.require_query()
     try:
         with ExitStack() as stack:
-            planner: PlanCompiler | Target
-            if target is None:
-                where = endpoint_from_environment(gateway) if gateway else stack.enter_context(local_gateway())
-                planner = stack.enter_context(SqlGatewayPlanner(where))
-            else:  # no plan depends on what a placeholder stands for: it stands for itself
-                planner = stack.enter_context(location(target, gateway, jobmanager).open(str))
-            return explain_plans(old, new, planner, folder=folder)
+            asked: PlanCompiler | Target
+            if planner.target is not None:  # no plan depends on what a placeholder stands for: it stands for itself
+                asked = stack.enter_context(location(planner.target, planner.gateway, planner.jobmanager).open(str))
+            elif planner.gateway is not None:
+                asked = stack.enter_context(SqlGatewayPlanner(endpoint_from_environment(planner.gateway)))
+            else:
+                here = stack.enter_context(local_gateway(planner.jars))
+                jars_go = f"name its file with --jar FILE, or put it into {flink_home() / 'lib'}"
+                asked = stack.enter_context(SqlGatewayPlanner(here, jars_go=jars_go))
+            return explain_plans(old, new, asked, folder=planner.plan_dir)
     except DeployError as error:
         raise cli_error(error, what) from None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.targets import location
+from airflow_flinkcompat.cli.targets import Planner, location
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.secrets import mask_secrets
@@ -23,13 +24,11 @@ _MAX_PARALLELISM = "pipeline.max-parallelism"
 _TARGET = "sql-gateway"
 
 
-def place_of(target: str | None, gateway: str | None, jobmanager: str | None) -> TargetLocation | None:
+def place_of(planner: Planner) -> TargetLocation | None:
     """Where templates are taken.
 
     Args:
-        target: The name of a target.
-        gateway: The URL of a SQL Gateway.
-        jobmanager: The URL of the JobManager behind it.
+        planner: Which Flink plans the script.
 
     Returns:
         The target; None: a Flink started here for it.
@@ -37,14 +36,14 @@ def place_of(target: str | None, gateway: str | None, jobmanager: str | None) ->
     Raises:
         InputError: A SQL Gateway is named without the JobManager behind it.
     """
-    if target is None and gateway is None:
+    if planner.target is None and planner.gateway is None:
         return None
-    if target is None and jobmanager is None:
+    if planner.target is None and planner.jobmanager is None:
         raise InputError(f"name --jobmanager too, where the template is taken, {_REMEDY}")
-    return location(target or _TARGET, gateway, jobmanager)
+    return location(planner.target or _TARGET, planner.gateway, planner.jobmanager)
 
 
-def template_of(new: Side, savepoint: str | None, place: TargetLocation | None) -> str:
+def template_of(new: Side, savepoint: str | None, place: TargetLocation | None, jars: Sequence[Path] = ()) -> str:
     """A savepoint that the new script took before it had read anything, of the cache where one is kept there.
 
     Args:
@@ -52,6 +51,7 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None) 
         savepoint: The one to migrate: a Flink started here, which knows no other, takes its maximum parallelism. None:
             there is none.
         place: Where to take it; None: on a Flink started here.
+        jars: Jars that a Flink started here has beside its own.
 
     Returns:
         Its folder.
@@ -69,12 +69,14 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None) 
         side = replace(side, settings={**_limit(savepoint), **side.settings})
     try:
         with ExitStack() as stack:
-            cluster = None if place is None else stack.enter_context(_opened(place))
+            cluster = None if place is None else stack.enter_context(_opened(place, ()))
             folder = kept_template(
                 side,
                 place,
-                {} if cluster is None else options_of(cluster),
-                lambda: cluster or stack.enter_context(_opened(None)),
+                {f"jar {jar.name}": str(jar.stat().st_size) for jar in jars}
+                if cluster is None
+                else options_of(cluster),
+                lambda: cluster or stack.enter_context(_opened(None, jars)),
                 lambda line: click.echo(mask_secrets(line), err=True),
             )
             return str(folder)
@@ -83,12 +85,12 @@ def template_of(new: Side, savepoint: str | None, place: TargetLocation | None) 
 
 
 @contextmanager
-def _opened(place: TargetLocation | None) -> Iterator[Cluster]:
+def _opened(place: TargetLocation | None, jars: Sequence[Path]) -> Iterator[Cluster]:
     from airflow_flinkcompat.deploy.restore_test import Cluster
     from airflow_flinkcompat.local_flink import local_cluster
 
     if place is None:
-        with local_cluster() as started:
+        with local_cluster(extra_jars=jars) as started:
             yield started
     else:
         with place.open() as opened:

@@ -9,7 +9,10 @@ from enum import StrEnum
 _LIMIT = 600
 
 _FRAME = re.compile(r"^\s*(at\s+\S+\(.*\)|\.\.\. \d+ (more|common frames omitted))\s*$")
-_HEADING = re.compile(r"^(?:Caused by:\s*)?(\[?(?:[a-z][\w$]*\.)+[A-Z][\w$.]*(?:$|:.*))")
+# A class alone is a heading only if its name is that of an exception: Flink lists the factories that it has in lines.
+_HEADING = re.compile(
+    r"^(?:Caused by:\s*)?(\[?(?:[a-z][\w$]*\.)+[A-Z][\w$.]*(?::.*|(?:(?<=Exception)|(?<=Error)|(?<=Throwable))$))"
+)
 # Exceptions carried inside the message of another one: only the innermost class is of use.
 _NESTED = re.compile(r"^(?:\[?(?:[a-z][\w$]*\.)+(?:[\w.]+\$)?([A-Z]\w*)(?::\s+|(?=:?\s*$)))+")
 _NOISE = ("<Exception on server side:", "End of exception on server side>", "Internal server error.")

@@ -297,14 +297,15 @@ class FlinkHook(BaseHook):
         """
         from airflow_flinkcompat.deploy import SqlGatewayPlanner, explain_plans
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
-        from airflow_flinkcompat.local_flink import local_gateway
+        from airflow_flinkcompat.local_flink import flink_home, local_gateway
 
         with ExitStack() as stack:
             planner: PlanCompiler | Target | None = stack.enter_context(self.get_conn()) if self.exists else None
             if planner is not None and not isinstance(planner, PlanCompiler) and self._planner is not None:
                 planner = stack.enter_context(self._planner.get_conn())
             elif not isinstance(planner, PlanCompiler):
-                planner = stack.enter_context(SqlGatewayPlanner(stack.enter_context(self._started(local_gateway()))))
+                here = stack.enter_context(self._started(local_gateway()))
+                planner = stack.enter_context(SqlGatewayPlanner(here, jars_go=f"put it into {flink_home() / 'lib'}"))
             return explain_plans(old, new, planner, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:

@@ -36,6 +36,7 @@ from airflow_flinkcompat.local_flink.processes import (
     spawn,
     stop_all,
 )
+from airflow_flinkcompat.model import install_command
 from airflow_flinkcompat.secrets import Lookup
 
 HOME_VARIABLE = "FLINKCOMPAT_FLINK_HOME"
@@ -95,9 +96,16 @@ appender.file.strategy.max = 2
 
 
 def flink_home(home: Path | None = None) -> Path:
-    """The folder whose ``lib/`` holds Flink's jars: the argument, ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+    """The folder whose ``lib/`` holds Flink's jars.
 
-    Raises LocalFlinkError when there is none.
+    Args:
+        home: That folder; None: ``$FLINKCOMPAT_FLINK_HOME``, or the installed wheel.
+
+    Returns:
+        The folder, as an absolute path.
+
+    Raises:
+        LocalFlinkError: There is none.
     """
     given = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
     if given is None:
@@ -105,7 +113,7 @@ def flink_home(home: Path | None = None) -> Path:
             given = Path(str(importlib.metadata.distribution(_DISTRIBUTION).locate_file("pyflink")))
         except importlib.metadata.PackageNotFoundError as error:
             raise LocalFlinkError(
-                f"Flink's jars are not installed: pip install 'airflow-flinkcompat[local-flink]', "
+                f"Flink's jars are not installed: {install_command('local-flink')}, "
                 f"or point {HOME_VARIABLE} to a Flink folder (the one that holds lib/)"
             ) from error
     if not list((given / "lib").glob("flink-dist-*.jar")):
@@ -344,8 +352,11 @@ def _command(java: Path, name: str, class_path: str, conf: Path, work_dir: Path)
 
 
 @contextlib.contextmanager
-def local_gateway() -> Iterator[str]:
+def local_gateway(extra_jars: Sequence[Path] = ()) -> Iterator[str]:
     """A SQL Gateway alone on this machine, without a cluster behind it: enough to compile plans.
+
+    Args:
+        extra_jars: Jars, of connectors for example, that its class path has beside Flink's own.
 
     Yields:
         Its URL, until the context ends.
@@ -355,17 +366,18 @@ def local_gateway() -> Iterator[str]:
     """
     with (
         tempfile.TemporaryDirectory(prefix="flinkcompat-client-") as folder,
-        LocalFlink(folder, gateway_only=True) as client,
+        LocalFlink(folder, gateway_only=True, extra_jars=extra_jars) as client,
     ):
         yield client.gateway_url
 
 
 @contextlib.contextmanager
-def local_cluster(lookup: Lookup | None = None) -> Iterator[Cluster]:
+def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ()) -> Iterator[Cluster]:
     """A whole Flink on this machine, to plan scripts and to run jobs that belong to no deployment.
 
     Args:
         lookup: Gives the value of a placeholder; None: no connections are known.
+        extra_jars: Jars, of connectors for example, that its class path has beside Flink's own.
 
     Yields:
         The target and where it is, until the context ends.
@@ -375,7 +387,7 @@ def local_cluster(lookup: Lookup | None = None) -> Iterator[Cluster]:
     """
     with (
         tempfile.TemporaryDirectory(prefix="flinkcompat-cluster-") as folder,
-        LocalFlink(folder) as flink,
+        LocalFlink(folder, extra_jars=extra_jars) as flink,
     ):
         where = TargetLocation(DEFAULT, {"gateway": flink.gateway_url, "jobmanager": flink.jobmanager_url})
         with where.open(lookup) as target:

@@ -12,6 +12,7 @@ from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.model.engine import ENGINES
+    from airflow_flinkcompat.model.installation import Extra, install_command, missing_packages
     from airflow_flinkcompat.model.job import FunctionDeclaration, InputError, JobSpec, OutOfReachError, ScriptError
     from airflow_flinkcompat.model.options import (
         ACCEPTED,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     ".engine": ("ENGINES",),
+    ".installation": ("Extra", "install_command", "missing_packages"),
     ".job": ("FunctionDeclaration", "InputError", "JobSpec", "OutOfReachError", "ScriptError"),
     ".options": (
         "ACCEPTED",
@@ -83,6 +85,7 @@ __all__ = [
     "Branch",
     "Consequence",
     "EngineName",
+    "Extra",
     "FunctionDeclaration",
     "InputError",
     "JobSpec",
@@ -102,9 +105,11 @@ __all__ = [
     "StartModeName",
     "Waiver",
     "WaiverState",
+    "install_command",
     "is_path",
     "join_ddl",
     "language_of",
+    "missing_packages",
 ]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable
 from airflow_flinkcompat.migration.workers import Scattered, Spill, Workers
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import InputError, install_command
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.store import read_metadata
 
@@ -50,7 +50,7 @@ def migration_workers(
     size = read_metadata(savepoint).keyed_size
     large = size >= SPARK_FROM
     if wanted is None and large and find_spec("pyspark") is None:
-        say(f"{_told(size)} of state in this process alone: pip install 'airflow-flinkcompat[spark]' shares the work")
+        say(f"{_told(size)} of state in this process alone; with Spark the work is shared: {install_command('spark')}")
         large = False
     if wanted is False or (wanted is None and not large):
         yield None

@@ -1,6 +1,6 @@
 """Runs the contract of a target against your own workspace of Realtime Compute for Apache Flink.
 
-    pip install 'airflow-flinkcompat[vvr]' pytest
+    pip install '.[vvr]' pytest
     export FLINKCOMPAT_REGION=eu-central-1 FLINKCOMPAT_WORKSPACE=… FLINKCOMPAT_NAMESPACE=…
     export FLINKCOMPAT_DEPLOYMENT_TARGET=default-queue   # a queue with room for two jobs of 2 CUs each
     export ALIBABA_CLOUD_ACCESS_KEY_ID=… ALIBABA_CLOUD_ACCESS_KEY_SECRET=…

@@ -51,7 +51,8 @@ def test_a_dry_run_of_a_backfill_needs_no_spark_and_writes_the_hand_over(
     record = json.loads(Path("over.json").read_text(encoding="utf-8"))
     assert record["schema"] == "flinkcompat-handover/1"
     assert record["sources"][0]["live_from"] == "2026-01-01 23:59:55"
-    assert run("backfill", "ok.sql", *given).err.startswith("flinkcompat: backfill needs Spark")
+    refused = "flinkcompat: backfill needs packages that are not installed (pyspark)"
+    assert run("backfill", "ok.sql", *given).err.startswith(refused)
 
 
 def test_what_it_needs_to_know_is_taken_of_the_project_file(run: Run) -> None:

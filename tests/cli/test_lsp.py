@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from airflow_flinkcompat.model import install_command
 from tests.cli.command import Run
 
 
@@ -18,7 +19,7 @@ def test_where_pygls_is_missing_the_extra_is_named(run: Run, monkeypatch: pytest
         monkeypatch.setitem(sys.modules, name, None)
     result = run("lsp")
     assert result.code == 2
-    assert "pip install 'airflow-flinkcompat[lsp]'" in result.err
+    assert install_command("lsp") in result.err
 
 
 @pytest.mark.parametrize("against", ["bogus", "git:"])

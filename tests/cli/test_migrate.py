@@ -19,7 +19,7 @@ from airflow_flinkcompat.cli import arguments, cli, migrate
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.deploy.targets import TargetLocation
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import InputError, install_command
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from measure import results
@@ -195,7 +195,7 @@ def test_spark_is_asked_for_before_anything_else(run: Callable[..., Result], mon
     monkeypatch.setattr(arguments, "find_spec", lambda name: None)
     result = run(ADDED, *FILES, "--to", "new", "--history", "orders")
     assert isinstance(result.exception, InputError)
-    assert str(result.exception).endswith("(pyspark is missing): pip install 'airflow-flinkcompat[spark]'")
+    assert str(result.exception).endswith(install_command("local-flink", "spark"))
     assert "computed   MAX(d)" in run(ADDED, "--dry-run", "--history", "orders").stdout
 
 

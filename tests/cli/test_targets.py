@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.cli import cli
-from airflow_flinkcompat.cli.targets import planning
+from airflow_flinkcompat.cli.targets import Planner
 from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
@@ -88,13 +89,32 @@ def test_what_a_target_cannot_do_is_refused_by_its_name(
 def test_a_target_belongs_to_explained_plans(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMMANDS, "check", COMMANDS["check"][:-1])
     assert run("check", "--target", "jobmanager") == (
-        "--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it"
+        "--target, --gateway, --jobmanager, --plan-dir and --jar belong to --explain-plan: add it"
     )
+
+
+@pytest.mark.parametrize("command", [("check", "--engine", "flink", "--explain-plan"), ("migrate", "--dry-run")])
+def test_what_is_no_jar_for_a_flink_of_this_machine(command: tuple[str, ...], run: Callable[..., str]) -> None:
+    def refusal(*arguments: str) -> str:
+        result = CliRunner().invoke(cli, [command[0], "a.sql", "a.sql", *command[1:], *arguments])
+        assert result.exit_code in (1, 2), result.output
+        return result.output + str(result.exception)
+
+    with zipfile.ZipFile("kafka.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "")
+    assert "File 'missing.jar' does not exist" in refusal("--jar", "missing.jar")
+    assert "a.sql: this file is no jar" in refusal("--jar", "kafka.jar", "--jar", "a.sql")
+    elsewhere = refusal("--jar", "kafka.jar", "--gateway", "http://localhost:9")
+    assert "put the jar into the lib folder of the Flink that --gateway names" in elsewhere
 
 
 @pytest.mark.usefixtures("run")
 def test_who_plans_a_migration() -> None:
     """A target that can; for any other one a SQL Gateway has to."""
-    assert [planning(name) for name in (None, "sql-gateway", "jobmanager")] == [None, "sql-gateway", None]
+    assert [Planner(name).compiling().target for name in (None, "sql-gateway", "jobmanager")] == [
+        None,
+        "sql-gateway",
+        None,
+    ]
     with pytest.raises(InputError, match="there is no target 'gatway'; installed targets: jobmanager, sql-gateway"):
-        planning("gatway")
+        Planner("gatway").compiling()

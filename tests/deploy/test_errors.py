@@ -83,3 +83,11 @@ def test_length_is_bounded_and_secrets_go_first() -> None:
 
 def test_every_error_of_the_package_is_masked() -> None:
     assert "hunter2" not in str(DeployError("refused: 'password' = 'hunter2hunter2'"))
+
+
+def test_a_list_of_factories_is_no_chain_of_exceptions() -> None:
+    text = (
+        "java.lang.IllegalStateException: Could not find any jdbc dialect factory for url 'jdbc:postgresql://h/d'.\n\n"
+        "Available factories are:\n\norg.apache.flink.connector.jdbc.derby.database.DerbyFactory\n\tat a.B.c(B.java:1)"
+    )
+    assert condense(text).startswith("IllegalStateException: Could not find any jdbc dialect factory for url")

@@ -30,7 +30,7 @@ def session(master: str | None) -> Iterator[SimpleNamespace]:
     [
         (None, 1 << 31, True, False, []),
         (None, 1, True, True, ["of state on Spark, local[*]"]),
-        (None, 1, False, False, ["of state in this process alone: pip install 'airflow-flinkcompat[spark]'"]),
+        (None, 1, False, False, ["of state in this process alone; with Spark"]),
         (False, 1, True, False, []),
         (True, 1 << 31, True, True, ["of state on Spark, local[*]"]),
     ],

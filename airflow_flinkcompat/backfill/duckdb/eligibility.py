@@ -23,6 +23,7 @@ from airflow_flinkcompat.backfill.execution.density import density
 from airflow_flinkcompat.backfill.formats.text import CsvFormat
 from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.backfill.steps import Group, Read, Slices, Step, Work, inputs_of, reads_of
+from airflow_flinkcompat.model import install_command
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,7 +135,7 @@ class DuckDbAccelerator:
 def _check_installed() -> None:
     for name in ("duckdb", "pyarrow"):
         if find_spec(name) is None:
-            raise NotEligible(f"{name} is not installed (pip install 'airflow-flinkcompat[native]')")
+            raise NotEligible(f"{name} is not installed ({install_command('native')})")
 
 
 def _dense(partials: Partials, slice_: int) -> float:

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Needs
+from airflow_flinkcompat.model import install_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,7 +120,7 @@ def spark_session(
         from pyspark import SparkConf
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise BackfillError(f"Spark is missing ({error}); pip install 'airflow-flinkcompat[spark]'") from None
+        raise BackfillError(f"Spark is missing ({error}): {install_command('spark')}") from None
     active = SparkSession.getActiveSession()
     if active is not None:
         with configured(active, SEMANTICS):

@@ -8,6 +8,7 @@ secrets in them, are not written into plans: those that say whether rows are onl
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 import uuid
 from collections import Counter
@@ -19,6 +20,7 @@ from upath import UPath
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.compiled import QUERY_SINK
+from airflow_flinkcompat.connectors.jars import artifacts
 from airflow_flinkcompat.deploy.errors import PlansUnavailable, TargetError
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
@@ -34,20 +36,28 @@ _SAY_WHETHER_ROWS_ARE_ADDED = ("connector", "format", "value.format")
 _TIME_ATTRIBUTES = (" *ROWTIME*", " *PROCTIME*")
 
 
+_NO_FACTORY = re.compile(r"Could not find any [\w ]*factor\w+ (?:for identifier '([^']+)'|[\w ]*url '(jdbc:\w+))")
+
+
 def compile_plans(
-    gateway: SqlGateway, runner: ScriptRunner, side: Side, folder: str | None
+    gateway: SqlGateway, runner: ScriptRunner, side: Side, folder: str | None, jars_go: str
 ) -> tuple[CompiledPlan, ...]:
     """Have the Gateway compile every job of a script: one for each INSERT, statement set and bare query.
 
-    ``folder`` is seen by the Gateway and this machine; None: a temporary one, for a Gateway on this machine. The plans
-    are in the order of the script. Raises PlansUnavailable (the folder is not shared, or a connector is missing),
-    TargetError (a statement was refused), ScriptRefused, GatewayError.
+    ``folder`` is seen by the Gateway and this machine; None: a temporary one, for a Gateway on this machine.
+    ``jars_go`` says how a jar reaches the Gateway, for errors. The plans are in the order of the script. Raises
+    PlansUnavailable (the folder is not shared, or a connector is missing), TargetError (a statement was refused),
+    ScriptRefused, GatewayError.
     """
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     options = _options(side)
     widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
     plans: list[CompiledPlan] = []
-    with _shared(gateway, folder) as place, gateway.session(runner.settings(side.settings)) as session:
+    with (
+        _jars_named(side.version, jars_go),
+        _shared(gateway, folder) as place,
+        gateway.session(runner.settings(side.settings)) as session,
+    ):
         for statement in (*catalog, *side.parsed.statements):
             match role(statement):
                 case Role.SETUP:
@@ -64,16 +74,21 @@ def compile_plans(
 def _run(
     runner: ScriptRunner, session: Session, statement: Statement, sql: str, prefix: int = 0
 ) -> list[tuple[str, ...]]:
-    """Rows of a statement. A connector or function the client does not have is told with its remedy."""
+    return [tuple(map(str, row)) for row in runner.run(session, statement, sql, _CONFIG, prefix=prefix).rows]
+
+
+@contextmanager
+def _jars_named(line: str, jars_go: str) -> Iterator[None]:
+    """A connector or function that the Gateway lacks is an error with the jar's name and the way to the Gateway."""
     try:
-        return [tuple(map(str, row)) for row in runner.run(session, statement, sql, _CONFIG, prefix=prefix).rows]
+        yield
     except TargetError as error:
-        if "Could not find any factory" in str(error) or "ClassNotFoundException" in str(error):
-            raise PlansUnavailable(
-                f"{error}. To plan it, ask a SQL Gateway that has the jar, or put the jar into the lib folder of the "
-                "local Flink"
-            ) from None
-        raise
+        found = _NO_FACTORY.search(str(error))
+        if found is None and "ClassNotFoundException" not in str(error):
+            raise
+        jars = artifacts(found[1] or found[2], line) if found else ()
+        named = f"{' and '.join(jars)} (Maven coordinates)" if jars else "the jar that holds it"
+        raise PlansUnavailable(f"{error}. The Flink {line} that plans lacks {named}: {jars_go}") from None
 
 
 Options = Mapping[str, Mapping[str, str]]

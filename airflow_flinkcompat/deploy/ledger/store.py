@@ -36,6 +36,7 @@ from urllib.parse import unquote
 from upath import UPath
 
 from airflow_flinkcompat.deploy.errors import DeployError
+from airflow_flinkcompat.model import Extra, install_command
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class _Client:
 
     distribution: str
     first: tuple[int, int]
-    extra: str
+    extra: Extra
 
 
 _S3, _GCS = _Client("s3fs", (2026, 3), "s3"), _Client("gcsfs", (2026, 3), "gcs")
@@ -100,7 +101,7 @@ class Store:
             self._local = self.directory.protocol in ("", "file", "local")
             self._fs: Any = None if self._local else self.directory.fs
         except (ValueError, ImportError) as error:
-            remedy = f": pip install 'airflow-flinkcompat[{client.extra}]'" if client else ""
+            remedy = f": {install_command(client.extra)}" if client else ""
             raise LedgerError(f"the ledger's place {place!r} cannot be used: {error}{remedy}") from error
         self._client = client
         self._claims = threading.local()  # a claim is of one thread
@@ -352,7 +353,7 @@ def _require(client: _Client) -> None:
     if release < client.first:
         raise LedgerError(
             f"{client.distribution} {found} does not surely send the condition that keeps two writers apart: "
-            f"pip install 'airflow-flinkcompat[{client.extra}]' (at least {'.'.join(map(str, client.first))})"
+            f"{install_command(client.extra)} (at least {'.'.join(map(str, client.first))})"
         )
 
 

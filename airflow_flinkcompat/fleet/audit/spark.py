@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.fleet.audit.changed_tables import ReplacementTable
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditRow
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import InputError, install_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ def audit_on_spark(pairs: Iterable[AuditPair], tables: tuple[ReplacementTable, .
     if missing := [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]:
         raise InputError(
             f"--spark needs more than is installed ({' and '.join(missing)} missing): "
-            "pip install 'airflow-flinkcompat[native]', on the workers too"
+            f"{install_command('native')}, on the workers too"
         )
     from airflow_flinkcompat.backfill.spark.session import is_local, spark_session
 

@@ -201,7 +201,7 @@ def test_a_refusal_names_the_place_in_the_script(tmp_path: Path) -> None:
 def test_a_connector_the_client_lacks_is_told_with_its_remedy(tmp_path: Path) -> None:
     server = Scripted()
     server.refused["orders"] = "ValidationException: Could not find any factory for identifier 'kafka'"
-    with pytest.raises(PlansUnavailable, match=r"job\.sql:1:1: .*'kafka'.*put the jar into the lib folder"):
+    with pytest.raises(PlansUnavailable, match=r"job\.sql:1:1: .*flink-sql-connector-kafka:5\.0\.0-2\.2.*lib folder"):
         planner(server).compile_plans(side(TABLES + SUMS), str(tmp_path))
 
 

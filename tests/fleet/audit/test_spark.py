@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from airflow_flinkcompat.fleet.audit.document import row_document
 from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 from airflow_flinkcompat.fleet.audit.values import AuditPair
 from airflow_flinkcompat.fleet.audit.workers import audit_here
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import InputError, install_command
 from tests.cli.command import V1
 from tests.fleet.audit.pairs import pairs
 
@@ -35,7 +36,7 @@ def test_the_same_rows_in_the_same_order(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_without_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_spark, "find_spec", lambda name: None if name == "pyarrow" else object())
-    with pytest.raises(InputError, match=r"pyarrow missing.*pip install 'airflow-flinkcompat\[native\]'"):
+    with pytest.raises(InputError, match="pyarrow missing.*" + re.escape(install_command("native"))):
         next(audit_on_spark(pairs(1), (), "local[2]"))
 
 

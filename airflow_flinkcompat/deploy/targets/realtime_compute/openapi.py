@@ -15,6 +15,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from airflow_flinkcompat.deploy.errors import DeployError, condense
 from airflow_flinkcompat.deploy.flink.rest import ApiError, Closing
 from airflow_flinkcompat.deploy.targets.realtime_compute.settings import WorkspaceSettings
+from airflow_flinkcompat.model import install_command
 from airflow_flinkcompat.secrets import Redactor
 
 _SDK = "alibabacloud_ververica20220718"
@@ -76,7 +77,7 @@ class OpenApi(Closing):
             self._runtime: Any = importlib.import_module("darabonba.runtime").RuntimeOptions
         except ImportError as error:
             raise DeployError(
-                f"the SDK of Realtime Compute cannot be imported ({error}): pip install 'airflow-flinkcompat[vvr]'"
+                f"the SDK of Realtime Compute cannot be imported ({error}): {install_command('vvr')}"
             ) from None
         credential, milliseconds = settings.credential, int(settings.timeout * 1000)
         self._client: Any = client(

@@ -1,0 +1,73 @@
+"""How this package was installed, and the command that adds extras to it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Literal
+
+_DISTRIBUTION = "airflow-flinkcompat"
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*\bextra == [\"'](?P<extra>[^\"']+)")
+
+Extra = Literal["deploy", "gcs", "local-flink", "lsp", "native", "s3", "spark", "vvr"]
+"""The extras that messages may name."""
+
+
+def install_command(*extras: Extra) -> str:
+    """The command that installs this package again, from the same place and with extras.
+
+    Args:
+        extras: The extras to install.
+
+    Returns:
+        A pip command for the checkout, wheel or repository that the package was installed from; for the package's name
+        alone if it came from an index.
+    """
+    wanted = f"[{','.join(extras)}]" if extras else ""
+    try:
+        origin = json.loads(metadata.distribution(_DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:
+        origin = {}
+    if (folder := origin.get("url", "")).startswith("file://") and origin.get("dir_info", {}).get("editable"):
+        return f"pip install --editable {shlex.quote(folder.removeprefix('file://') + wanted)}"
+    return f"pip install {shlex.quote(_DISTRIBUTION + wanted + _source(origin))}"
+
+
+def missing_packages(*extras: Extra) -> tuple[str, ...]:
+    """The packages that extras bring and that are not installed.
+
+    Args:
+        extras: The extras.
+
+    Returns:
+        Their names on an index, in order; none if it is not known what this package requires.
+    """
+    return tuple(sorted({name for extra in extras for name in _required(extra) if not _installed(name)}))
+
+
+def _source(origin: dict[str, dict[str, str]]) -> str:
+    """The suffix ``@ URL`` of a requirement, as PEP 610 recorded the origin; empty if it came from an index."""
+    if not (url := origin.get("url")):
+        return ""
+    version = origin.get("vcs_info", {})
+    return f" @ {version['vcs']}+{url}@{version['commit_id']}" if version else f" @ {url}"
+
+
+def _required(extra: str) -> Iterator[str]:
+    try:
+        lines = metadata.requires(_DISTRIBUTION) or ()
+    except metadata.PackageNotFoundError:
+        return
+    for found in filter(None, map(_REQUIREMENT.match, lines)):
+        if found["extra"] == extra:
+            yield found["name"]
+
+
+def _installed(name: str) -> bool:
+    try:
+        return metadata.distribution(name) is not None
+    except metadata.PackageNotFoundError:
+        return False

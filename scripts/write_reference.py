@@ -1,0 +1,191 @@
+"""Write the reference pages anew: what stands between two markers of docs/reference is made of the package itself.
+
+``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module, a
+group of commands (``flinkcompat``) or the table of jars (``jars``); ``<!-- NAME members -->`` has the members too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+import griffe
+
+from airflow_flinkcompat.cli import cli
+from airflow_flinkcompat.connectors.jars import ARTIFACTS, LINES, artifacts
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
+_PACKAGE = "airflow_flinkcompat"
+_MARKED = re.compile(r"(<!-- ([\w.]+)( members)? -->\n).*?(<!-- end -->)", re.DOTALL)
+_LITERAL = re.compile(r"``([^`]+)``|:\w+:`~?(?:[\w.]+\.)?(\w+)`")
+
+
+def written(page: str) -> str:
+    """A page with everything between its markers made anew."""
+    return _MARKED.sub(lambda found: f"{found[1]}\n{_content(found[2], bool(found[3]))}\n{found[4]}", page)
+
+
+def main() -> None:
+    """Write all pages."""
+    for path in sorted(PAGES.glob("*.md")):
+        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _content(name: str, members: bool) -> str:
+    if name == "flinkcompat":
+        lines = _commands(cli, click.Context(cli, info_name=name), 2)
+    elif name == "jars":
+        lines = _jars()
+    else:
+        found = _package()[name.removeprefix(f"{_PACKAGE}.")]
+        lines = _members(found, 3) if found.is_module else _object(found, 3, members)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
+    """A table; nothing without rows."""
+    cells = [[re.sub(r"\s+", " ", cell).strip().replace("|", "\\|") for cell in row] for row in rows]
+    if cells:
+        yield f"| {' | '.join(heads)} |"
+        yield "|" + "---|" * len(heads)
+        yield from (f"| {' | '.join(row)} |" for row in cells)
+        yield ""
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def _commands(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
+    yield f"{'#' * level} {context.command_path}\n"
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        kept = paragraph.removeprefix("\b\n")
+        yield f"{_prose(paragraph)}\n" if kept == paragraph else f"```text\n{kept}\n```\n"
+    yield f"```text\n{' '.join((context.command_path, *command.collect_usage_pieces(context)))}\n```\n"
+    options = (each for each in command.params if isinstance(each, click.Option))
+    records = (each.get_help_record(context) for each in options)
+    yield from _table(("option", "what it does"), ((f"`{names}`", words) for names, words in filter(None, records)))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from _commands(child, click.Context(child, parent=context, info_name=name), min(level + 1, 4))
+
+
+def _jars() -> Iterator[str]:
+    def coordinates(name: str, line: str) -> str:
+        return ", ".join(f"`{each.removeprefix('org.apache.flink:')}`" for each in artifacts(name, line))
+
+    rows = ((f"`{name}`", *(coordinates(name, line) for line in LINES)) for name in ARTIFACTS)
+    yield from _table(("connector or format", *(f"Flink {line}" for line in LINES)), rows)
+
+
+# --- Python -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _package() -> griffe.Module:
+    found = griffe.load(_PACKAGE, search_paths=[PAGES.parents[1]], docstring_parser="google", resolve_aliases=True)
+    assert isinstance(found, griffe.Module)
+    return found
+
+
+def _members(owner: Any, level: int) -> Iterator[str]:
+    """The public functions, classes and documented values of a module or class, in the order of the source."""
+    own = (each for each in owner.members.values() if not each.is_alias and not each.name.startswith("_"))
+    for each in sorted(own, key=lambda each: each.lineno or 0):
+        if each.is_class or each.is_function or (each.is_attribute and "property" in each.labels):
+            yield from _object(each, level, members=owner.is_module)
+
+
+def _object(found: Any, level: int, members: bool) -> Iterator[str]:
+    yield f"{'#' * level} {found.name}\n"
+    yield f"```python\n{_signature(found)}\n```\n"
+    arguments = {each.name: each for each in getattr(found, "parameters", ())}
+    options = {"warn_unknown_params": False, "warn_missing_types": False, "warnings": False}
+    for section in found.docstring.parse("google", **options) if found.docstring else ():
+        yield from _SECTIONS[section.kind.value](section, arguments)
+    if members and found.is_class:
+        yield from _members(found, min(level + 1, 4))
+
+
+def _signature(found: Any) -> str:
+    if found.is_attribute:
+        return f"{found.name}: {found.annotation}" if found.annotation else str(found.name)
+    shown, kinds = [], griffe.ParameterKind
+    given = [each for each in found.parameters if each.name not in ("self", "cls")]
+    for number, each in enumerate(given):
+        star = {kinds.var_positional: "*", kinds.var_keyword: "**"}.get(each.kind, "")
+        if each.kind is kinds.keyword_only and not any(
+            before.kind in (kinds.keyword_only, kinds.var_positional) for before in given[:number]
+        ):
+            shown.append("*")
+        annotated = f"{star}{each.name}" + (f": {each.annotation}" if each.annotation else "")
+        default = "" if star or each.default is None else f"{' = ' if each.annotation else '='}{each.default}"
+        shown.append(annotated + default)
+    line = f"{found.name}({', '.join(shown)})"
+    if len(line) > 100:
+        line = f"{found.name}(\n" + "".join(f"    {each},\n" for each in shown) + ")"
+    returns = getattr(found, "returns", None)
+    return f"{line} -> {returns}" if returns and not found.is_class else line
+
+
+def _prose(text: str) -> str:
+    return _LITERAL.sub(lambda found: f"`{found[1] or found[2]}`", text).strip()
+
+
+def _text(section: Any, _: dict[str, Any]) -> Iterator[str]:
+    yield f"{_prose(section.value)}\n"
+
+
+def _arguments(section: Any, arguments: dict[str, Any]) -> Iterator[str]:
+    def row(each: Any) -> tuple[str, str, str, str]:
+        declared = arguments.get(each.name.lstrip("*"))
+        kind = each.annotation or (declared.annotation if declared else "") or ""
+        default = declared.default if declared and not each.name.startswith("*") else None
+        return (
+            f"`{each.name}`",
+            f"`{kind}`" if kind else "",
+            "" if default is None else f"`{default}`",
+            _prose(each.description),
+        )
+
+    yield from _table(("argument", "type", "default", "what it is"), map(row, section.value))
+
+
+def _attributes(section: Any, _: dict[str, Any]) -> Iterator[str]:
+    rows = ((f"`{each.name}`", _prose(each.description)) for each in section.value)
+    yield from _table(("attribute", "what it is"), rows)
+
+
+def _outcome(words: str) -> Callable[[Any, dict[str, Any]], Iterator[str]]:
+    def shown(section: Any, _: dict[str, Any]) -> Iterator[str]:
+        for each in section.value:
+            kind = f" `{each.annotation}`:" if words == "Raises" and each.annotation else ""
+            yield f"**{words}**{kind} {_prose(re.sub(chr(92) + 's+', ' ', each.description))}\n"
+
+    return shown
+
+
+def _others(section: Any, _: dict[str, Any]) -> Iterator[str]:
+    yield f"**{section.title or section.kind.value.capitalize()}** {_prose(str(section.value.contents))}\n"
+
+
+_SECTIONS: dict[str, Callable[[Any, dict[str, Any]], Iterator[str]]] = {
+    "text": _text,
+    "parameters": _arguments,
+    "other parameters": _arguments,
+    "attributes": _attributes,
+    "returns": _outcome("Returns"),
+    "yields": _outcome("Yields"),
+    "raises": _outcome("Raises"),
+    "admonition": _others,
+}
+
+
+if __name__ == "__main__":
+    main()
