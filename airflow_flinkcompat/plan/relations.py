@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -436,7 +436,7 @@ class QueryBinder(OrderBinder):
         if qualify is not None:
             aliases = {name: tree_ for name, tree_ in outputs if name and not isinstance(tree_, InputRef)}
             node = Filter(node, self._qualified(qualify.this, binder, aliases), span=self.span(qualify.this))
-        node = Project(node, expressions, schema, _query_hints(tree), span=self.span(tree))
+        node = Project(node, expressions, schema, _query_hints(tree, self.span), span=self.span(tree))
         return (_distinct(node, self.span(tree)), None) if tree.args.get("distinct") else (node, binder)
 
     def _grouped(self, output: exp.Expression | InputRef, grouped: Grouping, scope: Scope) -> exp.Expression | InputRef:
@@ -507,11 +507,37 @@ def _function_name(tree: exp.Expression, environment: Environment) -> str:
     return written.upper() if spec is not None and environment.function(written) is None else written.lower()
 
 
-def _query_hints(tree: exp.Select) -> tuple[tuple[str, str], ...]:
+_NAMING = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "STATE_TTL", "LOOKUP")
+"""Hints that name relations of FROM."""
+
+
+def _misnamed(tree: exp.Select, hint: nodes.HintCall) -> str:
+    """The first name in a hint that FROM does not show: an alias hides its table, a view what it reads."""
+    kind = hint.this.name.upper()
+    if kind not in _NAMING:
+        return ""
+    given = hint_options(hint, {})
+    names = [value for key, value in given if kind == "LOOKUP" and key == "table"]
+    names = [key for key, _ in given] if kind == "STATE_TTL" else names or [unquoted(e) for e in hint.expressions]
+    if kind == "LOOKUP" and given and not any(key == "table" for key, _ in given):
+        return ""
+    relations = [(name, each) for name, each in relation_names(tree) if isinstance(each, exp.Table | exp.Subquery)]
+    tables = {name for name, relation in relations if not relation.args.get("alias")}
+    shown = {name for name, _ in relations}
+    return next((n for n in names if n not in shown and not ("." in n and n.rpartition(".")[2] in tables)), "")
+
+
+def _query_hints(tree: exp.Select, span: Callable[[exp.Expr], Span]) -> tuple[tuple[str, str], ...]:
     """The hints after SELECT: name and arguments. A relation goes by its table's name, whatever its alias is."""
     clause = tree.args.get("hint")
     if clause is None:
         return ()
+    if any(tree.args.get(part) for part in ("joins", "group", "distinct")):
+        # Flink asks for the names where a join or an aggregation takes the hint.
+        for hint in clause.expressions:
+            if name := _misnamed(tree, hint):
+                message = f"no relation of FROM is called {name}, as {hint.this.name} names it: write its alias or name"
+                raise BindError(INVALID, message, span(hint))
     relations = relation_names(tree)
     tables = {name: relation.name if isinstance(relation, exp.Table) else "" for name, relation in relations}
     shared = Counter(tables.values())

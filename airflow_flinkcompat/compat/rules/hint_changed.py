@@ -14,7 +14,6 @@ from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, materialized
 from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import ON_CONFLICT
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
-from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionVerdict
 from airflow_flinkcompat.connectors import TableUse
@@ -153,7 +152,7 @@ def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
     """
     gone, come = _changed(place.difference)
     names = {name for name, _ in (*gone, *come)}
-    if reason := _misfit(place, come):
+    if reason := _misfit(come):
         return inferred(Outcome.UNKNOWN, reason)
     if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
         return TTL
@@ -169,16 +168,10 @@ def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
     return UNMEASURED
 
 
-def _misfit(place: _Place, come: set[tuple[str, str]]) -> str:
+def _misfit(come: set[tuple[str, str]]) -> str:
     """Why Flink may refuse a STATE_TTL or LOOKUP hint; "" where it takes it for sure."""
-    output, program = place.pipeline.new, place.pipeline.new_program
-    relations = {*(source.table for source in sources(output)), *(name for name, _ in program.views)}
-    called = {"", *(name.rpartition(".")[2] for name in relations)}
     for name, text in come:
         given = dict(hinted(((name, text),), name))
-        named = [given["table"]] if name == "LOOKUP" and "table" in given else list(given)
-        if name in ("STATE_TTL", "LOOKUP") and any(each.partition("#")[0] not in called for each in named):
-            return "no table or view of the query has the name in the hint, which Flink refuses then"
         if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
             return "a time to live may be no duration"
         if name == "LOOKUP" and not _asks_rightly(given):
@@ -292,8 +285,8 @@ RULE = Rule(
     },
     rationale="A hint may set how long state lives, what a source reads, or which operators are planned.",
     example=Example(
-        windowed("customer, SUM(amount)"),
-        windowed("/*+ STATE_TTL('orders' = '1d') */ customer, SUM(amount)"),
+        "SELECT customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
+        "SELECT /*+ STATE_TTL('orders' = '1d') */ customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
     ),
     find=find,
 )

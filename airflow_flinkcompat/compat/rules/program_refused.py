@@ -26,7 +26,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
         new = (*new, *of_old_style(change.new))
     claims = change.claim("unread") if old or new else ()
     known = {each.message for each in of_declarations(change.old)}
-    new = (*new, *(each for each in of_declarations(change.new) if each.message not in known))
+    new = (*new, *(each for each in of_declarations(change.new) if each.message not in known), *_added(change))
     for refusal in new:
         said = f"Flink {refusal.verb} the proposed {refusal.what}: {refusal.message}"
         if not (refusal.of_session and change.engine == "vvr"):
@@ -65,6 +65,15 @@ def of_declarations(side: Side) -> Iterator[Refusal]:
             yield Refusal(fault.message, span, "script", fault.of_name, certain=fault.certain)
 
 
+def _added(change: Change) -> Iterator[Refusal]:
+    """What Flink refuses of queries that the deployed script does not have."""
+    for place, output in change.new.outputs[0].items():
+        if any(output is each for each in change.added):
+            pipeline = change.new.program.pipelines[place]
+            for fault in faults(Query(pipeline, output, change.new.program, change.new.flink_line)):
+                yield Refusal(fault.message, pipeline.span, "statement", fault.of_name, certain=fault.certain)
+
+
 def verdicts(refusal: Refusal) -> Mapping[str, Verdict]:
     """Return the verdicts on a refusal where they are not those of the rule.
 
@@ -76,7 +85,7 @@ def verdicts(refusal: Refusal) -> Mapping[str, Verdict]:
     """
     if not refusal.certain:
         return {"flink": MAY_BE}
-    found = {"flink": OF_SQL} if refusal.what == "script" else {}
+    found = {"flink": OF_SQL} if refusal.what in ("script", "statement") else {}
     return found | ({"vvr": NAME_ON_VVR} if refusal.of_name else {})
 
 

@@ -114,6 +114,7 @@ def _faults(query: Query) -> Iterator[Fault]:
     yield from calls.faults(sink.input, declared)
     yield from joins.faults(sink.input)
     yield from times.faults(query.pipeline)
+    yield from times.of_output(query.pipeline, query.output)
     yield from columns.faults(sink)
     if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
         yield from tables.faults(sink.table, declared, sink=True)

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from airflow_flinkcompat.compat.engines.flink.validation.columns import written
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import (
+    Filter,
     GroupWindowAggregate,
+    Join,
     Node,
+    Over,
     Project,
     Scan,
     Sort,
+    Union,
+    WindowAggregate,
     WindowAssign,
     walk_nodes,
 )
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators
 from airflow_flinkcompat.plan.ordering import HIDDEN_KEY
 from airflow_flinkcompat.plan.program import Pipeline
-from airflow_flinkcompat.plan.types import TIMESTAMPS, Column
+from airflow_flinkcompat.plan.types import TIMESTAMPS, Column, TimeAttribute
 
 _DECLARE = "declare WATERMARK FOR it, or take a column that has one"
 
@@ -42,6 +50,64 @@ def faults(pipeline: Pipeline) -> Iterator[Fault]:
     sort = _last_sort(root)
     if sort is not None and sort.keys and sort.limit is None and mode == "streaming" and not _sorts_anything(settings):
         yield from _order(sort)
+
+
+def of_output(pipeline: Pipeline, output: Output) -> Iterator[Fault]:
+    """Find more than one column of event time that goes into a sink.
+
+    Args:
+        pipeline: The INSERT.
+        output: The same, resolved.
+
+    Yields:
+        The fault, if there is one.
+    """
+    table = pipeline.sink.table
+    if table is None or not table.declared:
+        return
+    forms = {operator.span: operator.form for operator in operators(output) if isinstance(operator, JoinOperator)}
+    fixed = {name for name, value in pipeline.sink.partition if value}
+    columns = {column.name: column for column in written(table) if column.name not in fixed}
+    targets = [columns[name] for name in pipeline.sink.columns if name in columns] or list(columns.values())
+    flags = _event_times(pipeline.sink.input, forms)
+    names = [
+        column.name
+        for column, flag, target in zip(pipeline.sink.schema, flags, targets, strict=False)
+        if flag and column.type.with_nullability(True) == target.type.with_nullability(True)  # a CAST ends event time
+    ]
+    if len(names) > 1:
+        remedy = f"CAST all but one to {pipeline.sink.schema[flags.index(True)].type.with_nullability(True)}"
+        yield Fault(
+            "event times", f"several columns of event time go to sink {table.name}: {', '.join(names)}; {remedy}"
+        )
+
+
+def _event_times(node: Node, forms: Mapping[Span | None, JoinForm]) -> list[bool]:
+    """Tell which columns of a node are event time for sure."""
+    declared = [column.time_attribute is TimeAttribute.ROWTIME for column in node.schema]
+    match node:
+        case Scan() | WindowAggregate():
+            return declared
+        case GroupWindowAggregate():
+            return [flag and place >= len(node.keys) for place, flag in enumerate(declared)]
+        case Project():
+            below = _event_times(node.input, forms)
+            return [isinstance(each, InputRef) and below[each.index] for each in node.expressions]
+        case Filter() | Sort():
+            return _event_times(node.input, forms)
+        case Over():
+            return [*_event_times(node.input, forms), *[False] * len(node.calls)]
+        case WindowAssign():
+            below = _event_times(node.input, forms)
+            return [*below, *declared[len(below) :]]
+        case Union():
+            branches = [_event_times(each, forms) for each in node.branches]
+            return [all(flags) for flags in zip(*branches, strict=True)]
+        case Join() if node.temporal is not None:
+            return [*_event_times(node.left, forms), *[False] * len(node.right.schema)]
+        case Join() if forms.get(node.span) in (JoinForm.INTERVAL, JoinForm.WINDOW):
+            return [*_event_times(node.left, forms), *_event_times(node.right, forms)]
+    return [False] * len(node.schema)
 
 
 def of_view(root: Node) -> Iterator[Fault]:
