@@ -21,6 +21,7 @@ from airflow_flinkcompat.sql.script import Statement, span_of
 _WITHOUT_PARAMETERS = frozenset(
     {"BIGINT", "BOOLEAN", "BYTES", "DATE", "DOUBLE", "FLOAT", "INT", "SMALLINT", "STRING", "TINYINT"}
 )
+_ELEMENTS = {"ARRAY": 1, "MAP": 2, "MULTISET": 1}
 _MOST_DIGITS = 38
 _LARGEST = 2**63 - 1
 _DATE = re.compile(r" *(\d+)-(\d+)-(\d+)")
@@ -56,6 +57,7 @@ def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
         return
     yield from refused_words(statement, line)
     yield from _blanks(statement)
+    yield from _insert_into_table(statement)
     for node in statement.nodes:
         if fault := _fault(node):
             yield span_of(node, statement), fault
@@ -72,6 +74,17 @@ def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
             yield statement.place(start, start + 1), f"Flink's parser takes {character} for no blank; write a blank"
 
 
+def _insert_into_table(statement: Statement) -> Iterator[tuple[Span, str]]:
+    if "TABLE" not in statement.text.upper():
+        return
+    words = [each for each in lexemes(statement.text, without=("space", "comment")) if each.kind != "string"]
+    for insert, kind, table in zip(words, words[1:], words[2:], strict=False):
+        found = [each.text.upper() for each in (insert, kind, table)]
+        if found in (["INSERT", "INTO", "TABLE"], ["INSERT", "OVERWRITE", "TABLE"]):
+            place = statement.place(table.start, table.end)
+            yield place, f"Flink's parser takes no TABLE after {' '.join(found[:2])}; leave the word out"
+
+
 def _fault(node: exp.Expr) -> str:
     check = _CHECKS.get(type(node))
     return "" if check is None else check(node)
@@ -83,6 +96,11 @@ def _type(node: nodes.FlinkType) -> str:
     name, sizes = node.name.upper(), [each.name for each in node.expressions if isinstance(each, exp.Literal)]
     if name in ("TIME_TZ", "TIMESTAMP_TZ", "TIME_LTZ"):
         return f"Flink has no {name.removesuffix('_TZ')} of this time zone; write TIMESTAMP_LTZ or TIMESTAMP"
+    if name == "NULL":
+        return "NULL is no type of a column; write one"
+    wanted, inner = _ELEMENTS.get(name), [each for each in node.expressions if isinstance(each, nodes.FlinkType)]
+    if wanted and len(inner) != wanted:
+        return f"{name} takes {wanted} type{'s' * (wanted > 1)}, not {len(inner)}"
     if not sizes or not all(size.isdecimal() for size in sizes):
         return ""
     shown = f"{name}({', '.join(sizes)})"
@@ -204,6 +222,10 @@ def _parentheses(node: exp.Subquery) -> str:
     return ""
 
 
+def _empty(node: nodes.StatementSet) -> str:
+    return "" if node.expressions else "the statement set is empty; write an INSERT between BEGIN and END"
+
+
 def _name(node: exp.Identifier) -> str:
     return "" if node.name or not node.quoted else "`` is no name; write one between the back-ticks"
 
@@ -285,6 +307,7 @@ _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     exp.Dot: _field_of_row,
     exp.Identifier: _name,
     exp.Subquery: _parentheses,
+    nodes.StatementSet: _empty,
     nodes.TableFunction: _window,
     nodes.CreateTable: _table,
     nodes.CreateNamespace: _catalog,
