@@ -33,12 +33,16 @@ Form = Hashable
 TRUE, FALSE, NULL = ("constant", True), ("constant", False), ("constant", None)
 _NAMES = {
     "%": "MOD", "SUBSTR": "SUBSTRING", "CHARACTER_LENGTH": "CHAR_LENGTH", "CEILING": "CEIL", "POW": "POWER",
-    "IFNULL": "COALESCE", "UNNEST WITH ORDINALITY": "UNNEST", "||": "CONCAT", "IF": "CASE",
+    "IFNULL": "COALESCE", "UNNEST WITH ORDINALITY": "UNNEST", "||": "CONCAT", "IF": "CASE", "STDDEV_SAMP": "STDDEV",
+    "VAR_SAMP": "VARIANCE",
 }  # fmt: skip
 _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "AND": "OR", "OR": "AND"}
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_RENAMED = frozenset({"EXTRACT", "JSON_VALUE", "NULLIF", "TIMESTAMPADD", "TRIM"})
+_PARTS = {"DAY": "DAYOFMONTH", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"}
+_MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 _TESTED_TRUE = frozenset({"IS TRUE", "IS NOT FALSE"})
 _NEUTRAL = {"+": ("constant", Decimal(0)), "*": ("constant", Decimal(1)), "AND": TRUE, "OR": FALSE}
 
@@ -95,7 +99,7 @@ def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form]:
     parts = {key: forms.of_part(key, value) for key, value in operator_parts(operator).items()}
     if isinstance(operator, OverOperator):
         del parts["all columns"]  # what is kept of them is its row
-    if isinstance(operator, AggregateOperator) and operator.grouping_sets == {(frozenset(operator.keys), 1)}:
+    if isinstance(operator, AggregateOperator) and operator.grouping_sets == frozenset({(frozenset(operator.keys), 1)}):
         parts["grouping sets"] = None
     if isinstance(operator, AggregateOperator) and any(isinstance(key, Literal) for key in operator.keys):
         places = [place for place, key in enumerate(operator.keys) if not isinstance(key, Literal)]
@@ -186,7 +190,7 @@ class _Forms:
         return part.value is not None if isinstance(part, Literal) else self._filled(part)
 
     def _aggregate(self, call: AggregateCall) -> Form:
-        function, args = call.function, [self.form(arg) for arg in call.args]
+        function, args = _NAMES.get(call.function, call.function), [self.form(arg) for arg in call.args]
         condition = TRUE if call.filter is None else self.form(call.filter)
         if function == "COUNT" and not call.distinct and all(map(self._counted, call.args)):
             args = []
@@ -238,6 +242,8 @@ def _called(function: str, args: list[Form]) -> Form:
         match args:
             case [("IS NULL", tested), default, value] | [("IS NOT NULL", tested), value, default] if value == tested:
                 return _called("COALESCE", [value, default])
+    if function in _RENAMED and (found := _by_another_name(function, args)) is not None:
+        return found
     if function == "NOT":
         return _negated(args[0])
     if function == "IN":
@@ -249,6 +255,23 @@ def _called(function: str, args: list[Form]) -> Form:
     if function == "=" and args[0] == args[1] and _is_constant(args[0]):
         return TRUE
     return _chained(function, args)
+
+
+def _by_another_name(function: str, args: list[Form]) -> Form | None:
+    """The form of a call that another function, or the function with its defaults, computes too."""
+    match function, args:
+        case "EXTRACT", [("constant", str(part)), value, _]:
+            return _PARTS.get(part, part), value
+        case "NULLIF", [value, other]:
+            return _called("CASE", [_called("=", [value, other]), NULL, value])
+        case "TIMESTAMPADD", [("constant", str(unit)), ("constant", Decimal() as count), value]:
+            length = count * _MILLISECONDS.get(unit, 0)
+            return _chained("+", [value, ("constant", f"INTERVAL_DAY_TIME {length}")]) if length else None
+        case "TRIM", [("constant", "BOTH"), ("constant", " "), value, _]:
+            return "TRIM", value
+        case "JSON_VALUE", [*inner, ("constant", "RETURNING STRING")]:
+            return ("JSON_VALUE", *inner)
+    return None
 
 
 def _difference(args: list[Form]) -> Form:
