@@ -39,6 +39,11 @@ $(VENV)/.all-ready: $(SETUP_INPUTS)
 	@scripts/setup_environment.sh $(ALL_EXTRAS)
 	@touch $@ $(VENV)/.core-ready
 
+# The first start of Spark takes longer than others: it is made here, and counts against no time-out.
+$(VENV)/.spark-ready: $(VENV)/.all-ready scripts/prepare_spark.py
+	@$(WITH_JAVA) python scripts/prepare_spark.py
+	@touch $@
+
 $(PYFLINK)/.ready: constraints-pyflink.txt scripts/setup_pyflink.sh | $(VENV)/.core-ready
 	@scripts/setup_pyflink.sh $(PYFLINK)
 	@touch $@
@@ -63,7 +68,7 @@ GOLDEN ?= build/golden
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: java $(VENV)/.all-ready ## Make .venv with everything and see that there is a Java 17 or 21
+setup: java $(VENV)/.spark-ready ## Make .venv with everything, see that there is a Java 17 or 21, start Spark once
 
 pyflink: $(PYFLINK)/.ready ## Make .venv-pyflink with real PyFlink, 850 MB
 

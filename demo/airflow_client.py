@@ -14,9 +14,6 @@ TERMINAL_TASK = frozenset({"success", "failed", "skipped", "upstream_failed", "r
 TERMINAL_RUN = frozenset({"success", "failed"})
 AWAITING = frozenset({"awaiting_input", "deferred"})
 _POLL_SECONDS = 0.5
-# Measured on 3.3.2: an answer that lands within a second of the parked worker's exit (up to 5 s after the task parked)
-# marks the task failed. After eight seconds it never did.
-SETTLE_SECONDS = 8.0
 _ANSWERS = 3
 # What a server that is starting or busy answers now and then.
 _TRANSIENT = frozenset({500, 502, 503, 504})
@@ -29,14 +26,25 @@ class AirflowApiError(Exception):
 
 
 class AirflowClient:
-    """A signed-in client of one Airflow. Times are in seconds. ``alive`` is called while waiting; it may raise."""
+    """A signed-in client of one Airflow. Times are in seconds.
+
+    ``alive`` is called while waiting; it may raise. ``is_parked`` tells whether the scheduler knows that the worker of
+    a task's try, by DAG, run, task and number, has ended.
+    """
 
     def __init__(
-        self, url: str, user: str, password: str, *, timeout: float = 30, alive: Callable[[], None] = lambda: None
+        self,
+        url: str,
+        user: str,
+        password: str,
+        *,
+        timeout: float = 30,
+        alive: Callable[[], None] = lambda: None,
+        is_parked: Callable[[str, str, str, int], bool] = lambda *_: True,
     ) -> None:
         self.url = url
         self._credentials = {"username": user, "password": password}
-        self._alive = alive
+        self._alive, self._is_parked = alive, is_parked
         # Loopback is never behind a proxy, whatever the environment says.
         self._http = httpx.Client(base_url=url, timeout=timeout, trust_env=False)
 
@@ -198,8 +206,7 @@ class AirflowClient:
     ) -> str:
         """Wait until the task asks, choose ``option``, and wait until the task took it; the task's final state.
 
-        Airflow 3.3.2 can lose an answer that comes too early, and asks again in the next try: so this waits until the
-        parked worker is gone, and answers again when it must.
+        Airflow can still lose the answer, and asks again in the next try: then this answers again.
         """
         for attempt in range(1, _ANSWERS + 1):
             asked = self.respond(dag_id, run_id, task_id, option, params, timeout=timeout)
@@ -229,7 +236,7 @@ class AirflowClient:
         Whatever the task makes of it: one that asks again waits for its next question.
         """
         asked = self.wait_for_question(dag_id, run_id, task_id, timeout=timeout)
-        time.sleep(SETTLE_SECONDS)
+        self.wait_until_parked(dag_id, run_id, task_id, timeout=timeout)
         chosen = {"chosen_options": [option], "params_input": dict(params or {})}
         self._request("PATCH", self._hitl(dag_id, run_id, task_id), json=chosen)
         return asked
@@ -246,6 +253,15 @@ class AirflowClient:
             return int(row["try_number"])
 
         return self._until(probe, timeout, f"task {task_id} to ask", lambda: str(self.task_states(dag_id, run_id)))
+
+    def wait_until_parked(self, dag_id: str, run_id: str, task_id: str, *, timeout: float = 180) -> None:
+        """Wait until the scheduler knows that the worker of a task that waits has ended.
+
+        Airflow 3.3.2 marks the task failed if an answer or an event comes before that.
+        """
+        tried = int(self.task(dag_id, run_id, task_id)["try_number"])
+        what = f"the scheduler to know that task {task_id} waits"
+        self._until(lambda: self._is_parked(dag_id, run_id, task_id, tried), timeout, what)
 
     def _taken_or_asked_again(self, dag_id: str, run_id: str, task_id: str, asked: int) -> tuple[str, int] | None:
         row = self.task(dag_id, run_id, task_id)

@@ -95,6 +95,15 @@ class AirflowStandalone:
         """Process ids of the parts that run."""
         return {child.name: pid for child in self._children if (pid := child.pid) is not None}
 
+    def client_of(self, user: str, password: str) -> AirflowClient:
+        """Make a client that signs in as this user."""
+        return AirflowClient(self.url, user, password, alive=self.check, is_parked=self._is_parked)
+
+    def _is_parked(self, dag_id: str, run_id: str, task_id: str, tried: int) -> bool:
+        wanted = f"TaskInstance Finished: dag_id={dag_id}, task_id={task_id}, run_id={run_id},"
+        with (self.home / "log" / "scheduler.out").open(encoding="utf-8", errors="replace") as log:
+            return any(wanted in line and f" try_number={tried}," in line for line in log)
+
     def task_seconds(self) -> float:
         """The processor time of all tasks that run, and of what they have started."""
         total = 0.0
@@ -128,7 +137,7 @@ class AirflowStandalone:
             self._prepare(environment)
             for name, arguments in _COMPONENTS.items():
                 self._children += (self._spawn(name, arguments, environment),)
-            self._client = AirflowClient(self.url, self.user, self.password, alive=self.check)
+            self._client = self.client_of(self.user, self.password)
             self._wait_until_healthy()
         except BaseException:
             self.stop()
@@ -193,7 +202,8 @@ class AirflowStandalone:
             "AIRFLOW__API__HOST": LOOPBACK,
             "AIRFLOW__API__PORT": str(port),
             "AIRFLOW__API__BASE_URL": f"http://{LOOPBACK}:{port}",
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
+            # A file that changed is read at once all the same.
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from demo import scratch
-from demo.airflow_client import SETTLE_SECONDS
 from demo.feed import Feed
 from demo.narrator import Narrator
 from demo.orders import START, Row, differences, ended, text, totals
@@ -328,10 +326,8 @@ class Story:
         """Put the next version where the DAG sees it; the run that takes it up, and how things stood before."""
         run = self.parts.run_number(number)
         self.parts.follow(run, {"changed": "deferred"})
-        waiting_since = time.monotonic()
         self._run_on(at)
-        # Airflow 3.3.2 loses an event that fires while the deferred task's worker is still on its way out.
-        time.sleep(max(0.0, waiting_since + SETTLE_SECONDS - time.monotonic()))
+        self.parts.client.wait_until_parked(DAG_ID, run, "changed", timeout=LIMIT_SECONDS)
         before = Before(self.feed.arrived, self.parts.deployed().number, at)
         self.narrator.say(f"orders up to {at:%H:%M:%S} are in; the script is now v{number}")
         self.world.propose(number)

@@ -9,7 +9,8 @@ from typing import TypeVar
 # How long nothing may move, and how long a single wait may take in all: a busy machine is slow, not wrong.
 QUIET_SECONDS = 300.0
 LIMIT_SECONDS = 1800.0
-_POLL_SECONDS = 0.4
+# The pause between two looks grows with the wait: looks cost processor time that the work itself needs.
+_LEAST_PAUSE, _MOST_PAUSE, _SHARE_OF_WAIT = 0.2, 2.0, 0.05
 _LOOK_SECONDS = 5.0  # between two looks at what moves: they cost more than a look at what is waited for
 _REMIND_SECONDS = 15.0
 
@@ -67,7 +68,7 @@ def wait_for(
         if now > remind_at:
             remind_at = now + _REMIND_SECONDS
             say(f"still waiting for {what} ({now - began:.0f} s; last movement {now - moved_at:.0f} s ago)")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(min(max(_SHARE_OF_WAIT * (now - began), _LEAST_PAUSE), _MOST_PAUSE))
 
 
 def require(held: object, message: str) -> None:

@@ -78,7 +78,7 @@ def run_backfill(asked: BackfillRequest | BackfillPlan, progress: Progress = lam
         work = effort(source.place for source in planned.work.sources)
         if work is Effort.MUCH and accelerator is not None and accelerator.covers(planned.work):
             work = Effort.LITTLE
-        with spark_session(request.master, planned.work.needs, work) as session:
+        with spark_session(request.master, planned.work.needs, work, say) as session:
             if not is_local(session.sparkContext.master or ""):
                 accelerator = None
             with pinned_snapshots(session):

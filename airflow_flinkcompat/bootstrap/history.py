@@ -521,7 +521,7 @@ class KnownHistory:
             for job in jobs
         ]
         read = [(job.side, locations) for job, locations in zip(jobs, found, strict=True)]
-        with history_session(self.master, read) as session:
+        with history_session(self.master, read, say) as session:
             workers, prepared, accepts = SparkWorkers(session), NOTHING, Accept.HISTORY in self.accepted
             if self.prepared is not None:
                 try:
@@ -630,12 +630,17 @@ def _in_words_of_the_script(line: OperatorMigration, queries: Mapping[str, State
 
 
 @contextmanager
-def history_spark(master: str | None, read: Iterable[tuple[Side, TableLocations]]) -> Iterator[SparkSession]:
+def history_spark(
+    master: str | None,
+    read: Iterable[tuple[Side, TableLocations]],
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[SparkSession]:
     """The Spark that reads history: the one that is active, or one of its own.
 
     Args:
         master: Its master; None: all cores of this machine.
         read: The scripts whose tables are read, each with where these lie.
+        say: Gets a line if this is the first start of Spark on this machine.
 
     Yields:
         The session.
@@ -655,19 +660,24 @@ def history_spark(master: str | None, read: Iterable[tuple[Side, TableLocations]
             needs |= source.needs
             places.add(source.place)
     try:
-        with spark_session(master, needs, effort(places) if places else Effort.MUCH) as session:
+        with spark_session(master, needs, effort(places) if places else Effort.MUCH, say) as session:
             yield session
     except BackfillError as error:
         raise InputError(str(error)) from None
 
 
 @contextmanager
-def history_session(master: str | None, read: Iterable[tuple[Side, TableLocations]]) -> Iterator[SparkSession]:
+def history_session(
+    master: str | None,
+    read: Iterable[tuple[Side, TableLocations]],
+    say: Callable[[str], None] = lambda line: None,
+) -> Iterator[SparkSession]:
     """The same, for which what is read does not change meanwhile.
 
     Args:
         master: Its master; None: all cores of this machine.
         read: The scripts whose tables are read, each with where these lie.
+        say: Gets a line if this is the first start of Spark on this machine.
 
     Yields:
         The session.
@@ -675,7 +685,7 @@ def history_session(master: str | None, read: Iterable[tuple[Side, TableLocation
     Raises:
         InputError: Spark does not start, or a source cannot be read.
     """
-    with history_spark(master, read) as session, pinned_snapshots(session):
+    with history_spark(master, read, say) as session, pinned_snapshots(session):
         yield session
 
 

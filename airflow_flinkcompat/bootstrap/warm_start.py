@@ -221,7 +221,7 @@ class WarmStart:
         from airflow_flinkcompat.bootstrap.computing import HistoryComputer
         from airflow_flinkcompat.spark_migration import SparkWorkers
 
-        with history_session(self.history.master, [(self.side, self._locations)]) as session:
+        with history_session(self.history.master, [(self.side, self._locations)], say) as session:
             ends = self._ends(session)
             for name, end in ends.items():
                 say(f"{name} is read to here: {end}")

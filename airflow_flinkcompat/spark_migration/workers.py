@@ -60,7 +60,7 @@ def migration_workers(
     from airflow_flinkcompat.backfill.spark.session import spark_session
 
     try:
-        with spark_session(master) as session:
+        with spark_session(master, say=say) as session:
             workers = SparkWorkers(session)
             say(f"{_told(size)} of state on Spark, {session.sparkContext.master}")
             yield workers

@@ -30,7 +30,6 @@ def client(handler: Handler) -> AirflowClient:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(airflow_client, "SETTLE_SECONDS", 0.0)
     monkeypatch.setattr(airflow_client, "_POLL_SECONDS", 0.001)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from airflow_flinkcompat.deploy import Ledger
 from airflow_flinkcompat.deploy.ledger.entries import AdoptedEntry, ApprovedEntry, JobStart, RejectedEntry
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.operators.approval import NOBODY, REJECT, RESTART, RESUME
-from demo.airflow_client import SETTLE_SECONDS, AirflowApiError, AirflowClient
+from demo.airflow_client import AirflowApiError, AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from tests.deploy.jobs import wait_for
 from tests.fleet.repository import git
@@ -63,7 +62,7 @@ class Asked:
     run_id: str
 
     def client(self, user: str) -> AirflowClient:
-        return AirflowClient(self.airflow.url, user, PASSWORDS[user])
+        return self.airflow.client_of(user, PASSWORDS[user])
 
     def answers(self, user: str, option: str, **form: str) -> None:
         self.client(user).respond(self.dag_id, self.run_id, "approve", option, form)
@@ -141,7 +140,7 @@ def test_two_approve_and_the_author_does_not_and_the_second_does_so_on_the_page(
         assert "2 people have to choose the same" in page.locator(".fc-note-ask").inner_text()
         page.get_by_role("radio", name=RESTART).check()
         page.get_by_role("textbox").fill("seen with sales")
-        time.sleep(SETTLE_SECONDS)
+        airflow.client.wait_until_parked(asked.dag_id, asked.run_id, "approve")
         page.get_by_role("button", name="Give this answer").click()
         page.get_by_text("Approved by ben and cara").wait_for()
         shown = page.locator(".fc-note").first.inner_text()

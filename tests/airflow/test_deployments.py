@@ -52,7 +52,7 @@ class Site:
     def signed_in(self, user: str) -> Iterator[AirflowClient]:
         """As one of Airflow's other users, whose password it has made itself."""
         passwords = json.loads((self.airflow.home / "passwords.json").read_text(encoding="utf-8"))
-        client = AirflowClient(self.airflow.url, user, passwords[user])
+        client = self.airflow.client_of(user, passwords[user])
         try:
             yield client
         finally:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -54,6 +56,10 @@ _TINY = {
 }
 # The JVM's first compiler only: it has code at once, which never gets as fast as much data needs.
 _BRIEF = "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1"
+
+
+# Where Spark's resolver keeps the packages that it has fetched.
+_IVY = ".ivy2.5.2"
 
 
 class Effort(IntEnum):
@@ -108,11 +114,13 @@ def spark_session(
     master: str | None = None,
     needs: Needs = Needs(),  # noqa: B008
     effort: Effort = Effort.MUCH,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
     """A session set up for a backfill: the one that is active, or a new one, stopped at the end.
 
     ``needs`` is what the connectors want of a new session; an active one must have been started with it. ``effort``
-    says how much Spark's own operators will have to do where it is local.
+    says how much Spark's own operators will have to do where it is local. ``say`` gets a line if this is the first
+    start of Spark on this machine.
 
     An active session gets its own settings back. Raises :class:`BackfillError` without PySpark or Java.
     """
@@ -126,12 +134,38 @@ def spark_session(
         with configured(active, SEMANTICS):
             yield active
         return
+    if line := first_start(needs):
+        say(line)
     master = master or SparkConf().get("spark.master") or "local[*]"
     session = _new_session(master, needs, _tuning(effort) if is_local(master) else {})
     try:
         yield session
     finally:
         session.stop()
+
+
+def _is_compiled() -> bool:
+    """Whether PySpark's byte code is there, or never will be."""
+    spark = find_spec("pyspark")
+    if spark is None or spark.origin is None or sys.dont_write_bytecode:
+        return True
+    return "pyspark" in sys.modules or Path(cache_from_source(spark.origin)).exists()
+
+
+_COMPILED = _is_compiled()  # before this process imports it
+
+
+def first_start(needs: Needs) -> str:
+    """One line about what the first start of Spark on this machine prepares, "" if all is there."""
+    prepared = [] if _COMPILED else ["PySpark is compiled to byte code"]
+    jars = Path(dict(needs.conf).get("spark.jars.ivy") or Path.home() / _IVY) / "jars"
+    if missing := [
+        each
+        for each in needs.packages
+        if not (jars / f"{'_'.join(each.split(':')[:2])}-{each.split(':')[2]}.jar").exists()
+    ]:
+        prepared.append(f"{', '.join(missing)} and what they need are fetched from Maven Central")
+    return f"first start of Spark on this machine: {' and '.join(prepared)}, once" if prepared else ""
 
 
 def _tuning(effort: Effort) -> dict[str, str]:
