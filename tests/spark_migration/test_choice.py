@@ -21,7 +21,7 @@ SAVEPOINT = str(FOLDER / CASES[0] / "old")
 
 
 @contextmanager
-def session(master: str | None) -> Iterator[SimpleNamespace]:
+def session(master: str | None, **_: object) -> Iterator[SimpleNamespace]:
     yield SimpleNamespace(sparkContext=SimpleNamespace(master=master or "local[*]", defaultParallelism=4))
 
 
@@ -50,7 +50,7 @@ def test_spark_shares_what_is_large_or_what_it_is_asked_to(
 
 
 def test_spark_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(master: str | None) -> None:
+    def refused(master: str | None, **_: object) -> None:
         raise BackfillError("Spark is missing")
 
     monkeypatch.setattr(spark_session_module, "spark_session", refused)
