@@ -14,10 +14,20 @@ from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, walk
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, transform, walk
 from airflow_flinkcompat.plan.nodes import WindowField, WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, Output, operators, sources
-from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, WindowColumn
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinOperator,
+    Operator,
+    OtherKind,
+    OtherOperator,
+    Output,
+    StatelessSegment,
+    operators,
+    sources,
+)
+from airflow_flinkcompat.plan.origins import ColumnOutput, KeyOutput, OperatorColumn, PassedOutput, WindowColumn
 from airflow_flinkcompat.plan.types import UNKNOWN, DataType
 from measure.rows import net, parts
 
@@ -148,6 +158,10 @@ def _place(side: Side, sink: str) -> str:
 
 
 def _columns(old: Output, new: Output) -> Columns:
+    old, new = (
+        replace(output, columns=tuple(_resolved(column, output.segment) for column in output.columns))
+        for output in (old, new)
+    )
     known, wanted = _typed(old), _typed(new)
     kept = tuple((known.index(column), place) for place, column in enumerate(wanted) if column in known)
     places = {place for _, place in kept}
@@ -166,6 +180,30 @@ def _columns(old: Output, new: Output) -> Columns:
         tuple(sorted(begun - metrics)),
         tuple(sorted(made)),
     )
+
+
+def _resolved(column: Expression, segment: StatelessSegment) -> Expression:
+    """The column with the columns of tables in place of the numbers that a union gives to its own."""
+
+    def leaf(each: Expression) -> Expression:
+        if not isinstance(each, OperatorColumn) or not isinstance(segment.origin, Operator):
+            return each
+        below = segment.origin
+        match each.output:
+            case ColumnOutput(index=index) if isinstance(below, OtherOperator) and below.kind == OtherKind.UNION_ALL:
+                inputs = zip(below.input_columns, below.segments, strict=True)
+                return FunctionCall("UNION ALL", tuple(_resolved(row[index], part) for row, part in inputs), each.type)
+            case AggregateCall() as call:
+                args = tuple(_resolved(argument, below.segments[0]) for argument in call.args)
+                wanted = None if call.filter is None else _resolved(call.filter, below.segments[0])
+                return replace(each, output=replace(call, args=args, filter=wanted))
+            case KeyOutput(key=key):
+                return replace(each, output=KeyOutput(_resolved(key, below.segments[0])))
+            case PassedOutput(input=side, column=passed):
+                return replace(each, output=PassedOutput(side, _resolved(passed, below.segments[side])))
+        return each
+
+    return transform(column, leaf)
 
 
 def _calls(column: Expression) -> Iterator[AggregateCall]:
@@ -191,8 +229,13 @@ def _is_made_of(column: Expression, old: Sequence[Expression]) -> bool:
 
 
 def _counts_results(column: Expression) -> bool:
-    """Whether it is a metric over the results of another aggregation."""
-    return any(_is_metric(argument) for call in _calls(column) for argument in call.args)
+    """Whether it is a metric over the results of another aggregation, whatever hands these on."""
+    return any(_holds_result(argument) for call in _calls(column) for argument in call.args)
+
+
+def _holds_result(column: Expression) -> bool:
+    passed = (part.output for part in walk(column) if isinstance(part, OperatorColumn))
+    return _is_metric(column) or any(isinstance(each, PassedOutput) and _holds_result(each.column) for each in passed)
 
 
 def _typed(output: Output) -> list[tuple[Expression, DataType]]:

@@ -207,12 +207,24 @@ def aligned_aggregation(
     if retracting and unretracted and not _only_grows(operator):
         raise NotComputable("a MIN or MAX of it is planned as one that no row is taken back from, whatever comes")
     layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
+    if layout.stored != compiled.stored:
+        ordered = _with_sums_and_counts(ordered)
+        layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
     if layout.stored != compiled.stored or layout.retracting != compiled.retracting:
         return None
     calls = _calls(with_script_compositions(ordered, layout))
     wanted, given = ([_part(each, columns) for each in of_plan] for of_plan in (_calls(compiled), calls))
     places = align(wanted, given, "metrics", [field.words for _, field in calls])
     return (ordered, layout) if places == [*range(len(calls))] else None
+
+
+def _with_sums_and_counts(operator: AggregateOperator) -> AggregateOperator:
+    """Replace each SUM and AVG by a sum and a count, as the planner does where fewer calls result (read off plans)."""
+    found: dict[AggregateCall, tuple[DataType, ...]] = {}
+    for call, types in zip(operator.aggregates, operator.argument_types, strict=True):
+        functions = ("SUM0", "COUNT") if call.function in ("SUM", "AVG") else (call.function,)
+        found |= {replace(call, function=function): types for function in functions}
+    return replace(operator, aggregates=tuple(found), argument_types=tuple(found.values()))
 
 
 def aligned_over(

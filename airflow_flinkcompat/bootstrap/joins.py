@@ -13,7 +13,15 @@ from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCal
 from airflow_flinkcompat.bootstrap.state_rows import PlainRows, StateQuery, StateRows, exact, of_life
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
-from airflow_flinkcompat.plan.operators import AggregateOperator, JoinForm, JoinOperator, RankOperator, StatelessSegment
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    RankOperator,
+    StatelessSegment,
+    appends,
+)
 from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
 from airflow_flinkcompat.plan.types import BIGINT
 from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout
@@ -43,17 +51,40 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
         raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
     if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
         raise NotComputable("a condition on one side of an outer join may be planned below it")
+    replaced = [side for side in (0, 1) if _counts_replaced(operator, layout, side)]
+    if any(_may_go(operator.segments[1 - side]) for side in replaced):
+        raise NotComputable("how often Flink counted a match with a row that was replaced history does not tell")
     rows = tuple(JoinSide(each, operator, side, layout) for side, each in enumerate(sides))
     states = (StateRows(state, rows[side].stored(rows[1 - side])) for side, state in enumerate(layout.states))
     tables = tuple(dict.fromkeys(table for side in sides for table in side.tables))
     plain = tuple(each.plain for each in rows if layout.states[each.side].value.form == "Int")
-    return StateQuery(tables, layout.key, tuple(states), plain=plain)
+    return StateQuery(
+        tables,
+        layout.key,
+        tuple(states),
+        incomparable="it counts a match again each time the matching row is replaced" if replaced else "",
+        plain=plain,
+    )
 
 
 def _has_a_key(segment: StatelessSegment) -> bool:
     """Whether the rows of a side have a key by what makes them, and not by what their table declares."""
     origin = segment.origin
     return isinstance(origin, AggregateOperator) or (isinstance(origin, RankOperator) and origin.last == 1)
+
+
+def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> bool:
+    """Whether a side counts matches with rows that are replaced by their key: each counts once more (measured)."""
+    other = layout.states[1 - side]
+    by_key = not other.counts_rows and other.map_key is None
+    return counts_matches(layout.states[side]) and by_key and not appends(operator.segments[1 - side])
+
+
+def _may_go(segment: StatelessSegment) -> bool:
+    """Whether a row that was replaced may go, so that it matters how often it was counted."""
+    # A condition has the rows before updates sent, so that none is counted twice.
+    below = segment.origin
+    return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))
 
 
 def _sides(condition: Expression) -> set[int]:

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from typing import cast
 
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import (
@@ -93,8 +94,7 @@ def field_reader(type: str) -> Callable[[Field], PlainValue]:
                 if form is FieldForm.WORD
                 else int.from_bytes(behind[: _low(field)], "big", signed=True)
             )
-            with localcontext(prec=_DIGITS):
-                return Decimal(unscaled).scaleb(-scale)
+            return _scaled(unscaled, scale)
         if root.startswith("TIMESTAMP"):
             if form is FieldForm.WORD:
                 return int(struct.unpack("<q", field.word)[0]) * 1000
@@ -117,9 +117,12 @@ def value_writer(type: str) -> Callable[[PlainValue], bytes]:
     Raises:
         SavepointUnreadable: How values of that type are stored was not measured.
     """
-    root, _, _ = _parts(type)
+    root, kind, scale = _parts(type)
     if root in _TEXTS:
         return lambda value: _sized(str(value).encode("utf-8"))
+    if root == "DECIMAL":
+        in_word = kind is FieldForm.WORD
+        return lambda value: _unscaled_bytes(_unscaled(cast(Decimal, value), scale), in_word)
     if root not in _NUMBERS:
         raise SavepointUnreadable(f"how a {type} is stored by itself was not measured")
     form = _NUMBERS[root].replace("<", ">")
@@ -138,9 +141,12 @@ def value_reader(type: str) -> Callable[[bytes], PlainValue]:
     Raises:
         SavepointUnreadable: How values of that type are stored was not measured.
     """
-    root, _, _ = _parts(type)
+    root, kind, scale = _parts(type)
     if root in _TEXTS:
         return lambda stored: stored[4:].decode("utf-8")
+    if root == "DECIMAL":
+        begin = 0 if kind is FieldForm.WORD else 4
+        return lambda stored: _scaled(int.from_bytes(stored[begin:], "big", signed=True), scale)
     if root not in _NUMBERS:
         raise SavepointUnreadable(f"how a {type} is stored by itself was not measured")
     number = struct.Struct(_NUMBERS[root].replace("<", ">"))
@@ -151,6 +157,13 @@ def value_reader(type: str) -> Callable[[bytes], PlainValue]:
         return made
 
     return value
+
+
+def _unscaled_bytes(unscaled: int, in_word: bool) -> bytes:
+    """A decimal by itself: as a long, or as the shortest bytes that hold it behind their length."""
+    if in_word:
+        return unscaled.to_bytes(_WORD, "big", signed=True)
+    return _sized(unscaled.to_bytes(_length(unscaled), "big", signed=True))
 
 
 def _sized(content: bytes) -> bytes:
@@ -166,7 +179,7 @@ def decimal_field(unscaled: int) -> Field:
     Returns:
         The field of a row.
     """
-    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    length = _length(unscaled)
     behind = unscaled.to_bytes(length, "big", signed=True).ljust(DECIMAL_ROOM, b"\0")
     return Field(False, struct.pack("<II", length, 0), behind)
 
@@ -190,9 +203,23 @@ def _text(content: bytes) -> Field:
     return Field(False, struct.pack("<II", len(content), 0), content + padding)
 
 
-def _decimal(value: Decimal, scale: int, form: FieldForm) -> Field:
+def _length(unscaled: int) -> int:
+    """The number of bytes of the shortest two's complement."""
+    return (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+
+
+def _scaled(unscaled: int, scale: int) -> Decimal:
     with localcontext(prec=_DIGITS):
-        unscaled = int(value.scaleb(scale))
+        return Decimal(unscaled).scaleb(-scale)
+
+
+def _unscaled(value: Decimal, scale: int) -> int:
+    with localcontext(prec=_DIGITS):
+        return int(value.scaleb(scale))
+
+
+def _decimal(value: Decimal, scale: int, form: FieldForm) -> Field:
+    unscaled = _unscaled(value, scale)
     return Field(False, struct.pack("<q", unscaled)) if form is FieldForm.WORD else decimal_field(unscaled)
 
 

@@ -5,6 +5,11 @@ CREATE TABLE orders (
 ) WITH (
   'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
 );
+CREATE TABLE priced (
+  a STRING, b BIGINT, c STRING, d DECIMAL(10, 2), ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH (
+  'connector' = 'filesystem', 'path' = 'file://DATA/orders', 'format' = 'csv', 'source.monitor-interval' = '100 ms'
+);
 --- case: a metric of a product is added
 -- computed: MAX(((b + d) * 3)), SUM((COALESCE(d, 0) * b))
 --- old
@@ -45,3 +50,27 @@ SELECT a, window_end, COUNT(*) AS n FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts),
 --- new
 SELECT SUBSTRING(a, 1, 1) AS k, b + 1 AS l, window_end, COUNT(*) AS n, SUM(IF(d > 3, d, b)) AS s
 FROM TABLE(HOP(TABLE orders, DESCRIPTOR(ts), INTERVAL '30' SECOND, INTERVAL '1' MINUTE)) GROUP BY SUBSTRING(a, 1, 1), b + 1, window_start, window_end;
+--- case: sums of decimals in windows
+-- computed: SUM(d), COUNT(d)
+--- old
+SELECT a, window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE priced, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- new
+SELECT a, window_start, COUNT(*) AS n, SUM(d) AS s, AVG(d) AS v, COUNT(d) AS m FROM TABLE(TUMBLE(TABLE priced, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
+--- case: distinct decimals
+-- computed: COUNT(DISTINCT d), distinct values of d
+--- old
+SELECT a, COUNT(*) AS n FROM priced GROUP BY a;
+--- new
+SELECT a, COUNT(*) AS n, COUNT(DISTINCT d) AS v FROM priced GROUP BY a;
+--- case: distinct large decimals
+-- computed: COUNT(DISTINCT f), distinct values of f
+--- old
+SELECT a, COUNT(*) AS n FROM (SELECT a, CAST(d * 12345 AS DECIMAL(30, 5)) AS f FROM priced) GROUP BY a;
+--- new
+SELECT a, COUNT(*) AS n, COUNT(DISTINCT f) AS v FROM (SELECT a, CAST(d * 12345 AS DECIMAL(30, 5)) AS f FROM priced) GROUP BY a;
+--- case: the greatest boolean and float
+-- computed: MAX(f), MIN(o), MAX(p)
+--- old
+SELECT a, COUNT(*) AS n FROM (SELECT a, CAST(b AS FLOAT) AS f, b > 3 AS o, d > 2 AS p FROM priced) GROUP BY a;
+--- new
+SELECT a, COUNT(*) AS n, MAX(f) AS x, MIN(o) AS y, MAX(p) AS z FROM (SELECT a, CAST(b AS FLOAT) AS f, b > 3 AS o, d > 2 AS p FROM priced) GROUP BY a;

@@ -117,3 +117,21 @@ SELECT l.lc, COUNT(*) AS n, SUM(r.rv) AS s FROM lefts AS l RIGHT JOIN rights AS 
 SELECT c, COUNT(*) AS n, SUM(b) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC, d) AS rn FROM orders) WHERE rn <= 1 GROUP BY c;
 --- new
 SELECT c, COUNT(*) AS n, SUM(b) AS s FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY b DESC, d) AS rn FROM orders) WHERE rn <= 3 GROUP BY c;
+--- case: more rows of a ranking are joined, or none
+-- computed: all; all
+--- old
+SELECT l.k, l.lv, r.rv FROM (SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY lv DESC, id) AS rn FROM lefts) WHERE rn <= 1) AS l FULL JOIN rights AS r ON l.k = r.k;
+--- new
+SELECT l.k, l.lv, r.rv FROM (SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY lv DESC, id) AS rn FROM lefts) WHERE rn <= 2) AS l FULL JOIN rights AS r ON l.k = r.k;
+--- case: the greatest of joined rows
+-- computed: all
+--- old
+SELECT k, rv FROM (SELECT l.k, r.rv, ROW_NUMBER() OVER (PARTITION BY l.k ORDER BY r.rv DESC) AS n FROM lefts AS l JOIN rights AS r ON l.k = r.k) WHERE n <= 2;
+--- new
+SELECT k, id, rv FROM (SELECT l.k, l.id, r.rv, ROW_NUMBER() OVER (PARTITION BY l.k ORDER BY r.rv DESC, l.id) AS n FROM lefts AS l JOIN rights AS r ON l.k = r.k) WHERE n <= 2;
+--- case: the greatest of joined rows that may have no match
+-- computed: all
+--- old
+SELECT k, rv FROM (SELECT l.k, r.rv, ROW_NUMBER() OVER (PARTITION BY l.k ORDER BY r.rv DESC) AS n FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.k) WHERE n <= 1;
+--- new
+SELECT k, id, rv FROM (SELECT l.k, l.id, r.rv, ROW_NUMBER() OVER (PARTITION BY l.k ORDER BY r.rv DESC, l.id) AS n FROM lefts AS l LEFT JOIN rights AS r ON l.k = r.k) WHERE n <= 2;

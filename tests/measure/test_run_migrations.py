@@ -64,6 +64,21 @@ def test_a_column_of_stored_rows_is_no_metric() -> None:
     assert columns == Columns(kept=((0, 0), (1, 1)), keys=(0, 1), metrics=(), values=(2,))
 
 
+def test_a_metric_over_another_column_of_a_union_is_another_one() -> None:
+    query = "SELECT a, SUM(v), MAX({0}) FROM (SELECT a, b AS v, {0} FROM orders UNION ALL SELECT a, b, {0} FROM orders)"
+    query = query.replace("MAX({0})", "MAX(x)").replace("{0}", "{0} AS x") + " GROUP BY a;"
+    (columns,) = columns_of(*sides(query.format("b + 1"), query.format("b * b"))).values()
+    assert columns == Columns(kept=((0, 0), (1, 1)), keys=(0,), metrics=(2,), values=())
+
+
+def test_a_metric_over_what_a_ranking_hands_on_of_groups_counts_stored_ones() -> None:
+    groups = "SELECT a, COUNT(*) AS n, MAX(b) AS x FROM orders GROUP BY a"
+    ranked = f"SELECT *, ROW_NUMBER() OVER (ORDER BY n) AS r FROM ({groups})"
+    query = f"SELECT n, {{}}(x) FROM ({ranked}) WHERE r <= 2 GROUP BY n;"
+    (columns,) = columns_of(*sides(query.format("SUM"), query.format("MAX"))).values()
+    assert columns == Columns(kept=((0, 0),), keys=(0,), metrics=(), values=())
+
+
 def test_a_sink_of_which_the_old_script_knew_nothing() -> None:
     query = "SELECT a, SUM(b) FROM orders GROUP BY a;"
     head = SINK.format("a STRING, b BIGINT", "kafka", ", 'topic' = 'sums'")

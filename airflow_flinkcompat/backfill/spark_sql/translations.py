@@ -526,8 +526,8 @@ AGGREGATES: dict[str, tuple[Translation, ...]] = {
         _t("CAST(CAST({sum} AS DECIMAL(38, {scale0})) / {count} AS {type})", "decimal"),
         _t("{sum} / {count}", "double"),
     ),
-    "MIN": (_t("{min}", "integer|decimal|double|text|date|timestamp|ltz"),),
-    "MAX": (_t("{max}", "integer|decimal|double|text|date|timestamp|ltz"),),
+    "MIN": (_t("{min}", "integer|decimal|double|float|boolean|text|date|timestamp|ltz"),),
+    "MAX": (_t("{max}", "integer|decimal|double|float|boolean|text|date|timestamp|ltz"),),
 }
 
 
