@@ -160,6 +160,7 @@ def test_a_script_alone_is_offered_against_its_last_commit(run: Run) -> None:
     assert "flinkcompat check 'HEAD:jobs/a b.sql' 'jobs/a b.sql'" in result.err
 
 
+@pytest.mark.usefixtures("run")
 @pytest.mark.parametrize(("environment", "colours"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_outcomes_have_colours_on_a_terminal(
     environment: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
