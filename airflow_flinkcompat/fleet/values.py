@@ -14,6 +14,8 @@ from airflow_flinkcompat.compat.waivers import ChangeIdentity
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.project import FAIL_ON
 
+READ = "read"
+"""The word for a script that ``lint`` passes."""
 PASSED, FAILED, BAD_INPUT, OUT_OF_REACH = range(4)
 """The exit codes, each worse than the one before."""
 
@@ -174,7 +176,8 @@ class FleetDiff:
         what = "script" if self.command == "lint" else "deployment"
         total = len(self.deployments)
         counts = ", ".join(f"{count} {word}" for word, count in words.items())
-        return f"{total} {what}{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
+        planned = f"; Flink did not plan {'it' if total == 1 else 'them'}" if self.command == "lint" and total else ""
+        return f"{total} {what}{'' if total == 1 else 's'}" + (f": {counts}" if counts else "") + planned
 
 
 def result_of(review: DeploymentReview) -> str:
@@ -183,7 +186,7 @@ def result_of(review: DeploymentReview) -> str:
         return "not deployable"
     if review.status in (Status.CHANGED, Status.LINTED) and review.outcome is not None:
         linted = review.status is Status.LINTED and review.outcome is Outcome.COMPATIBLE
-        return "passed" if linted else review.outcome.value
+        return READ if linted else review.outcome.value
     return review.status.value
 
 

@@ -43,7 +43,7 @@ def interval(tree: exp.Interval, span: Span) -> Literal:
     """
     unit = tree.args["unit"]
     sign, value = (-1, tree.this.this) if isinstance(tree.this, exp.Neg) else (1, tree.this)
-    if not isinstance(value, exp.Literal):
+    if not isinstance(value, exp.Literal) or not value.is_string:
         raise BindError("construct", "an interval that is no constant is not understood here", span)
     if isinstance(unit, exp.IntervalSpan):
         return _of_several_fields(value.name, unit, sign, span)
@@ -98,6 +98,8 @@ def interval_refusal(tree: exp.Interval) -> str | None:
     """Why Flink refuses an interval literal, and the remedy; None where it takes it, or where it is not read."""
     unit = tree.args["unit"]
     value = tree.this.this if isinstance(tree.this, exp.Neg) else tree.this
+    if not value.is_string:
+        return None
     first = unit.this if isinstance(unit, exp.IntervalSpan) else unit
     name = _unit(first)
     given = [each.name for each in first.expressions] if isinstance(first, exp.Anonymous) else []

@@ -283,6 +283,11 @@ class CallParser(PatternParser):
         clauses = (*JSON_CALLS[word], *(("RETURNING", "DEFAULT") if word in _TYPED_JSON else ()))
         return any(self._match_text_seq(*clause.split(), advance=False) for clause in clauses)
 
+    def _parse_escape(self, this: exp.Expr | None) -> exp.Expr | None:
+        if not self._match(TokenType.ESCAPE):
+            return this
+        return exp.Escape(this=this, expression=self._parse_unary())
+
     def _parse_json_pair(self) -> nodes.JsonPair:
         start = self._curr
         self.match_words("KEY")

@@ -358,6 +358,7 @@ _PRINTERS: dict[type[exp.Expr], _Print] = {
     nodes.TypedLiteral: lambda gen, node: f"{node.args['kind']} {gen.sql(node, 'this')}",
     nodes.Niladic: lambda gen, node: str(node.this),
     nodes.KeywordCall: lambda gen, node: (_keyword_call if node.args.get("keywords") else _json_call)(gen, node),
+    nodes.TimeDifference: lambda gen, node: f"{gen.sql(node, 'this')} {gen.sql(node, 'unit')}",
     nodes.JsonPair: lambda gen, node: f"KEY {gen.sql(node, 'this')} VALUE {gen.sql(node, 'expression')}",
     nodes.CallClause: _call_clause,
     nodes.MapConstructor: lambda gen, node: f"MAP[{gen.list_of(node)}]",

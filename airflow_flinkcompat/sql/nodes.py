@@ -376,6 +376,12 @@ class JsonPair(exp.Expression):
     arg_types = {"this": True, "expression": True}
 
 
+class TimeDifference(exp.Expression, exp.Condition):
+    """``(a - b) DAY``. ``this``: exp.Paren of an exp.Sub, ``unit`` as in exp.Interval."""
+
+    arg_types = {"this": True, "unit": True}
+
+
 class MapConstructor(exp.Expression, exp.Condition):
     """``MAP[k, v, …]``. ``expressions``: alternating keys and values."""
 

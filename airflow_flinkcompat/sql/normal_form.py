@@ -20,6 +20,7 @@ from sqlglot import exp
 from airflow_flinkcompat.model import NormalForm
 from airflow_flinkcompat.sql import lexer, nodes
 from airflow_flinkcompat.sql.call_parser import NILADIC_FUNCTIONS
+from airflow_flinkcompat.sql.reserved_words import reserved_words
 from airflow_flinkcompat.sql.tokenizer import FlinkTokenizer
 
 Path = tuple[str, ...]
@@ -84,15 +85,8 @@ def unquoted(tree: exp.Expr) -> str:
     return bare.sql(dialect="flink", comments=False)
 
 
-RESERVED = frozenset(
-    {
-        *("ALL", "ALTER", "AND", "AS", "BETWEEN", "BY", "CASE", "CAST", "CREATE", "CROSS", "DISTINCT", "DROP", "ELSE"),
-        *("END", "EXCEPT", "EXISTS", "FROM", "FULL", "GROUP", "HAVING", "IN", "INNER", "INSERT", "INTERSECT", "INTO"),
-        *("IS", "JOIN", "LEFT", "LIKE", "LIMIT", "NOT", "NULL", "ON", "OR", "ORDER", "OUTER", "OVER", "PARTITION"),
-        *("PRIMARY", "RIGHT", "SELECT", "TABLE", "THEN", "UNION", "VALUES", "WHEN", "WHERE", "WITH"),
-    }
-)
-"""Words that are no names in Flink's dialect nor in Hive's, unless quoted."""
+RESERVED = reserved_words()
+"""Words that are no names in any line of Flink, unless quoted."""
 _WORDS = RESERVED | set(NILADIC_FUNCTIONS) | {word for words in FlinkTokenizer.KEYWORDS for word in words.split()}
 
 

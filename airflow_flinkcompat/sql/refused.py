@@ -15,7 +15,7 @@ from sqlglot import exp
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.lexer import lexemes
-from airflow_flinkcompat.sql.reserved_words import refused_words, reserved_words
+from airflow_flinkcompat.sql.reserved_words import reserved_words
 from airflow_flinkcompat.sql.script import Statement, span_of
 
 _WITHOUT_PARAMETERS = frozenset(
@@ -55,11 +55,12 @@ def refused(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
     """
     if not reserved_words(line) or isinstance(statement.tree, nodes.SetOption | nodes.ResetOption):
         return
-    yield from refused_words(statement, line)
+    yield from _reserved_names(statement, line)
+    yield from _unread_comparisons(statement)
     yield from _blanks(statement)
     yield from _insert_into_table(statement)
     for node in statement.nodes:
-        if fault := _fault(node):
+        if fault := _fault(node) or _too_new(node, line):
             yield span_of(node, statement), fault
 
 
@@ -83,6 +84,39 @@ def _insert_into_table(statement: Statement) -> Iterator[tuple[Span, str]]:
         if found in (["INSERT", "INTO", "TABLE"], ["INSERT", "OVERWRITE", "TABLE"]):
             place = statement.place(table.start, table.end)
             yield place, f"Flink's parser takes no TABLE after {' '.join(found[:2])}; leave the word out"
+
+
+def _reserved_names(statement: Statement, line: str) -> Iterator[tuple[Span, str]]:
+    """Find reserved words that stand as names."""
+    reserved = reserved_words(line)
+    for node in statement.nodes:
+        if isinstance(node, exp.Identifier) and not node.args.get("quoted") and node.name.upper() in reserved:
+            yield (
+                span_of(node, statement),
+                f"{node.name} is a reserved word in Flink {line}; write the name in backticks, `{node.name}`",
+            )
+
+
+def _unread_comparisons(statement: Statement) -> Iterator[tuple[Span, str]]:
+    if "!=" not in statement.text:
+        return
+    previous = None
+    for lexeme in lexemes(statement.text):
+        if lexeme.text == "=" and previous is not None and previous.text == "!" and previous.end == lexeme.start:
+            yield statement.place(previous.start, lexeme.end), "Flink does not read !=; write <>"
+        previous = lexeme
+
+
+def _too_new(node: exp.Expr, line: str) -> str:
+    """Tell what a node writes that the parser of this line does not read yet."""
+    for first, what, written in _SINCE.get(type(node), ()):
+        if written(node) and _version(line) < _version(first):
+            return f"Flink {line} does not read {what}, which Flink {first} brought; write it without"
+    return ""
+
+
+def _version(line: str) -> tuple[int, ...]:
+    return tuple(map(int, line.split(".")))
 
 
 def _fault(node: exp.Expr) -> str:
@@ -294,6 +328,44 @@ def _repeated(names: Iterable[str]) -> str:
     return next((name for name in sorted(counted) if counted[name] > 1), "")
 
 
+_MODEL = ("1.20", "models", lambda node: node.args.get("kind") == "MODEL")
+_SINCE: Mapping[type[exp.Expr], tuple[tuple[str, str, Callable[[Any], Any]], ...]] = {
+    nodes.InsertInto: (("2.3", "ON CONFLICT", lambda node: node.args.get("conflict")),),
+    nodes.Resource: (("2.3", "USING ARTIFACT", lambda node: node.args["kind"] == "ARTIFACT"),),
+    nodes.CreateFunction: (("2.2", "WITH behind a function", lambda node: node.args.get("options")),),
+    exp.With: (("2.2", "WITH RECURSIVE", lambda node: node.args.get("recursive")),),
+    nodes.ModelArgument: (("2.1", "MODEL as an argument", lambda node: True),),
+    nodes.FlinkType: (("2.1", "STRUCTURED", lambda node: node.name.upper() == "STRUCTURED"),),
+    exp.Qualify: (("2.0", "QUALIFY", lambda node: True),),
+    nodes.CreateTable: (
+        (
+            "2.0",
+            "columns without types",
+            lambda n: any(isinstance(c, exp.Identifier) for c in n.args.get("columns") or ()),
+        ),
+    ),
+    nodes.Describe: (("2.0", "DESCRIBE FUNCTION", lambda node: node.args.get("kind") == "FUNCTION"), _MODEL),
+    nodes.Show: (
+        ("2.2", "SHOW MATERIALIZED TABLES", lambda node: node.name == "MATERIALIZED TABLES"),
+        ("2.0", "SHOW VIEWS FROM", lambda node: node.name == "VIEWS" and node.args.get("of")),
+        ("2.0", "SHOW CATALOGS LIKE", lambda node: node.name == "CATALOGS" and node.args.get("like")),
+        ("1.20", "SHOW of models", lambda node: node.name in ("MODELS", "CREATE MODEL")),
+        ("1.20", "SHOW CREATE CATALOG", lambda node: node.name == "CREATE CATALOG"),
+    ),
+    nodes.CreateModel: (("1.20", "models", lambda node: True),),
+    nodes.Drop: (_MODEL,),
+    nodes.Alter: (_MODEL, ("1.20", "ALTER CATALOG", lambda node: node.args["kind"] == "CATALOG")),
+    nodes.Distribution: (("1.20", "DISTRIBUTED BY", lambda node: True),),
+    nodes.LikeOption: (("1.20", "DISTRIBUTION in LIKE", lambda node: node.args["kind"] == "DISTRIBUTION"),),
+    nodes.CreateNamespace: (
+        (
+            "1.20",
+            "IF NOT EXISTS and COMMENT of a catalog",
+            lambda n: n.args["kind"] == "CATALOG" and (n.args.get("exists") or n.args.get("comment")),
+        ),
+    ),
+}
+"""The first line of Flink that reads a clause, its name, and whether a node has it; asked of each line's parser."""
 _CHECKS: Mapping[type[exp.Expr], Callable[[Any], str]] = {
     nodes.FlinkType: _type,
     nodes.TypedLiteral: _moment,

@@ -44,6 +44,7 @@ _POSTFIX_COLLECTIONS = ("ARRAY", "MULTISET")
 USER_TYPE = "USER"
 """How a type by any other name is called here: Flink asks its catalog for it."""
 
+_RESERVED_UNITS = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
 INTERVAL_UNITS = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 
@@ -168,6 +169,13 @@ class TypeParser(BaseParser):
             return exp.IntervalSpan(this=unit, expression=self._parse_unit_word())
         return unit
 
+    def _parse_paren(self) -> exp.Expr | None:
+        paren: exp.Expr | None = super()._parse_paren()
+        unit = self._curr.text.upper() if self._curr and self._curr.token_type == TokenType.VAR else ""
+        if isinstance(paren, exp.Paren) and isinstance(paren.this, exp.Sub) and unit in _RESERVED_UNITS:
+            return nodes.TimeDifference(this=paren, unit=self.parse_interval_unit())
+        return paren
+
     def _parse_unit_word(self) -> exp.Expr:
         word = self._curr.text.upper() if self._curr.token_type == TokenType.VAR else ""
         unit = word if word in INTERVAL_UNITS else word.removesuffix("S")
@@ -187,9 +195,12 @@ class TypeParser(BaseParser):
         negative = self._match(TokenType.DASH)
         if not negative:
             self._match(TokenType.PLUS)
-        if not self._match(TokenType.STRING, advance=False):
+        if self._match(TokenType.STRING, advance=False):
+            value = self._parse_string()
+        else:
+            value = self._parse_paren() or self._parse_number() or self._parse_column()
+        if value is None:
             self._retreat(index)
             return None
-        value = self._parse_string()
         value = exp.Neg(this=value) if negative else value
         return self.place(exp.Interval(this=value, unit=self.parse_interval_unit()), start)

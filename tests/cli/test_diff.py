@@ -470,7 +470,7 @@ class TestWhatOfARevisionIsRead:
         Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
-        assert "HEAD:flinkcompat.toml: is not valid TOML" in result.err
+        assert "HEAD:flinkcompat.toml: is no TOML" in result.err
         assert "to pass a change that mends it, compare with another revision (--against git:REF)" in result.err
         assert run("diff", "--against", "git:HEAD~1").code == 1, "clicks is named no more"
 
@@ -824,7 +824,7 @@ class TestLint:
         result = run("lint", "--format", "json")
         data = json.loads(result.out)
         assert result.code == 2
-        assert {each["name"] for each in data["deployments"] if each["result"] != "passed"} == {
+        assert {each["name"] for each in data["deployments"] if each["result"] != "read"} == {
             "jobs/broken.sql",
             "jobs/secretive.sql",
         }
@@ -852,9 +852,9 @@ def test_the_file_of_the_tests_holds_thirty_deployments(many: Path) -> None:
         result = run("lint")
         assert result.code == 2
         assert "jobs/orders.sql" in result.out
-        assert "passed: jobs/clicks.sql" in result.out
+        assert "read: jobs/clicks.sql" in result.out
         assert "deployment 'templated'" in result.out
-        assert "3 scripts: 2 not readable, 1 passed" in result.out
+        assert "3 scripts: 2 not readable, 1 read; Flink did not plan them" in result.out
 
 
 @pytest.mark.parametrize("command", [("lint",), ("diff", "--against", "git:HEAD")])

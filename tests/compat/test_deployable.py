@@ -240,6 +240,35 @@ def test_words_that_flinks_parser_takes_are_no_obstacle(statement: str) -> None:
     assert shown(statement, engine="flink", engine_version="2.3") == []
 
 
+@pytest.mark.parametrize(
+    ("first", "before", "statement"),
+    [
+        ("2.3", "2.2", "INSERT INTO s SELECT a FROM t ON CONFLICT DO DEDUPLICATE;"),
+        ("2.3", "2.2", "CREATE FUNCTION f AS 'a.B' USING ARTIFACT 'x.jar';"),
+        ("2.2", "2.1", "CREATE TEMPORARY FUNCTION f AS 'a.B' WITH ('k' = 'v');"),
+        ("2.2", "2.1", "WITH RECURSIVE q AS (SELECT a FROM t) SELECT a FROM q;"),
+        ("2.2", "2.1", "SHOW MATERIALIZED TABLES LIKE 'x%';"),
+        ("2.1", "2.0", "SELECT * FROM TABLE(ML_PREDICT(TABLE t, MODEL m, DESCRIPTOR(a)));"),
+        ("2.1", "2.0", "CREATE TABLE t (a STRUCTURED<'x', b INT>) WITH ('k' = 'v');"),
+        ("2.0", "1.20", "SELECT a FROM t QUALIFY RANK() OVER (PARTITION BY a ORDER BY b) < 3;"),
+        ("2.0", "1.20", "CREATE TABLE u (b, a) WITH ('k' = 'v') AS SELECT a, b FROM t;"),
+        ("2.0", "1.20", "SHOW CATALOGS LIKE 'x%';"),
+        ("2.0", "1.20", "DESCRIBE FUNCTION EXTENDED f;"),
+        ("1.20", "1.19", "CREATE TEMPORARY MODEL m INPUT (a INT) OUTPUT (b INT) WITH ('k' = 'v');"),
+        ("1.20", "1.19", "DROP MODEL IF EXISTS m;"),
+        ("1.20", "1.19", "CREATE TABLE t (a INT) DISTRIBUTED INTO 2 BUCKETS WITH ('k' = 'v');"),
+        ("1.20", "1.19", "ALTER CATALOG c COMMENT 'x';"),
+        ("1.20", "1.19", "CREATE CATALOG IF NOT EXISTS c WITH ('type' = 'hive');"),
+    ],
+)
+def test_a_clause_is_read_from_the_line_that_brought_it(first: str, before: str, statement: str) -> None:
+    assert shown(statement, engine="flink", engine_version=first) == []
+    kind, message = shown(statement, engine="flink", engine_version=before)[0]
+    assert kind == "syntax"
+    assert f"Flink {before} does not read" in message
+    assert f"which Flink {first} brought" in message
+
+
 def test_a_word_is_reserved_from_the_line_that_reserves_it() -> None:
     statement = "INSERT INTO s SELECT a AS monday FROM t;"
     assert shown(statement, engine="flink", engine_version="1.20.3") == []
