@@ -12,6 +12,8 @@ _ALWAYS = (
     *("servicekey", "subscriptionkey", "keystorekey", "basicauthuserinfo", "basicauthcredentials", "authorization"),
     *("connectionstring", "sharedaccess"),
 )
+#: English words that hold one of these and are about no secret, such as the name of a deployment.
+_OTHER_WORDS = frozenset({"secretive", "secretively", "secretary", "secretaries", "secretariat"})
 #: Only as a word of its own, or at the end of one (``accessToken``, ``mytoken``, ``dbPwd``).
 _WORD_ENDINGS = ("token", "pwd")
 #: At the end of the key, with separators removed: ``user:password`` (``basic-auth``, ``basic.auth.user.info``).
@@ -72,7 +74,7 @@ def is_secret_key(key: str) -> bool:
     key = key.rsplit("/", 1)[-1]
     if _FILE.search(key):
         return False
-    words = [word.lower() for word in _WORDS.findall(key)]
+    words = [word for word in map(str.lower, _WORDS.findall(key)) if word not in _OTHER_WORDS]
     joined = "".join(words)
     if not words or joined in _HARMLESS:
         return False

@@ -303,3 +303,10 @@ def test_what_stands_behind_a_value_that_may_be_shown_stays() -> None:
         assert mask_secrets(text) == text
         assert mask_secrets(f"`{text}`") == f"`{text}`"
     assert SECRET not in mask_secrets(f"sasl.jaas.config = {MASK} required username=u {SECRET}")
+
+
+def test_a_deployment_with_a_name_like_a_secret_masks_no_word() -> None:
+    assert (
+        mask_secrets("<summary>secretive: not deployable</summary>") == "<summary>secretive: not deployable</summary>"
+    )
+    assert mask_secrets("secretary.password: hunter2") == "secretary.password: ***"
