@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -21,6 +23,7 @@ from airflow_flinkcompat.model import (
     install_command,
     missing_packages,
 )
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import FAIL_ON, FILE_NAME
 from airflow_flinkcompat.secrets import mask_secrets
 
@@ -47,7 +50,7 @@ def require_engine(engine: str | None, **options: str | None) -> None:
         **options: What was given for the options that belong to an engine, by their names with underscores.
 
     Raises:
-        InputError: No engine was named, and one of the options was given.
+        InputError: No engine was named, and one of the options was given; or the engine has no such version.
     """
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if engine is None and given:
@@ -55,6 +58,36 @@ def require_engine(engine: str | None, **options: str | None) -> None:
             f"{' and '.join(given)}: a version of which engine? Add --engine {' or --engine '.join(ENGINES)}, "
             f"set {ENGINE_VARIABLE}, or write engine = … into {FILE_NAME}"
         )
+    for name, value in options.items():
+        if engine is not None and value is not None and not ENGINE_FACTS[engine].has_version(value):
+            raise InputError(f"--{name.replace('_', '-')} {value}: {ENGINE_FACTS[engine].label} has no such version")
+
+
+_COLOURS = {
+    "compatible": "green",
+    "passed": "green",
+    "unchanged": "green",
+    "unknown": "yellow",
+    "partial": "yellow",
+    "incompatible": "red",
+    "failed": "red",
+}
+_WORDS = "|".join(_COLOURS)
+_OUTCOME = re.compile(rf"(?<=\[)(?:{_WORDS})(?=\])|^(?:{_WORDS.upper()})\b", re.MULTILINE)
+
+
+def coloured(text: str) -> str:
+    """A report with its outcomes in colour, for ``click.echo``, which leaves colours out of what is no terminal.
+
+    Args:
+        text: The report.
+
+    Returns:
+        The same, without colours where the environment sets ``NO_COLOR``.
+    """
+    if os.environ.get("NO_COLOR"):
+        return text
+    return _OUTCOME.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0].lower()], bold=True), text)
 
 
 def fails_gate(outcome: Outcome, fail_on: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import click
 
 from airflow_flinkcompat.cli.arguments import (
+    coloured,
     engine_option,
     fails_gate,
     parse_function,
@@ -54,7 +55,7 @@ from airflow_flinkcompat.sql import read_script
 
 @click.command("check")
 @click.argument("old")
-@click.argument("new")
+@click.argument("new", required=False, default="", metavar="NEW")
 @engine_option
 @click.option("--engine-version", help="Version of the engine, for instance 2.3.")
 @click.option("--old-engine-version", help="Version the deployed job runs on (default: the same).")
@@ -130,6 +131,9 @@ def check_command(
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
     """
+    if not new:
+        told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
+        raise click.UsageError(f"Missing argument 'NEW'; {told}")
     said = JobOptions(
         parse_settings(settings),
         tuple(parse_function(text) for text in functions),
@@ -167,7 +171,8 @@ def check_command(
     report = _with_warnings(report, notes)
     # JSON holds no advice, so nothing has to be known for it.
     known = ReportContext() if style == "json" else replace(_circumstances(report, after), project=by.words)
-    click.echo(render(report, style, known, verbose=verbose), nl=False)
+    shown = render(report, style, known, verbose=verbose)
+    click.echo(coloured(shown) if style == "text" else shown, nl=False)
     if exposed and not allow_secrets:
         remedy = "with --allow-secrets the verdict alone decides the exit code"
         raise InputError("\n  ".join((*exposed, f"{proposed.source} cannot be deployed; {remedy}")))

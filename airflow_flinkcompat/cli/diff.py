@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, engine_option, require_engine
+from airflow_flinkcompat.cli.arguments import bare_install, coloured, engine_option, require_engine
 from airflow_flinkcompat.cli.project import catalog_option, config_option, judging, project_for, with_named_catalog
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
@@ -230,5 +230,6 @@ def _answer(fleet: FleetDiff, style: str, targets: Iterable[tuple[str, Path]]) -
 
     for name, path in targets:
         path.write_text(FORMATS[name](fleet), encoding="utf-8")
-    click.echo(FORMATS[style](fleet), nl=False)
+    shown = FORMATS[style](fleet)
+    click.echo(coloured(shown) if style == "text" else shown, nl=False)
     sys.exit(fleet.exit_code)

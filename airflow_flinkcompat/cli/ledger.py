@@ -166,8 +166,8 @@ def history_command(deployment: str, root: str | None, config: str | None, style
         return
     rows = [("#", "when (UTC)", "kind", "job", "start", "outcome", "by"), *map(_row, entries)]
     wide = max(_WIDTH, shutil.get_terminal_size((_UNBOUNDED, 24)).columns)
+    widths = [max(len(row[i]) for row in rows) for i in range(1, 6)]
     for number, *cells in rows:
-        widths = (16, 12, 8, 10, 12)
         line = " ".join([f"{number:>5}", *(cell.ljust(width) for cell, width in zip(cells, widths, strict=False))])
         click.echo(f"{line} {_shortened(cells[-1], wide - len(line) - 1)}".rstrip())
 
@@ -414,7 +414,8 @@ def _summary(entry: LedgerEntry) -> list[str]:
         f"entry {entry.number}, {entry.kind} at {_when(entry)} UTC" + (f", by {entry.owner}" if entry.owner else "")
     ]
     row = entry.to_dict()
-    lines += [f"{name} {row[key]}" for name, key in (("job", "job_id"), ("savepoint", "savepoint")) if row[key]]
+    parts = (("job", "job_id"), ("savepoint", "savepoint"), ("reason:", "reason"))
+    lines += [f"{name} {row[key]}" for name, key in parts if row[key]]
     return [f"  {line}" for line in mask_secrets("\n".join([*lines, entry.message]).strip()).splitlines()]
 
 

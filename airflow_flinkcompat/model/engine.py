@@ -18,6 +18,7 @@ class EngineFacts:
         label: The engine as a reader knows it.
         version_examples: Versions as users write them, for messages.
         label_has_version: Whether a reader is told the version with the label.
+        majors: The first numbers that its versions have; None: any number.
         flink_lines: The line of Flink that a version is made of, by its first number; None where a version is one of
             Flink itself.
         one_deployment: Whether a whole script is one deployment, so that what is set for a query that comes or goes
@@ -32,12 +33,25 @@ class EngineFacts:
     label: str
     version_examples: str
     label_has_version: bool
+    majors: tuple[str, ...] | None
     flink_lines: Mapping[str, str] | None
     one_deployment: bool
     takes_commands: bool
     tells_endings: bool
     compiles_plans: bool
     fills_variables: bool
+
+    def has_version(self, version: str) -> bool:
+        """Whether a version may be one of this engine.
+
+        Args:
+            version: Its numbers, with points between them.
+
+        Returns:
+            False where its first number is none of ``majors``; how a version is written is not judged.
+        """
+        first = version.split(".")[0]
+        return self.majors is None or first in self.majors or not (first.isascii() and first.isdigit())
 
     def flink_line(self, version: str) -> str | None:
         """The line of Flink that a version is, or is made of.
@@ -57,6 +71,7 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
         label="VVR (Realtime Compute, Ververica)",
         version_examples="8.0.11 or 11.1",
         label_has_version=False,
+        majors=None,
         flink_lines={"4": "1.13", "6": "1.15", "8": "1.17", "11": "1.20"},
         one_deployment=True,
         takes_commands=False,
@@ -69,6 +84,7 @@ ENGINE_FACTS: Mapping[str, EngineFacts] = {
         label="open-source Flink",
         version_examples="2.3 or 1.20.3",
         label_has_version=True,
+        majors=("1", "2"),
         flink_lines=None,
         one_deployment=False,
         takes_commands=True,

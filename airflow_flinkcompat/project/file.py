@@ -93,6 +93,10 @@ def find_project_file(start: Path) -> Path | None:
     return None
 
 
+_ALIKE = 0.75
+"""How alike a key and a known one are for the known one to be offered: ``parallelism`` is not ``variables``."""
+
+
 def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
     """Read ``[deployments.<name>]`` tables, each over ``[defaults]``, and these over what stands at the top.
 
@@ -105,7 +109,8 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
         The tables, with what is wrong with them.
 
     Raises:
-        InputError: The file cannot be read, is no TOML, or ``defaults``, ``deployments`` or ``stopped`` is no table.
+        InputError: The file cannot be read or is not valid TOML, or ``defaults``, ``deployments`` or ``stopped`` is no
+            table.
     """
     file = Path(path)
     found = tables_of(_content(file), file)
@@ -135,7 +140,7 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
         content = table
     folder = file.absolute().parent
     file = Path(called) if called else file
-    problems = [f"{file}: {key}: {_unknown_at_top(key)}" for key in content if key not in _TOP]
+    problems = [f"{_place(file, key)}: {key}: {_unknown_at_top(key)}" for key in content if key not in _TOP]
     for key in _TABLES:
         if not isinstance(content.get(key, {}), Mapping):
             raise InputError(f"{file}: {key}: a table is needed, [{key}]")
@@ -161,6 +166,16 @@ def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> Proje
     return ProjectTables(file, common, deployments, content.get("fail_on"), tuple(problems), broken, stopped, filled)
 
 
+def _place(file: Path, key: str) -> str:
+    """The file, with the line of a key at its top where that line can be read."""
+    written = re.compile(rf"""\s*(?:\[\s*)?(["']?){re.escape(key)}\1\s*[].=]""")
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):  # a file of a Git revision
+        return str(file)
+    return next((f"{file}:{number}" for number, line in enumerate(lines, 1) if written.match(line)), str(file))
+
+
 def content_of(text: str, name: str) -> Mapping[str, Any]:
     """The TOML of a text. Raises InputError, by the name of its file."""
     if text.startswith("\ufeff"):
@@ -168,7 +183,7 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name}: is no TOML: {error}") from None
+        raise InputError(f"{name}: is not valid TOML: {error}") from None
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
@@ -181,7 +196,7 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
     Returns:
         Words behind the key: which one may be meant, or which ones there are.
     """
-    meant = get_close_matches(key, known, 1)
+    meant = get_close_matches(key, known, 1, _ALIKE)
     return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"
 
 

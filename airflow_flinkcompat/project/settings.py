@@ -21,6 +21,7 @@ from airflow_flinkcompat.model import (
     Policy,
     is_path,
 )
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project.file import (
     DEPLOYMENT_KEYS,
     FILLED_ELSEWHERE,
@@ -259,6 +260,9 @@ class _TableReader:
             self.problems.append("check.engine_version: a version of which engine? Name it with engine")
         elif version is not None and named is not None:
             self._tried("check.engine_version", lambda: JobSpec("", engine=named, engine_version=version, source="it"))
+            if not ENGINE_FACTS[named].has_version(version):
+                label = ENGINE_FACTS[named].label
+                self.problems.append(f"check.engine_version: {label} has no version {version!r}")
         functions = (
             self._tried("functions", partial(FunctionDeclaration.of, name, text))
             for name, text in self._texts("functions").items()

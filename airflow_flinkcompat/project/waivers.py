@@ -43,13 +43,13 @@ def read_waivers(text: str, name: str) -> tuple[Waiver, ...]:
         The waivers, in the order of the file.
 
     Raises:
-        InputError: The file is no TOML, or an entry lacks something, or says what nobody knows. Nothing is passed over:
-            what is waived by mistake is worse than a gate that stops.
+        InputError: The file is not valid TOML, or an entry lacks something, or says what nobody knows. Nothing is
+            passed over: what is waived by mistake is worse than a gate that stops.
     """
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name}: is no TOML: {error}") from None
+        raise InputError(f"{name}: is not valid TOML: {error}") from None
     problems = [f"{name}: {key}: {unknown_key(key, (_TABLE,))}" for key in content if key != _TABLE]
     tables = content.get(_TABLE, [])
     if not isinstance(tables, list) or not all(isinstance(each, Mapping) for each in tables):

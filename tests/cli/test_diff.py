@@ -470,7 +470,7 @@ class TestWhatOfARevisionIsRead:
         Path("flinkcompat.toml").write_text(HEAD + ORDERS, encoding="utf-8")
         result = run("diff", "--against", "git:HEAD")
         assert result.code == 2
-        assert "HEAD:flinkcompat.toml: is no TOML" in result.err
+        assert "HEAD:flinkcompat.toml: is not valid TOML" in result.err
         assert "to pass a change that mends it, compare with another revision (--against git:REF)" in result.err
         assert run("diff", "--against", "git:HEAD~1").code == 1, "clicks is named no more"
 

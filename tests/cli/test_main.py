@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from airflow_flinkcompat.cli import cli
 from tests.cli.command import ENVIRONMENT, INCOMPATIBLE, V1, Run, lines, save
@@ -151,3 +152,41 @@ def test_a_job_manager_that_does_not_answer_is_out_of_reach(run: Run) -> None:
     nowhere = ("--gateway", "http://localhost:9", "--jobmanager", "http://localhost:9")
     result = run("rehearse", "old.sql", "new.sql", "--job-id", "0" * 32, *nowhere)
     assert result.code == 3, result.err
+
+
+def test_a_script_alone_is_offered_against_its_last_commit(run: Run) -> None:
+    result = run("check", "jobs/a b.sql")
+    assert (result.code, result.out) == (2, "")
+    assert "flinkcompat check 'HEAD:jobs/a b.sql' 'jobs/a b.sql'" in result.err
+
+
+@pytest.mark.usefixtures("run")
+@pytest.mark.parametrize(("environment", "colours"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_outcomes_have_colours_on_a_terminal(
+    environment: dict[str, str], colours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    save(old=V1, new=V1)
+    for terminal in (True, False):
+        result = CliRunner(env=environment).invoke(cli, ["check", "old.sql", "new.sql"], color=terminal)
+        assert result.output.startswith("\x1b[32m\x1b[1mCOMPATIBLE\x1b[0m on ") is (terminal and colours)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('engine = "flink"\n\nparallelism = 4\n', "flinkcompat.toml:3: parallelism: is not known; known are "),
+        ('engnie = "flink"\n', "flinkcompat.toml:1: engnie: is not known; did you mean engine?"),
+        (
+            'engine = "flink"\nengine_version = "9.9"\n',
+            "open-source Flink has no version '9.9'",
+        ),
+        ("x = = 1\n", "flinkcompat.toml: is not valid TOML: "),
+    ],
+)
+def test_a_wrong_project_file_names_place_and_remedy(text: str, said: str, run: Run) -> None:
+    save(old=V1)
+    Path("flinkcompat.toml").write_text(text, encoding="utf-8")
+    result = run("lint", "old.sql")
+    assert result.code == 2
+    assert said in result.err

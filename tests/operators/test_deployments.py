@@ -133,8 +133,8 @@ def test_every_mistake_is_told_and_no_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[deployments.orders\n", r"jobs\.toml: is no TOML: .*line 1"),
-        (ORDERS + ORDERS, r"jobs\.toml: is no TOML: .*line 3"),
+        ("[deployments.orders\n", r"jobs\.toml: is not valid TOML: .*line 1"),
+        (ORDERS + ORDERS, r"jobs\.toml: is not valid TOML: .*line 3"),
         ("deployments = 3", r"jobs\.toml: deployments: a table is needed, \[deployments\]"),
         ("defaults = 3", r"jobs\.toml: defaults: a table is needed"),
     ],

@@ -417,7 +417,7 @@ def test_a_file_that_cannot_be_read_is_an_import_error(tmp_path: Path) -> None:
     found = bag(tmp_path, "[deployments.orders\n")
     (error,) = found.import_errors.values()
     assert found.dags == {}
-    assert f"{tmp_path / 'jobs.toml'}: is no TOML: " in error
+    assert f"{tmp_path / 'jobs.toml'}: is not valid TOML: " in error
     assert "line 1" in error
 
 

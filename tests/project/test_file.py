@@ -46,7 +46,7 @@ def test_no_file_outside_of_the_repository_counts(tmp_path: Path) -> None:
 
 def test_a_pyproject_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     write(tmp_path / "pyproject.toml", "[tool\n")
-    with pytest.raises(InputError, match=r"pyproject\.toml: is no TOML: .*line 1"):
+    with pytest.raises(InputError, match=r"pyproject\.toml: is not valid TOML: .*line 1"):
         find_project_file(tmp_path / "orders.sql")
 
 

@@ -89,7 +89,7 @@ def test_what_is_missing_is_named(key: str) -> None:
         ('by = "ann"', 'by = "ann"\nuntill = 1', "untill: is not known; did you mean until"),
         ("[[waiver]]", "[[waivers]]", "waivers: is not known"),
         ("[[waiver]]", "[waiver]", "a list of tables is needed"),
-        ("[[waiver]]", "[[waiver", "is no TOML"),
+        ("[[waiver]]", "[[waiver", "is not valid TOML"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_its_place(old: str, new: str, words: str) -> None:

@@ -164,5 +164,5 @@ class CompileContext:
                 return operator(self, node, needed, above)
         what = _CONSTRUCTS.get(type(node).__name__, type(node).__name__)
         if isinstance(node, Join):
-            what = f"a {node.kind} join"
+            what = f"{'an' if str(node.kind)[0] in 'AI' else 'a'} {node.kind} join"
         raise Untranslatable(f"{what} is not recomputed by a backfill yet; {FLINK_BATCH}", node.span)

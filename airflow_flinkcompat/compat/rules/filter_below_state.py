@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from airflow_flinkcompat.compat.changes.format import format_conditions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
@@ -6,10 +6,14 @@ from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope,
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.part_rules import IGNORE, IGNORED
 from airflow_flinkcompat.model import Outcome
-from airflow_flinkcompat.plan.operators import StatelessSegment
+from airflow_flinkcompat.plan.expressions import Expression, Literal
+from airflow_flinkcompat.plan.operators import AggregateOperator, RankOperator, StatelessSegment
+from airflow_flinkcompat.plan.origins import leaves
 
 # EXPLAIN on 2.3: the planner puts it below the window from either place; whether others do, no page says.
 MOVED = dict.fromkeys(("vvr", "flink"), inferred(Outcome.UNKNOWN, "a condition above a session ends no session"))
+# What is stored of the keys that are left is right (restored on 2.3); rows sent for the others stay in the sink.
+OF_KEYS = {"flink": inferred(Outcome.UNKNOWN, "it leaves out whole keys, whose rows stay in the sink")}
 PARTS = ("filters", "filters above the session window")
 
 
@@ -19,6 +23,21 @@ def _shown(segment: StatelessSegment) -> str:
     return format_conditions(segment.filters) + (
         f" ({format_conditions(above)} above the session window)" if above else ""
     )
+
+
+def _leaves_out_keys(old: AggregateOperator | RankOperator, new: AggregateOperator | RankOperator) -> bool:
+    """Return whether conditions are only added, each over columns that part the state."""
+    before, after = (side.keys if isinstance(side, AggregateOperator) else side.partition for side in (old, new))
+    added = new.segment.filters - old.segment.filters
+    of_keys = all(_is_over(condition, {*after}) for condition in added)
+    return before == after and old.segment.filters < new.segment.filters and of_keys
+
+
+def _is_over(condition: Expression, columns: Set[Expression]) -> bool:
+    """Return whether it reads columns and only these, and no NULL, with which it may be constant."""
+    read = {*leaves(condition)}
+    literals = {leaf for leaf in read if isinstance(leaf, Literal)}
+    return bool(read - literals) and read - literals <= columns and all(each.value is not None for each in literals)
 
 
 def find(pair: OperatorPair) -> Iterable[RuleMatch]:
@@ -35,7 +54,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
         pair.claim(*PARTS),
         _shown(old),
         _shown(new),
-        verdicts=IGNORED if ignored else MOVED if moved else {},
+        verdicts=IGNORED if ignored else MOVED if moved else OF_KEYS if _leaves_out_keys(*sides) else {},
     )
 
 

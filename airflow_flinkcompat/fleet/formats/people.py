@@ -25,7 +25,7 @@ _COMPARED = (Status.CHANGED, Status.DELETED)
 _LONGEST_COMMENT, _LONGEST_TABLE, _LONGEST_NOTES = 58_000, 36_000, 6_000
 """Characters of a comment without the names of what is left out, of the rows of its table, of its notes: GitHub takes
 65,536 in all."""
-_WIDEST_CELL = 60
+_NARROWEST, _WIDTH_OF_LOGS = 24, 160
 _MOST_LISTED = 40
 _HEADER = {
     False: ("deployment", "result", "what", "in Airflow the gate"),
@@ -45,7 +45,7 @@ def render_fleet_text(fleet: FleetDiff) -> str:
     """
     shown, passed = _split(fleet)
     rows = [_HEADER[fleet.command == "lint"], *map(_row, shown)] if shown else []
-    widths = [min(_WIDEST_CELL, max(len(row[i]) for row in rows)) for i in range(4)] if rows else []
+    widths = _widths(rows, max(WIDTH, shutil.get_terminal_size((_WIDTH_OF_LOGS, 24)).columns)) if rows else []
     lines = [_heading(fleet), *([""] if rows else [])]
     for row in rows:
         cells = (_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -126,6 +126,14 @@ def explained(review: DeploymentReview) -> str:
         text = render_text(review.reports[0], width, review.known, verbose=False)
     above = f"{faults}\n\n" if faults else ""
     return f"{above}{text}\n" + "\n".join(textwrap.wrap(_gate(review), width))
+
+
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The widths of columns: as wide as their cells, but for the widest ones, which share what the line has left."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def _heading(fleet: FleetDiff) -> str:
