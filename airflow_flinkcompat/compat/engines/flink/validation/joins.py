@@ -61,7 +61,8 @@ def _of(join: Join, above: Sequence[Expression]) -> Iterator[Fault]:
     by_event_time = join.temporal is not None and time_attribute_of(join.temporal, join.schema)
     # A join with versions takes its key from ON alone, a lookup from WHERE too.
     compared = own if by_event_time is TimeAttribute.ROWTIME else (*own, *above)
-    keys = list(filter(None, (_key(part, len(join.left.schema)) for part in compared)))
+    width = len(join.left.schema)
+    keys = [key for part in compared if (key := _key(part, width)) is not None]
     if join.kind in _REFUSED:
         yield Fault("kind of join", f"a join FOR SYSTEM_TIME AS OF is no {join.kind} JOIN; take INNER or LEFT")
     elif not keys:
