@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,8 +101,11 @@ def read(planned: Planned) -> tuple[CompiledPlan, ...]:
 
 
 @contextmanager
-def local_planner(folder: Path) -> Iterator[Planner]:
-    """A planner of its own: the SQL Gateway alone, without a cluster."""
+def local_planner(folder: Path, jars: Sequence[Path] = ()) -> Iterator[Planner]:
+    """A planner of its own: the SQL Gateway alone, without a cluster; ``jars`` hold connectors."""
     (folder / "plans").mkdir(parents=True)
-    with LocalFlink(folder / "client", gateway_only=True) as client, SqlGateway(client.gateway_url) as gateway:
+    with (
+        LocalFlink(folder / "client", gateway_only=True, extra_jars=jars) as client,
+        SqlGateway(client.gateway_url) as gateway,
+    ):
         yield Planner(gateway, folder / "plans")

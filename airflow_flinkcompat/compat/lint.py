@@ -62,10 +62,27 @@ def _refused(side: Side) -> Iterator[Finding]:
     for place, output in side.outputs[0].items():
         pipeline = side.program.pipelines[place]
         for fault in faults(Query(pipeline, output, side.program, side.flink_line)):
+            if fault.undescribed:
+                continue  # a doubt about a connector is no fault of the script
             message = f"Flink {'refuses' if fault.certain else 'may refuse'} the statement: {fault.message}"
             yield _finding(
                 statement_refused.RULE, side, message, pipeline.span, statement_refused.verdicts(fault), output.sink
             )
+
+
+def undescribed_tables(side: Side) -> tuple[str, ...]:
+    """The declared tables on whose connectors it depends whether Flink takes a statement.
+
+    Args:
+        side: The script.
+
+    Returns:
+        Their names, in the order of the statements.
+    """
+    queries = (
+        Query(side.program.pipelines[n], each, side.program, side.flink_line) for n, each in side.outputs[0].items()
+    )
+    return tuple(dict.fromkeys(fault.undescribed for query in queries for fault in faults(query) if fault.undescribed))
 
 
 def _unread(side: Side) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, planner_decides
 from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
-from airflow_flinkcompat.compat.lint import lint
+from airflow_flinkcompat.compat.lint import lint, undescribed_tables
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.reports.sections import engine_label
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, is_waivable, utc_day
@@ -187,6 +187,12 @@ def lone_script(
         return LoneScript(name, error)
 
 
+_UNDESCRIBED = (
+    "whether Flink takes every statement is not known: the catalogue does not describe the changes that the connectors "
+    "of {} take or send"
+)
+
+
 def lint_scripts(
     scripts: Iterable[LoneScript], fail_on: str, project: str, text: str = "", *, allow_secrets: bool = False
 ) -> FleetDiff:
@@ -225,6 +231,8 @@ def lint_scripts(
         if allow_secrets:
             notes += map(mask_secrets, exposed)
         notes += [f"{name}: {note}" for note in judged.notes]
+        if doubted := undescribed_tables(side):
+            notes.append(f"{name}: {_UNDESCRIBED.format(', '.join(doubted))}")
         if not exposed and not side.filled_elsewhere and (why := _refused_by_deploy(side)):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
     return FleetDiff("lint", project, "", fail_on, tuple(reviews), tuple(notes))

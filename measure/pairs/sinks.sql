@@ -159,3 +159,137 @@ INSERT INTO totals
 SELECT a, window_end, SUM(b)
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 GROUP BY a, window_start, window_end;
+--- case: conflict-own-key-deduplicate
+-- about: ON CONFLICT DO DEDUPLICATE added, the key is the query's
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO DEDUPLICATE;
+--- case: conflict-own-key-error
+-- about: ON CONFLICT DO ERROR added, the key is the query's
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO ERROR;
+--- case: conflict-own-key-changed
+-- about: ON CONFLICT DO NOTHING to DO DEDUPLICATE, the key is the query's
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO NOTHING;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO DEDUPLICATE;
+--- case: conflict-nothing-to-error
+-- about: ON CONFLICT DO NOTHING to DO ERROR, the key is not the query's
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO NOTHING;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO ERROR;
+--- case: conflict-error-to-nothing
+-- about: ON CONFLICT DO ERROR to DO NOTHING, the key is not the query's
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO ERROR;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO NOTHING;
+--- case: conflict-nothing-to-deduplicate
+-- about: ON CONFLICT DO NOTHING to DO DEDUPLICATE, the key is not the query's
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO NOTHING;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO DEDUPLICATE;
+--- case: conflict-deduplicate-to-nothing
+-- about: ON CONFLICT DO DEDUPLICATE to DO NOTHING, all rows have one key
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT 'all', SUM(b)
+FROM orders
+GROUP BY c
+ON CONFLICT DO DEDUPLICATE;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT 'all', SUM(b)
+FROM orders
+GROUP BY c
+ON CONFLICT DO NOTHING;
+--- case: conflict-deduplicate-added
+-- about: ON CONFLICT DO DEDUPLICATE added where the setting asked for no clause
+-- flink: 2.3
+-- settings-old: table.exec.sink.require-on-conflict=false
+--- old
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, total BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT UPPER(a), SUM(b)
+FROM orders
+GROUP BY a
+ON CONFLICT DO DEDUPLICATE;

@@ -89,3 +89,39 @@ SELECT a, COUNT(*) FROM orders GROUP BY a;
 CREATE TABLE totals (a STRING, n BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = 'print');
 INSERT INTO totals
 SELECT a, COUNT(*) FROM orders GROUP BY a;
+--- case: other-key-deduplicate
+-- about: the same with ON CONFLICT DO DEDUPLICATE on the new line
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, n BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, COUNT(*) FROM orders GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, n BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, COUNT(*) FROM orders GROUP BY a
+ON CONFLICT DO DEDUPLICATE;
+--- case: one-key-nothing
+-- about: a sink's PRIMARY KEY is the same in all rows, ON CONFLICT DO NOTHING on the new line
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, n BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT 'all', COUNT(*) FROM orders GROUP BY c;
+--- new
+CREATE TABLE totals (a STRING, n BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT 'all', COUNT(*) FROM orders GROUP BY c
+ON CONFLICT DO NOTHING;
+--- case: own-key-clause
+-- about: ON CONFLICT DO ERROR on the new line, a sink's PRIMARY KEY is that of the query
+-- flink: 2.3
+--- old
+CREATE TABLE totals (a STRING, n BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, COUNT(*) FROM orders GROUP BY a;
+--- new
+CREATE TABLE totals (a STRING, n BIGINT, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'print');
+INSERT INTO totals
+SELECT a, COUNT(*) FROM orders GROUP BY a
+ON CONFLICT DO ERROR;

@@ -2,7 +2,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.format import format_value
@@ -11,13 +10,12 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
 from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
-from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, materialized
-from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import ON_CONFLICT
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import OptionVerdict
 from airflow_flinkcompat.connectors import TableUse
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -81,21 +79,6 @@ LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
     "shuffle": re.compile("true|false"),
 }
 """What Flink takes as values of a LOOKUP hint."""
-CONFLICT = "ON CONFLICT"
-DROPPED = measured(Outcome.COMPATIBLE, "sm-clause-dropped", note="rows are deduplicated without the clause")
-ASKED_FOR = inferred(
-    Outcome.UNKNOWN,
-    "Flink asks for the clause where a sink's key is another one than its query's, unless "
-    f"{ON_CONFLICT} = false stands in the script",
-)
-OTHER_STRATEGY = measured(
-    Outcome.INCOMPATIBLE,
-    "sm-conflict-error-uniq",
-    note="the stored rows are ignored",
-    consequence=Consequence.SILENTLY_WRONG,
-)
-
-
 READ_APART = OptionVerdict(
     "a table that the job reads once is read by several sources then, or the other way round: other operators",
     UNMEASURED,
@@ -146,7 +129,7 @@ class _Place:
 
 
 def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
-    """A time to live on a join or aggregation, hints of a lookup, and a sink's conflict clause were measured.
+    """A time to live on a join or aggregation, and hints of a lookup were measured.
 
     ``kinds`` are those of the query's operators; ``kept_once_more``: its results are, in front of the sink.
     """
@@ -160,11 +143,6 @@ def on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
         return GROUPED_TTL if come else GROUPED_TTL_GONE
     if names == {"LOOKUP"}:
         return _lookup(place, {key for _, text in (*gone, *come) for key in OPTION.findall(text)}, bool(gone))
-    if names == {CONFLICT}:
-        if not come and {strategy.upper() for _, strategy in gone} == {"DEDUPLICATE"}:
-            given = dict(place.pipeline.new_pipeline.settings)
-            return DROPPED if settings.effective(given, ON_CONFLICT, "flink") == "false" else ASKED_FOR
-        return OTHER_STRATEGY if kept_once_more else UNMEASURED
     return UNMEASURED
 
 
@@ -248,7 +226,7 @@ def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
         found = [each for each in (*own, *below) if each.difference.part.startswith(PLACES)]
         if not found:
             continue
-        kept = Materialized.YES in materialized(pipeline)
+        kept = Materializer.UPSERT in sinks.materializers(pipeline)
         sides = [side for pair in pipeline.operators for side in (pair.old, pair.new)]
         kinds = {str(side.kind) for side in sides}
         if any(call.distinct for side in sides if isinstance(side, AggregateOperator) for call in side.aggregates):
@@ -256,10 +234,34 @@ def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
         yield from ((each, kinds, kept) for each in found)
 
 
+def _of_clause(place: _Place) -> RuleMatch:
+    """Another ON CONFLICT, one that comes or one that goes."""
+    old, new = strategy(place.pipeline.old), strategy(place.pipeline.new)
+    said = f"{ON_CONFLICT} DO {new or old}"
+    words = f"{said} {'was added' if old is None else 'was removed' if new is None else f'took the place of DO {old}'}"
+    does, verdict = sinks.settled_otherwise(place.pipeline)
+    if sinks.lack_clause(place.pipeline)[0]:
+        does += f"; no job of the old script runs on this line, unless {REQUIRED} = false is set elsewhere"
+    difference = place.difference
+    return RuleMatch(
+        words,
+        (difference.key,),
+        f"{ON_CONFLICT} DO {old}" if old else "none",
+        f"{ON_CONFLICT} DO {new}" if new else "none",
+        difference.before_span,
+        difference.after_span,
+        verdicts={"flink": verdict},
+        notes={"flink": f": {does}"},
+    )
+
+
 def find(change: Change) -> Iterable[RuleMatch]:
     for place, kinds, kept in _places(change):
         difference = place.difference
         gone, come = _changed(difference)
+        if {name for name, _ in (*gone, *come)} == {ON_CONFLICT}:
+            yield _of_clause(place)
+            continue
         judged = _options(place) if {name for name, _ in (*gone, *come)} == {OPTIONS} else None
         if judged and difference.part.startswith("source hints") and _reads_apart(place, change):
             judged = READ_APART

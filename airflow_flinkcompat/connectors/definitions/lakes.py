@@ -78,8 +78,10 @@ CONNECTORS = (
         ),
         SinkFacts(
             state=SinkState.TRANSACTIONS,
-            upserts=Known.NOT_KNOWN,
-            updates=Known.NOT_KNOWN,
+            upserts=Known.NO,
+            upserts_appended=Known.NO,
+            updates=Known.YES,
+            row_before=Known.YES,
             options=(
                 *facts(OptionEffect.TARGET, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_PENDING),
                 *facts(
@@ -93,7 +95,8 @@ CONNECTORS = (
                 *facts(OptionEffect.STATE, _ICEBERG, "write-parallelism", "distribution-mode", says=_PLANNED),
                 *facts(OptionEffect.STATE, _ICEBERG, "write.distribution-mode", says=_PLANNED),
             ),
-            document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet",
+            document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet; "
+            "IcebergTableSink takes every kind of change that comes",
         ),
     ),
     ConnectorFacts(

@@ -14,7 +14,10 @@ CONNECTORS = (
         sink=SinkFacts(
             state=SinkState.TRANSACTIONS,
             operators=2,
-            document="DorisSink: SupportsWriterState and SupportsCommitter, with labels",
+            upserts=Known.NO,
+            updates=Known.YES,
+            document="DorisSink: SupportsWriterState and SupportsCommitter, with labels; DorisDynamicTableSink takes "
+            "every change, without the row before an update where sink.ignore.update-before is true",
         ),
     ),
     ConnectorFacts(
@@ -23,7 +26,9 @@ CONNECTORS = (
             state=SinkState.TRANSACTIONS,
             stateful_options=(("sink.semantic", "exactly-once"), ("sink.use.new-sink-api", "true")),
             upserts=Known.NO,
+            upserts_appended=Known.NO,
             updates=Known.YES,
+            row_before=Known.YES,
             options=(
                 *facts(OptionEffect.TARGET, _STARROCKS, "jdbc-url", "load-url", "database-name", "table-name"),
                 *facts(OptionEffect.CREDENTIALS, _STARROCKS, "username", "password"),

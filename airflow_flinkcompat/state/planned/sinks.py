@@ -140,8 +140,10 @@ def _materialized(job: PlannedJob, sink: Table) -> bool:
     top = job.output.segment.origin
     if mode != "AUTO" or not isinstance(top, AggregateOperator):
         return mode != "AUTO"
-    if top.windowed:
-        return False
+    if top.windowed:  # DO DEDUPLICATE lets the latest row overwrite the one before
+        asked = job.settings.get("table.exec.sink.require-on-conflict", "true").lower() == "true"
+        clauses = [text.upper() for name, text in job.output.hints if name == "ON CONFLICT"]
+        return clauses != ["DEDUPLICATE"] and (bool(clauses) or not asked)
     names = [column.name for column in sink.stored]
     held = {
         shown

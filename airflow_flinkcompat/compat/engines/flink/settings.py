@@ -14,7 +14,8 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.hints import OPTIONS
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
-from airflow_flinkcompat.compat.engines.flink.sinks import Materialized, declared, materialized
+from airflow_flinkcompat.compat.engines.flink.sinks import declared, materializers
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors import SourceState
@@ -63,9 +64,9 @@ class Changed:
         return tuple(operator for operator in self.operators if isinstance(operator, AggregateOperator))
 
     @property
-    def materialized(self) -> frozenset[Materialized]:
-        """Whether results are kept once more in front of a sink, over all sinks and sides."""
-        return frozenset(side for pair in self.change.pipelines for side in materialized(pair))
+    def materializers(self) -> frozenset[Materializer]:
+        """The operators that settle rows of one key in front of a sink, over all sinks and sides."""
+        return frozenset(side for pair in self.change.pipelines for side in materializers(pair))
 
     def source_with_key(self) -> bool:
         """Whether a source declares a primary key: its changes may be normalised, which keeps rows."""
@@ -107,7 +108,7 @@ def _lives(value: str | None) -> bool:
 
 def _ttl_out_of_reach(changed: Changed) -> bool:
     """Windowed aggregations clean up by themselves; nothing else is there that could keep state."""
-    quiet = changed.materialized == {Materialized.NO} and not changed.source_with_key()
+    quiet = changed.materializers == {Materializer.NONE} and not changed.source_with_key()
     return _only_windowed(changed) and quiet
 
 
@@ -125,7 +126,7 @@ TTL_TAKEN = frozenset(
 
 
 def _ttl_taken(changed: Changed) -> bool:
-    return _kinds(changed) <= TTL_TAKEN and changed.materialized == {Materialized.NO}
+    return _kinds(changed) <= TTL_TAKEN and changed.materializers == {Materializer.NONE}
 
 
 def _ttl_lengthened(changed: Changed) -> bool:
@@ -134,7 +135,7 @@ def _ttl_lengthened(changed: Changed) -> bool:
 
 
 def _ttl_on_materialized(changed: Changed) -> bool:
-    return not all(map(_lives, changed.values)) and Materialized.YES in changed.materialized
+    return not all(map(_lives, changed.values)) and Materializer.UPSERT in changed.materializers
 
 
 def _ttl_on_older(changed: Changed) -> bool:
@@ -169,7 +170,7 @@ def _free_to_rescale(changed: Changed) -> bool:
         for output, table in declared(changed.change)
         if table.name in {source.table for source in sources(output)}
     )
-    return small and quiet and whole and parallel and not own and changed.materialized == {Materialized.NO}
+    return small and quiet and whole and parallel and not own and changed.materializers == {Materializer.NONE}
 
 
 def _rescaled(changed: Changed) -> bool:
@@ -282,7 +283,13 @@ def _three_joined(changed: Changed) -> bool:
 
 
 def _materialized(changed: Changed) -> bool:
-    return Materialized.YES in changed.materialized
+    return Materializer.UPSERT in changed.materializers
+
+
+def _materialized_alike(changed: Changed) -> bool:
+    """The same materializer, or none, stands in front of every sink on both sides."""
+    planned = [materializers(pair) for pair in changed.change.pipelines]
+    return all(old is new and old is not Materializer.NOT_KNOWN for old, new in planned)
 
 
 def _never_zero(changed: Changed) -> bool:
@@ -418,14 +425,11 @@ TABLE: Mapping[str, Rows] = {
             ),
         ),
     ),
-    "table.exec.sink.require-on-conflict": (
-        (lambda changed: changed.new == "false", right("sm-clause-dropped", note="it decides only what is planned")),
+    REQUIRED: (
+        (_materialized_alike, right("sm-clause-dropped", note="it decides only whether Flink asks for ON CONFLICT")),
         (
             anything,
-            inferred(
-                Outcome.UNKNOWN,
-                "Flink refuses a sink whose key is another one than its query's where no ON CONFLICT says what to do",
-            ),
+            inferred(Outcome.UNKNOWN, "whether a materializer keeps rows in front of the sink may depend on it"),
         ),
     ),
 }

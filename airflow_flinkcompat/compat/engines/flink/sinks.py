@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from airflow_flinkcompat import connectors as known_connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
 from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
+    ON_CONFLICT,
+    Materializer,
+    faults,
+    materializer,
+)
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors import Known, OptionEffect, SinkState, TableUse
-from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -26,7 +31,6 @@ from airflow_flinkcompat.plan.operators import (
     segments,
     sources,
 )
-from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH
 
@@ -40,14 +44,6 @@ _READ_PARALLELISM = "scan.parallelism"
 UNDECLARED = "the sink is not declared: what is planned in front of it is not known"
 LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 """Types whose values have a length."""
-
-
-class Materialized(StrEnum):
-    """Whether a sink's results are kept once more in front of it (the sink materializer keeps whole rows)."""
-
-    YES = "yes"
-    NO = "no"
-    MAYBE = "maybe"
 
 
 def table(program: Program, name: str) -> Table | None:
@@ -111,14 +107,16 @@ class Front:
     parallelism: str | None
     key: tuple[str, ...]
     partitions: tuple[str, ...]
-    materialized: Materialized
+    materializer: Materializer
 
 
 def fronts(pair: PipelinePair) -> tuple[Front | None, Front | None]:
     """What is planned for the sink before and after; None where no table is declared for it."""
-    sides = (pair.old, pair.old_pipeline, pair.old_program), (pair.new, pair.new_pipeline, pair.new_program)
-    old, new = (_front(*side) for side in sides)
-    return old, new
+    before, after = materializers(pair)
+    return (
+        _front(pair.old, pair.old_pipeline, pair.old_program, before),
+        _front(pair.new, pair.new_pipeline, pair.new_program, after),
+    )
 
 
 def connectors(pair: PipelinePair) -> tuple[str | None, str | None]:
@@ -127,7 +125,7 @@ def connectors(pair: PipelinePair) -> tuple[str | None, str | None]:
     return old, new
 
 
-def _front(output: Output, pipeline: Pipeline, program: Program) -> Front | None:
+def _front(output: Output, pipeline: Pipeline, program: Program, planned: Materializer) -> Front | None:
     sink = table(program, output.sink)
     if sink is None:
         return None
@@ -138,7 +136,7 @@ def _front(output: Output, pipeline: Pipeline, program: Program) -> Front | None
         None if own == settings.effective(given, "parallelism.default", "flink") else own,
         sink.primary_key,
         sink.partitioned_by,
-        _materialized(output, pipeline, program),
+        planned,
     )
 
 
@@ -222,7 +220,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
         return "the sink's parallelism differs from the job's, or the job's is not given: its chain may change"
     if _spread_without_a_key(pair):
         return "Flink plans no sink.parallelism for results that may be updated, without a primary key"
-    if Materialized.MAYBE in (old.materialized, new.materialized) or old.materialized != new.materialized:
+    if Materializer.NOT_KNOWN in (old.materializer, new.materializer) or old.materializer != new.materializer:
         return "results may be kept once more in front of the sink, by its primary key"
     if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in tops(pair)):
         return "the sink's primary key was changed across a restore only behind an aggregation"
@@ -273,47 +271,75 @@ def tops(pair: PipelinePair) -> tuple[object, object]:
     return pair.old.segment.origin, pair.new.segment.origin
 
 
-def materialized(pair: PipelinePair) -> tuple[Materialized, Materialized]:
-    """Whether a sink materializer stands in front of the sink, before and after."""
+def materializers(pair: PipelinePair) -> tuple[Materializer, Materializer]:
+    """The operator that settles rows of one key in front of the sink, before and after."""
+    before, after = tables(pair)
     return (
-        _materialized(pair.old, pair.old_pipeline, pair.old_program),
-        _materialized(pair.new, pair.new_pipeline, pair.new_program),
+        materializer(pair.old, pair.old_pipeline, pair.old_program, before, pair.lines[0]),
+        materializer(pair.new, pair.new_pipeline, pair.new_program, after, pair.lines[1]),
     )
 
 
-def _materialized(output: Output, pipeline: Pipeline, program: Program) -> Materialized:
-    """It does where updates reach an upsert sink whose primary key is not the key they come by."""
-    if not output.sink:
-        return Materialized.NO
-    sink = table(program, output.sink)
-    if sink is None:
-        return Materialized.MAYBE
-    mode = settings.effective(dict(pipeline.settings), "table.exec.sink.upsert-materialize", "flink")
-    if not sink.primary_key or mode == "NONE":
-        return Materialized.NO
-    if mode == "FORCE":
-        return Materialized.YES
-    top, connector = output.segment.origin, sink.option("connector")
-    if known_connectors.sink(connector).upserts is Known.NO:
-        return Materialized.NO
-    if isinstance(top, AggregateOperator) and top.windowed:
-        return Materialized.MAYBE if emission.fires(pipeline) else Materialized.NO
-    if changes(output.segment, pipeline, program) is Known.NO and not emission.fires(pipeline):
-        return Materialized.NO  # rows that are only added replace nothing that would have to be kept
-    if not isinstance(top, AggregateOperator) or connector not in TAKES_UPSERTS or output.insert_columns:
-        return Materialized.MAYBE
-    held, keys = held_in_key(output, sink), set(top.keys)
-    if keys <= held:
-        return Materialized.NO
-    return Materialized.MAYBE if held & keys else Materialized.YES
+def lack_clause(pair: PipelinePair) -> tuple[bool, bool]:
+    """Whether the line of Flink of each side surely refuses its INSERT for a missing ON CONFLICT."""
+    before, after = tables(pair)
+    return (
+        _lacks_clause(pair.old, pair.old_pipeline, pair.old_program, before, pair.lines[0]),
+        _lacks_clause(pair.new, pair.new_pipeline, pair.new_program, after, pair.lines[1]),
+    )
 
 
-def held_in_key(output: Output, sink: Table) -> set[Expression | None]:
-    """What the columns of a sink's primary key hold: a grouping key as itself."""
-    names = (column.name for column in sink.columns if column.name not in dict(sink.computed))
-    columns = dict(zip(names, output.columns, strict=False))
-    found = (columns.get(key) for key in sink.primary_key)
-    return {
-        each.output.key if isinstance(each, OperatorColumn) and isinstance(each.output, KeyOutput) else each
-        for each in found
-    }
+def _lacks_clause(output: Output, pipeline: Pipeline, program: Program, sink: Table | None, line: str | None) -> bool:
+    found = () if sink is None else faults(output, pipeline, program, sink, line)
+    return any(each.kind == ON_CONFLICT and each.certain for each in found)
+
+
+_SAME: Mapping[Materializer, tuple[str, ...]] = {
+    Materializer.NONE: (
+        "sinks-conflict-own-key-deduplicate",
+        "sinks-conflict-own-key-error",
+        "sinks-conflict-own-key-changed",
+    ),
+    Materializer.UPSERT: ("sm-clause-dropped", "sinks-conflict-deduplicate-added"),
+    Materializer.WATERMARK: (
+        "sinks-conflict-nothing-to-error",
+        "sinks-conflict-error-to-nothing",
+        "upsert-sink-windows-tumble-conflict-error",
+    ),
+}
+"""Restores across another clause or setting, under which the same materializer is planned."""
+_SAME_ON_NEW_LINE: Mapping[Materializer, tuple[str, ...]] = {
+    Materializer.NONE: ("upgrade-other-own-key-clause",),
+    Materializer.UPSERT: ("upgrade-other-other-key-deduplicate", "upgrade-other-other-key-kept"),
+}
+_IGNORED = "the watermark materializer ignores the rows that the upsert materializer stored"
+
+
+def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
+    """Judge the materializer in front of a sink, whatever changed it: a clause, a setting or the line of Flink.
+
+    Args:
+        pair: The query.
+
+    Returns:
+        What becomes of the materializer, for a reader, and the verdict on that.
+    """
+    old, new = materializers(pair)
+    if Materializer.NOT_KNOWN in (old, new):
+        reason = "whether a materializer keeps rows in front of the sink cannot be derived from the script"
+        return "its sink may keep rows in front of it", inferred(Outcome.UNKNOWN, reason)
+    if old is new:
+        words = "no materializer, before and after" if old is Materializer.NONE else f"the {old}, before and after"
+        ids = (_SAME if pair.lines[0] == pair.lines[1] else _SAME_ON_NEW_LINE).get(old)
+        same = measured(Outcome.COMPATIBLE, *ids) if ids else inferred(Outcome.UNKNOWN, "no restore was run of it")
+        return f"Flink plans {words}", same
+    if (old, new) == (Materializer.UPSERT, Materializer.WATERMARK):
+        ids = ("sm-conflict-error-uniq", "sinks-conflict-deduplicate-to-nothing")
+        return _IGNORED, measured(Outcome.INCOMPATIBLE, *ids, consequence=Consequence.SILENTLY_WRONG)
+    if new is Materializer.NONE:
+        words, ids = f"Flink plans the {old} no longer", ("upsert-sink-windows-tumble-conflict-deduplicate",)
+    elif old is Materializer.NONE:
+        words, ids = f"Flink plans the {new} in addition", ("upsert-sink-latest-tumble-conflict-nothing",)
+    else:
+        words, ids = f"Flink plans the {new} in place of the {old}", ("sinks-conflict-nothing-to-deduplicate",)
+    return words, measured(Outcome.INCOMPATIBLE, *ids, consequence=Consequence.REFUSED_AT_SUBMIT)

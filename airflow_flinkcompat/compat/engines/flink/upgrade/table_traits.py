@@ -6,8 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.engines.flink.ranking import APPENDING_CONNECTORS, APPENDING_FORMATS
-from airflow_flinkcompat.compat.engines.flink.sinks import TAKES_UPSERTS, held_in_key, table
-from airflow_flinkcompat.plan.expressions import AggregateCall
+from airflow_flinkcompat.compat.engines.flink.sinks import table
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
+    ON_CONFLICT,
+    Materializer,
+    faults,
+    materializer,
+)
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -20,15 +25,15 @@ from airflow_flinkcompat.plan.operators import (
     Source,
     StatelessSegment,
 )
-from airflow_flinkcompat.plan.origins import OperatorColumn
-from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.plan.program import Pipeline, Program
 
-ON_CONFLICT = "table.exec.sink.require-on-conflict"
-OTHER_KEY = "a sink's PRIMARY KEY that is not the key by which results change"
+MATERIALIZED = "an upsert materializer in front of a sink"
 """Updates under another key: the sink's rows are kept once more in front of it."""
-MAYBE_OTHER_KEY = "a sink's PRIMARY KEY that may not be the key by which results change"
-APPENDED = "rows that are only appended, into an upsert sink with a PRIMARY KEY"
-"""No key of the query is known for them."""
+REFUSED = "an INSERT that the new line refuses for its ON CONFLICT, or for the lack of one"
+OTHER_MATERIALIZER = "another materializer in front of a sink"
+JUDGED_APART = frozenset({REFUSED, OTHER_MATERIALIZER})
+"""What is said of an upgrade besides the traits of its parts."""
+MAYBE_MATERIALIZED = "a sink with a PRIMARY KEY, in front of which rows may be kept,"
 
 
 def appending(segment: StatelessSegment, program: Program) -> bool:
@@ -94,14 +99,17 @@ def source_traits(segment: StatelessSegment, program: Program, last: bool) -> It
     yield ", ".join(words)
 
 
-def sink_traits(output: Output, given: Mapping[str, str], program: Program, planned: bool) -> Iterator[str]:
+def sink_traits(
+    output: Output, pipeline: Pipeline, given: Mapping[str, str], program: Program, line: str | None
+) -> Iterator[str]:
     """What is stored of the table that is written, and what its key makes Flink plan in front of it.
 
     Args:
         output: A query.
+        pipeline: Its INSERT.
         given: The settings in force, by their names of today.
         program: The script.
-        planned: Whether it is the new line that plans the query: older ones ask for no ON CONFLICT.
+        line: The line of Flink that plans the query anew; None of the side that is not.
 
     Yields:
         Traits.
@@ -120,12 +128,11 @@ def sink_traits(output: Output, given: Mapping[str, str], program: Program, plan
         yield "a sink with NOT NULL columns"
     if settings.effective(given, "table.exec.sink.type-length-enforcer", "flink") != "IGNORE":
         yield "lengths that a sink enforces"
-    conflict = [text for name, text in output.hints if "conflict" in name.lower()]
     for name, _ in output.hints:
-        if "conflict" not in name.lower():
+        if name != ON_CONFLICT:
             yield f"the hint {name} of a sink"
-    if found.primary_key and planned:
-        yield _key_trait(output, found, given, conflict, program)
+    if found.primary_key and line is not None:
+        yield from _key_traits(output, pipeline, program, found, line)
 
 
 def _sink_words(found: Table) -> Iterator[str]:
@@ -145,25 +152,16 @@ def _sink_words(found: Table) -> Iterator[str]:
         yield "with a parallelism of its own"
 
 
-def _key_trait(output: Output, found: Table, given: Mapping[str, str], conflict: list[str], program: Program) -> str:
-    mode = settings.effective(given, "table.exec.sink.upsert-materialize", "flink")
-    required = settings.effective(given, ON_CONFLICT, "flink") == "true"
-    said = f", ON CONFLICT {conflict[0]}" if conflict else "" if required else f", {ON_CONFLICT} = false"
-    top, connector = output.segment.origin, found.option("connector")
-    if mode != "AUTO":
-        return f"a sink's PRIMARY KEY with upsert-materialize = {mode}{said}"
-    if appending(output.segment, program):
-        words = (
-            APPENDED
-            if connector in TAKES_UPSERTS
-            else f"rows that are only appended, into a {connector} sink with a PRIMARY KEY"
-        )
-        return f"{words}{said}"
-    if not isinstance(top, AggregateOperator) or top.windowed or output.insert_columns or top.grouping_sets is not None:
-        return f"{MAYBE_OTHER_KEY}{said}"
-    held, keys = held_in_key(output, found), set(top.keys)
-    if keys and held == keys:
-        return "a sink's PRIMARY KEY that is the key by which results change"
-    # Of a computed key, or of a part of the key, it is not known what Flink's planner makes.
-    aggregated = all(isinstance(e, OperatorColumn) and isinstance(e.output, AggregateCall) for e in held)
-    return f"{OTHER_KEY if aggregated else MAYBE_OTHER_KEY}{said}"
+def _key_traits(output: Output, pipeline: Pipeline, program: Program, found: Table, line: str) -> Iterator[str]:
+    """Whether rows are kept in front of the sink, unless the line refuses the INSERT or may do so."""
+    refused = list(faults(output, pipeline, program, found, line))
+    if refused:
+        yield from (REFUSED for each in refused if each.certain)
+        return
+    planned = materializer(output, pipeline, program, found, line)
+    if planned is Materializer.UPSERT:
+        yield MATERIALIZED
+    elif planned is Materializer.NOT_KNOWN:
+        yield MAYBE_MATERIALIZED
+    else:
+        yield "a sink's PRIMARY KEY"

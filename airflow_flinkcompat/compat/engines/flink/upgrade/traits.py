@@ -14,13 +14,15 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.references import stateless_expressions
 from airflow_flinkcompat.compat.engines.flink import lookups
 from airflow_flinkcompat.compat.engines.flink.settings import MINI_BATCH
+from airflow_flinkcompat.compat.engines.flink.sinks import table
 from airflow_flinkcompat.compat.engines.flink.upgrade.operator_traits import CLOCKS, operator_traits
 from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import (
-    MAYBE_OTHER_KEY,
-    ON_CONFLICT,
+    MAYBE_MATERIALIZED,
+    OTHER_MATERIALIZER,
     sink_traits,
     source_traits,
 )
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer, materializer
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
 from airflow_flinkcompat.plan.functions import lookup
@@ -77,7 +79,7 @@ _UNTOLD = (
     "a query that is not taken apart",
     "columns of a type that is not known",
     "a lookup join of which it is not known",
-    MAYBE_OTHER_KEY,
+    MAYBE_MATERIALIZED,
     "the table ",
 )
 STATEMENTS = frozenset({"USE", "SHOW", "DESCRIBE", "EXPLAIN", "not created: exists", "kept"})
@@ -94,7 +96,18 @@ def traits(old: Side, new: Side) -> frozenset[str]:
     Returns:
         The traits of both, in the words of a reader.
     """
-    return frozenset((*_traits(old, planned=False), *_traits(new, planned=True)))
+    before, after = _materializers(old), _materializers(new)
+    differ = any(before.get(sink, planned) is not planned for sink, planned in after.items())
+    return frozenset((*_traits(old, None), *_traits(new, new.flink_line), *([OTHER_MATERIALIZER] if differ else [])))
+
+
+def _materializers(side: Side) -> Mapping[str, Materializer]:
+    """By the names of its sinks, the materializer that the line of a side plans in front of each."""
+    program, outputs = side.program, side.outputs[0]
+    return {
+        output.sink: materializer(output, program.pipelines[n], program, table(program, output.sink), side.flink_line)
+        for n, output in outputs.items()
+    }
 
 
 def told(trait: str) -> bool:
@@ -109,7 +122,7 @@ def told(trait: str) -> bool:
     return not trait.startswith(_UNTOLD)
 
 
-def _traits(side: Side, planned: bool) -> Iterator[str]:
+def _traits(side: Side, line: str | None) -> Iterator[str]:
     program, (outputs, failures) = side.program, side.outputs
     if program.problems or failures:
         yield "a statement that was not read"
@@ -125,10 +138,10 @@ def _traits(side: Side, planned: bool) -> Iterator[str]:
     if _shared(program, outputs):
         yield "an operator that several INSERTs share"
     for place, output in outputs.items():
-        yield from _pipeline_traits(output, program.pipelines[place], program, planned)
+        yield from _pipeline_traits(output, program.pipelines[place], program, line)
 
 
-def _pipeline_traits(output: Output, pipeline: Pipeline, program: Program, planned: bool) -> Iterator[str]:
+def _pipeline_traits(output: Output, pipeline: Pipeline, program: Program, line: str | None) -> Iterator[str]:
     """The traits of one query with its tables and the settings in force, some more than once."""
     if pipeline.steps:
         yield "a query through the Table API"
@@ -145,14 +158,14 @@ def _pipeline_traits(output: Output, pipeline: Pipeline, program: Program, plann
         # A table that is looked up keeps nothing: what waits for its answer is the join's.
         yield from () if id(segment) in looked_up else _origin_traits(segment, program, segment is output.segment)
     yield from _function_traits(output)
-    yield from sink_traits(output, given, program, planned)
+    yield from sink_traits(output, pipeline, given, program, line)
 
 
 def _setting_traits(given: dict[str, str]) -> Iterator[str]:
     known = settings.DEFAULTS["flink"]
     for key in sorted(given):
         text = settings.value(key, given[key])
-        if key.startswith(NEUTRAL) or key == ON_CONFLICT or text == known.get(key) or text.lower() == DEFAULTS.get(key):
+        if key.startswith(NEUTRAL) or key == REQUIRED or text == known.get(key) or text.lower() == DEFAULTS.get(key):
             continue
         if key == "table.exec.state.ttl":
             yield "a time to live of state"

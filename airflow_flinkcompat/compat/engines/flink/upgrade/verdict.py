@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import APPENDED, OTHER_KEY
+from airflow_flinkcompat.compat.engines.flink.sinks import lack_clause, settled_otherwise
+from airflow_flinkcompat.compat.engines.flink.upgrade.table_traits import JUDGED_APART
 from airflow_flinkcompat.compat.engines.flink.upgrade.traits import told, traits
 from airflow_flinkcompat.compat.evidence import RIGHT, Upgrade, upgrades
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
@@ -28,15 +29,6 @@ WAYS_OUT: Mapping[str, tuple[str, str]] = {
     "event-time deduplication that keeps the first row": (
         "the new line does not find the keys that were seen: the first row of each comes a second time",
         "start without state, or with the deduplication emptied on purpose where its readers can take a row twice",
-    ),
-    APPENDED: (
-        "the new line asks for ON CONFLICT, because the PRIMARY KEY is not a key of the query; with DO NOTHING, DO "
-        "ERROR or table.exec.sink.require-on-conflict = false it plans one operator more and refuses the savepoint",
-        "add ON CONFLICT DO DEDUPLICATE, which plans none; its restore was not measured",
-    ),
-    OTHER_KEY: (
-        "the new line asks for ON CONFLICT, because the PRIMARY KEY is not the query's own key",
-        "set table.exec.sink.require-on-conflict = false, or add ON CONFLICT DO DEDUPLICATE, with the upgrade",
     ),
 }
 """By the beginning of a trait: what the new line does, and what to do about it."""
@@ -73,9 +65,9 @@ def judged(change: Change) -> tuple[Judged, ...]:
     if key not in run:
         known = " and ".join(sorted(run))
         return (_unknown(f"{lines}: no restore was run between these lines, but from {known}", change),)
-    asked = traits(change.old, change.new)
+    asked = traits(change.old, change.new) - JUDGED_APART
     covered = _covered(run[key])
-    bad = tuple(_failing(asked, covered, run[key], lines))
+    bad = (*_failing(asked, covered, run[key], lines), *_settled_otherwise(change, lines))
     if bad:
         return bad
     missing = sorted(trait for trait in asked if trait not in covered)
@@ -127,6 +119,16 @@ def _failing(
             found = _incompatible(trait, alike, Consequence.REFUSED_AT_RESTORE, lines)
             verdict = replace(found.verdict, basis=Basis.INFERRED, source="the same accumulator in another aggregation")
             yield replace(found, verdict=verdict)
+
+
+def _settled_otherwise(change: Change, lines: str) -> Iterator[Judged]:
+    """Sinks in front of which the new line plans another materializer; a changed clause is judged by its own rule."""
+    for pair in change.pipelines:
+        if "sink hints" in pair.parts or lack_clause(pair)[1]:
+            continue
+        words, verdict = settled_otherwise(pair)
+        if verdict.outcome is Outcome.INCOMPATIBLE:
+            yield Judged(f"{lines}: {words} for sink {pair.sink}; add ON CONFLICT DO DEDUPLICATE", verdict)
 
 
 def _same_accumulator(trait: str, covered: frozenset[str], run: Mapping[str, Upgrade]) -> list[str]:

@@ -29,6 +29,7 @@ from airflow_flinkcompat.plan.operators import (
     RankOperator,
     Source,
     StatelessSegment,
+    segments,
 )
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
@@ -63,7 +64,24 @@ def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table) ->
             return
         yield Fault("changing results", f"{results}, {taken}; declare PRIMARY KEY (…) NOT ENFORCED")
         return
-    yield Fault("changing results", f"{results}, and sink {sink.name} may not take updates", certain=False)
+    doubted = sink.name if takes is Known.NOT_KNOWN else undescribed_source(output, program)
+    message = f"{results}, and sink {sink.name} may not take updates"
+    yield Fault("changing results", message, certain=False, undescribed=doubted)
+
+
+def undescribed_source(output: Output, program: Program) -> str:
+    """Return the name of a table that is read and of which it is not known whether its rows change.
+
+    Args:
+        output: The query, resolved.
+        program: What declares its tables.
+
+    Returns:
+        The first such table; "" where there is none.
+    """
+    read = (each for each in segments(output) if isinstance(each.origin, Source))
+    doubted = (each.origin for each in read if _of_source(each, program) is Known.NOT_KNOWN)
+    return next((origin.table for origin in doubted if isinstance(origin, Source)), "")
 
 
 def takes_changes(sink: Table) -> Known:

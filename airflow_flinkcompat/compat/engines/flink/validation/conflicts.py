@@ -1,15 +1,18 @@
-"""Whether Flink asks an INSERT for ON CONFLICT: the query's upsert key against the sink's primary key.
+"""ON CONFLICT: whether Flink asks an INSERT for it or refuses it, and which materializer it plans.
 
-The condition is that of ``FlinkChangelogModeInferenceProgram`` (2.3.0), each kind of query asked of its planner.
+The upsert key of the query is compared with the primary key of the sink. The conditions are those of
+``FlinkChangelogModeInferenceProgram`` (2.3.0); its planner was asked for each kind of query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
-from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
+from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes, undescribed_source
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.compat.engines.flink.validation.tables import value_format
 from airflow_flinkcompat.connectors import FORMATS, Known
@@ -26,8 +29,11 @@ from airflow_flinkcompat.plan.operators import (
     OverOperator,
     RankKind,
     RankOperator,
+    Rows,
     Source,
     StatelessSegment,
+    operators,
+    segments,
 )
 from airflow_flinkcompat.plan.origins import (
     KeyOutput,
@@ -42,10 +48,15 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import UNKNOWN
 
 ON_CONFLICT = "ON CONFLICT"
+"""The clause, and the kind of fault that it is missing."""
 REQUIRED = "table.exec.sink.require-on-conflict"
 _MATERIALIZE = "table.exec.sink.upsert-materialize"
 _FIRST = (2, 3)
-"""The first line of Flink that asks for the clause."""
+"""The first line of Flink that knows the clause, and asks for it."""
+_WITHOUT_RETRACTIONS = (2, 2)
+"""The first line that plans no materializer for a sink that takes the row before an update as well."""
+_AT_WATERMARKS = ("ERROR", "NOTHING")
+"""Strategies by which rows wait for the watermark in front of the sink."""
 REMEDY = (
     "add ON CONFLICT DO DEDUPLICATE (the latest row of a key stays), DO NOTHING (the first row stays) or DO ERROR (the "
     f"job fails) to the end of the INSERT, or set {REQUIRED} = false"
@@ -58,8 +69,41 @@ _ORDERED = frozenset({"<", "<=", ">", ">=", "<>", "LIKE", "IS NOT NULL", "IS NUL
 _Key = frozenset[object]
 
 
+class Materializer(StrEnum):
+    """The operator with state that Flink plans between a query and a keyed sink.
+
+    ``UPSERT`` is SinkUpsertMaterializer, ``WATERMARK`` WatermarkCompactingSinkMaterializer.
+    """
+
+    NONE = "none"
+    UPSERT = "upsert materializer"
+    WATERMARK = "watermark materializer"
+    NOT_KNOWN = "not known"
+
+
+class _Mode(StrEnum):
+    """The changes that a sink asks for, of the rows of one query."""
+
+    APPEND = "inserts only"
+    UPSERT = "updates by key"
+    RETRACT = "updates with the row before"
+    NOT_KNOWN = "not known"
+
+
+def strategy(output: Output) -> str | None:
+    """Return the word after ON CONFLICT DO.
+
+    Args:
+        output: The query.
+
+    Returns:
+        ``DEDUPLICATE``, ``NOTHING`` or ``ERROR``; None where the INSERT has no such clause.
+    """
+    return next((text.upper() for name, text in output.hints if name == ON_CONFLICT), None)
+
+
 def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None) -> Iterator[Fault]:
-    """Find out whether a line of Flink refuses an INSERT for a missing ON CONFLICT.
+    """Find out whether a line of Flink refuses an INSERT for its ON CONFLICT clause, or for the lack of one.
 
     Args:
         output: The query, resolved.
@@ -69,19 +113,47 @@ def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table, li
         line: The line of Flink, ``major.minor``; None where it is not known.
 
     Yields:
-        At most one fault, uncertain where the upsert key cannot be derived.
+        Faults, uncertain where the upsert key cannot be derived.
     """
-    if not sink.primary_key or not asks(line) or not _clause_required(output, dict(pipeline.settings)):
+    if strategy(output) is not None:
+        yield from _clause_faults(output, pipeline, program, sink, line)
+    elif sink.primary_key and asks(line) and _clause_required(dict(pipeline.settings)):
+        yield from _missing(output, pipeline, program, sink, line)
+
+
+def _clause_faults(
+    output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None
+) -> Iterator[Fault]:
+    said = f"ON CONFLICT DO {strategy(output)}"
+    if line is not None and not asks(line):
+        kind = "an ON CONFLICT that the line does not know"
+        yield Fault(kind, f"Flink {line} does not know ON CONFLICT, which 2.3 brought; leave it out", by_line=True)
         return
-    updates, upserted = changes(output.segment, pipeline, program), _upserted(sink)
-    if updates is Known.NO:
-        upserted = connectors.sink(sink.option("connector")).upserts_appended if upserted is not Known.NO else Known.NO
-    if upserted is Known.NO:
+    if _in_batch(dict(pipeline.settings)):
         return
-    differs = _differs(output, program, sink)
-    if differs is Known.NO:
+    updates = changes(output.segment, pipeline, program)
+    mode = _mode(sink, updates)
+    if mode is _Mode.RETRACT or (mode is _Mode.APPEND and updates is not Known.YES):
+        takes = "inserts alone" if mode is _Mode.APPEND else "the row before an update as well"
+        yield Fault(
+            "an ON CONFLICT for a sink without keyed updates",
+            f"{said} is for sinks that take updates by key, and sink {sink.name} ({sink.option('connector')}) is sent "
+            f"{takes} here; leave the clause out",
+        )
+    if strategy(output) in _AT_WATERMARKS and (without := list(_without_watermark(output, program))):
+        yield Fault(
+            "an ON CONFLICT without a watermark",
+            f"{said} asks for a watermark of every source, and {', '.join(without)} has none; declare WATERMARK FOR a "
+            "time of it, or write DO DEDUPLICATE",
+        )
+
+
+def _missing(output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None) -> Iterator[Fault]:
+    updates = changes(output.segment, pipeline, program)
+    mode, differs = _mode(sink, updates), _differs(output, program, sink)
+    if mode in (_Mode.APPEND, _Mode.RETRACT) or differs is Known.NO:
         return
-    certain = differs is Known.YES and upserted is Known.YES and updates is not Known.NOT_KNOWN
+    certain = differs is Known.YES and mode is _Mode.UPSERT
     names = ", ".join(sink.primary_key)
     yield Fault(
         ON_CONFLICT,
@@ -89,7 +161,52 @@ def faults(output: Output, pipeline: Pipeline, program: Program, sink: Table, li
         f"query, and Flink {line} then asks for ON CONFLICT; {REMEDY}",
         certain,
         by_line=True,
+        undescribed="" if certain else sink.name if mode is _Mode.NOT_KNOWN else undescribed_source(output, program),
     )
+
+
+def materializer(
+    output: Output, pipeline: Pipeline, program: Program, sink: Table | None, line: str | None
+) -> Materializer:
+    """Return the operator that Flink plans between a query and its sink to settle rows of one key.
+
+    Args:
+        output: The query, resolved.
+        pipeline: The INSERT.
+        program: The script, which declares the tables.
+        sink: The table that is written; None where nobody declares it.
+        line: The line of Flink that plans it; None where it is not known.
+
+    Returns:
+        The operator. For an INSERT that the line refuses for the missing clause, what it plans once the setting
+        ``table.exec.sink.require-on-conflict`` is false.
+    """
+    if not output.sink:
+        return Materializer.NONE
+    if sink is None:
+        return Materializer.NOT_KNOWN
+    given = dict(pipeline.settings)
+    mode = settings.effective(given, _MATERIALIZE, "flink")
+    if not sink.primary_key or mode == "NONE" or _in_batch(given):
+        return Materializer.NONE
+    updates = changes(output.segment, pipeline, program)
+    if updates is Known.NO and emission.fires(pipeline):
+        updates = Known.NOT_KNOWN
+    taken, planned = _mode(sink, updates), Materializer.UPSERT
+    if strategy(output) in _AT_WATERMARKS:
+        planned = Materializer.WATERMARK
+    if taken is _Mode.RETRACT and line is not None and _version(line) < _WITHOUT_RETRACTIONS:
+        taken = _Mode.NOT_KNOWN
+    if mode == "FORCE":
+        return {_Mode.RETRACT: Materializer.NONE, _Mode.NOT_KNOWN: Materializer.NOT_KNOWN}.get(taken, planned)
+    overwrites = strategy(output) == "DEDUPLICATE" or not asks(line)
+    if taken in (_Mode.APPEND, _Mode.RETRACT) or (updates is Known.NO and overwrites):
+        return Materializer.NONE
+    differs = _differs(output, program, sink)
+    if differs is Known.NO:
+        return Materializer.NONE
+    certain = differs is Known.YES and taken is _Mode.UPSERT and (updates is Known.YES or not overwrites)
+    return planned if certain else Materializer.NOT_KNOWN
 
 
 def asks(line: str | None) -> bool:
@@ -101,31 +218,58 @@ def asks(line: str | None) -> bool:
     Returns:
         True from Flink 2.3 on.
     """
+    return line is not None and _version(line) >= _FIRST
+
+
+def _version(line: str) -> tuple[int, ...]:
     try:
-        return line is not None and tuple(map(int, line.split(".")[:2])) >= _FIRST
+        return tuple(map(int, line.split(".")[:2]))
     except ValueError:
-        return False
+        return ()
 
 
-def _clause_required(output: Output, given: Mapping[str, str]) -> bool:
-    if given.get("execution.runtime-mode", "").lower() in ("batch", "automatic"):
-        return False
-    if any(name == ON_CONFLICT for name, _ in output.hints):
-        return False
-    if settings.effective(given, _MATERIALIZE, "flink") != "AUTO":
+def _in_batch(given: Mapping[str, str]) -> bool:
+    return given.get("execution.runtime-mode", "").lower() in ("batch", "automatic")
+
+
+def _clause_required(given: Mapping[str, str]) -> bool:
+    if _in_batch(given) or settings.effective(given, _MATERIALIZE, "flink") != "AUTO":
         return False
     return settings.effective(given, REQUIRED, "flink") == "true"
 
 
-def _upserted(sink: Table) -> Known:
-    """Whether Flink sends updates to a sink by its primary key alone."""
+def _without_watermark(output: Output, program: Program) -> Iterator[str]:
+    """The declared tables of a query that Flink scans and that have no watermark."""
+    joins = (each for each in operators(output) if isinstance(each, JoinOperator) and each.form is JoinForm.LOOKUP)
+    looked_up = {id(join.segments[1]) for join in joins}
+    if any(
+        all(isinstance(leaf, Literal) for leaf in leaves(part)) for each in segments(output) for part in each.filters
+    ):
+        return  # a condition that is constant may leave no source
+    read = (each.origin for each in segments(output) if id(each) not in looked_up)
+    scanned = {origin.table for origin in read if isinstance(origin, Source)}
+    for table in program.tables:
+        if table.name in scanned and table.declared and table.watermark is None:
+            yield table.name
+
+
+def _mode(sink: Table, updates: Known) -> _Mode:
+    """The changes that a sink asks for of rows that are added only, or updated too."""
     facts = connectors.sink(sink.option("connector"))
     format = FORMATS.get(value_format(sink))
-    if format is not None and format.appends is Known.NO and facts.upserts is not Known.YES:
-        return Known.NO  # a format of changes takes the row before an update as well
-    if Known.YES in (facts.upserts, facts.updates):
-        return Known.YES
-    return Known.NO if facts.upserts is facts.updates is Known.NO else Known.NOT_KNOWN
+    if format is not None and format.appends is Known.NO and facts.upserts is Known.NO:
+        return _Mode.RETRACT
+    if facts.upserts is facts.updates is Known.NO:
+        return _Mode.APPEND
+    if facts.upserts is not Known.YES and facts.updates is not Known.YES:
+        return _Mode.NOT_KNOWN
+    if updates is Known.YES and (facts.upserts is Known.YES or facts.upserts_appended is not Known.NOT_KNOWN):
+        return _Mode.UPSERT
+    return {
+        Known.YES: _Mode.UPSERT,
+        Known.NO: _Mode.APPEND if updates is Known.NO else _Mode.NOT_KNOWN,
+        Known.NOT_KNOWN: _Mode.NOT_KNOWN,
+    }[facts.upserts_appended]
 
 
 def _differs(output: Output, program: Program, sink: Table) -> Known:
@@ -155,8 +299,16 @@ def _held(output: Output, sink: Table) -> frozenset[object] | None:
     return frozenset(_output(columns[name]) for name in sink.primary_key)
 
 
-def _output(value: Expression) -> object:
-    return value.output if isinstance(value, OperatorColumn) else untyped(value) if isinstance(value, Leaf) else value
+def _output(value: object) -> object:
+    """A column as the operator below hands it on, whatever its type and place in the script."""
+    match value:
+        case OperatorColumn(output=output):
+            return _output(output)
+        case PassedOutput(input=side, column=column):
+            return side, _output(column)
+        case Leaf():
+            return untyped(value)
+    return value
 
 
 def _may_keep(value: object, keys: frozenset[_Key]) -> bool:
@@ -174,58 +326,93 @@ def _upsert_keys(segment: StatelessSegment, program: Program) -> tuple[frozenset
     """The upsert keys of a stretch's input, and whether these are all."""
     none: frozenset[_Key] = frozenset()
     match segment.origin:
+        case Rows():
+            return none, True
         case Source(table=name):
             found = next((each for each in program.tables if each.name == name), None)
             if found is None or not found.declared:
                 return none, False
             key = frozenset(SourceColumn(0, each, type=UNKNOWN) for each in found.primary_key)
             return (frozenset({key}) if key else none), True
-        case AggregateOperator(kind=AggregateKind.WINDOW):
-            return none, True
-        case AggregateOperator(kind=AggregateKind.GROUP_WINDOW) as operator:
-            return _of_group_window(operator)
-        case AggregateOperator(kind=AggregateKind.GROUP) as operator:
-            return _of_aggregation(operator)
+        case AggregateOperator() as operator:
+            return _of_aggregation(operator, program)
         case RankOperator(kind=RankKind.DEDUPLICATION) as operator:
-            return frozenset({frozenset(PassedOutput(0, each) for each in operator.partition)}), False
+            return frozenset({_passed(operator.partition)}), False
         case RankOperator(kind=RankKind.TOP_N) as operator:
             return _of_top_n(operator, program)
         case RankOperator(kind=RankKind.WINDOW_TOP_N, number_read=False):
             return none, True
         case OverOperator() as operator:
             return none, _keyless(operator.segment, program)
+        case JoinOperator(form=JoinForm.REGULAR, join="INNER" | "LEFT" | "RIGHT" | "FULL") as operator:
+            return _of_join(operator, program)
         case JoinOperator(join="INNER" | "LEFT" | "RIGHT" | "FULL") as operator:
-            # A key of one side holds only where the other side has one, too.
-            return none, _keyless(operator.segments[0], program) or (
-                operator.form is JoinForm.REGULAR and _keyless(operator.segments[1], program)
-            )
-        case OtherOperator(kind=OtherKind.UNION_ALL):
-            return none, True
-    return none, False
+            return none, _keyless(operator.segments[0], program)
+    return none, isinstance(segment.origin, OtherOperator) and segment.origin.kind is OtherKind.UNION_ALL
 
 
 def _keyless(segment: StatelessSegment, program: Program) -> bool:
     return _upsert_keys(segment, program) == (frozenset(), True)
 
 
-def _of_group_window(operator: AggregateOperator) -> tuple[frozenset[_Key], bool]:
-    keys, _ = _of_aggregation(operator)
-    bounds = (WindowField.START, WindowField.END)
-    return frozenset(key | {WindowColumn(bound, type=UNKNOWN)} for key in keys for bound in bounds), False
+def _passed(columns: Iterable[Expression]) -> _Key:
+    return frozenset((0, _output(each)) for each in columns)
 
 
-def _of_aggregation(operator: AggregateOperator) -> tuple[frozenset[_Key], bool]:
+def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key], bool]:
+    """A key of one side holds where it has the columns that rows are sent by, and the other side is unique by its own.
+
+    So does a key of each side together. Outer joins put NULL in the place of a side.
+    """
+    sides = [_upsert_keys(segment, program) for segment in operator.segments]
+    if any(each == (frozenset(), True) for each in sides):
+        return frozenset(), True
+    every = all(complete for _, complete in sides)
+    # What a join below equates may stand for each other, and an expression for the column in it.
+    every &= not any(
+        keys and isinstance(segment.origin, JoinOperator)
+        for (keys, _), segment in zip(sides, operator.segments, strict=True)
+    )
+    every &= not any(isinstance(_output(each), FunctionCall) for pair in operator.keys for each in pair)
+    equated = [frozenset(_output(pair[side]) for pair in operator.keys) for side in (0, 1)]
+    for side, segment in enumerate(operator.segments):
+        constant = {_output(leaf) for part in _equalities(segment) for leaf in leaves(part)}
+        every &= not constant
+        if any(constant & key for key in (*sides[side][0], equated[side])):
+            return frozenset(), False
+    routed: list[list[_Key]] = [[], []]
+    for side, (keys, _) in enumerate(sides):
+        routed[side] = [frozenset((side, each) for each in key) for key in keys if equated[side] <= key]
+    found = {left | right for left in routed[0] for right in routed[1]}
+    for side, padded in enumerate((("RIGHT", "FULL"), ("LEFT", "FULL"))):
+        if operator.join not in padded and any(key <= equated[1 - side] for key in sides[1 - side][0]):
+            found |= {*routed[side]}
+    return frozenset(found), every
+
+
+def _of_aggregation(operator: AggregateOperator, program: Program) -> tuple[frozenset[_Key], bool]:
+    """The grouping keys, or those of them by which rows are unique already below."""
+    if operator.kind is AggregateKind.WINDOW:
+        return frozenset(), True
     constant = {leaf for part in _equalities(operator.segment) for leaf in leaves(part)}
-    key = frozenset(KeyOutput(each) for each in operator.keys)
     plain = not operator.repeated_keys and not any(isinstance(each, Literal) for each in operator.keys)
     plain = plain and not any(leaf in constant for each in operator.keys for leaf in leaves(each))
     if not plain or operator.grouping_sets is not None:
         return frozenset(), False
-    return frozenset({key}), True
+    whole = frozenset(KeyOutput(each) for each in operator.keys)
+    if operator.kind is AggregateKind.GROUP_WINDOW:
+        bounds = (WindowField.START, WindowField.END)
+        return frozenset(whole | {WindowColumn(bound, type=UNKNOWN)} for bound in bounds), False
+    below, every = _upsert_keys(operator.segment, program)
+    by_column = {_output(each): KeyOutput(each) for each in operator.keys}
+    if below and isinstance(operator.segment.origin, JoinOperator):
+        return frozenset({whole}), False  # its rows may be unique by other keys
+    reduced = {frozenset(by_column[each] for each in key) for key in below if key <= by_column.keys()}
+    return frozenset({whole, *reduced}), every
 
 
 def _of_top_n(operator: RankOperator, program: Program) -> tuple[frozenset[_Key], bool]:
-    partition = frozenset(PassedOutput(0, each) for each in operator.partition)
+    partition = _passed(operator.partition)
     appended = _keyless(operator.segment, program)
     if operator.first == operator.last == 1:
         return (frozenset({partition}) if appended else frozenset()), False

@@ -15,6 +15,7 @@ class Fault:
         certain: False where it depends on something that the script does not tell.
         by_line: Whether one line of Flink refuses it that another takes, so that a deployed script tells nothing.
         late: Whether Flink refuses it where a query is planned, and takes it in a view that no query reads.
+        undescribed: The table on whose connector it depends, where no catalogue says what that takes or sends.
         of_name: Whether a table lacks a column of a name, which no engine can read otherwise.
     """
 
@@ -24,3 +25,4 @@ class Fault:
     late: bool = False
     of_name: bool = False
     by_line: bool = False
+    undescribed: str = ""
