@@ -37,6 +37,7 @@ from airflow_flinkcompat.plan.windows import (
     window_property,
 )
 from airflow_flinkcompat.quick_init import quick_init
+from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.normal_form import normal_form
 
 SETS_LIMIT = 4_096
@@ -162,7 +163,7 @@ def _special(
         if isinstance(part, exp.Anonymous) and part in fields:
             index = fields[part]
             return InputRef(index, node.schema[index].type)
-        if isinstance(part, exp.Anonymous | exp.Filter):
+        if isinstance(part, exp.Anonymous | exp.Filter | nodes.KeywordCall):
             call = bound_calls.get(id(part)) or _call(part, scalars)
             if call is not None and call in places and (call.language != "builtin" or is_aggregate(part, environment)):
                 return InputRef(places[call], call.type)

@@ -351,6 +351,10 @@ class ScalarBinder:
         if isinstance(tree, exp.Filter):
             condition = self.bind(tree.expression.this)
             tree = tree.this
+        if isinstance(tree, nodes.KeywordCall):
+            call = self.bind(tree)
+            assert isinstance(call, FunctionCall)
+            return AggregateCall(call.function, call.args, call.type, False, condition, span=span)
         if not isinstance(tree, exp.Anonymous):
             raise BindError("aggregate", f"{_title(tree)} is not understood as an aggregate", span)
         written = tree.name
@@ -465,7 +469,7 @@ def is_aggregate(tree: exp.Expression, environment: Environment) -> bool:
     """True for a call of a built-in or declared aggregate function."""
     if isinstance(tree, exp.Filter):
         return True
-    if not isinstance(tree, exp.Anonymous):
+    if not isinstance(tree, exp.Anonymous | nodes.KeywordCall):
         return False
     declared = environment.function(tree.name)
     if declared is not None:

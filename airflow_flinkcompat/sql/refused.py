@@ -111,7 +111,7 @@ def _too_new(node: exp.Expr, line: str) -> str:
     """Tell what a node writes that the parser of this line does not read yet."""
     for first, what, written in _SINCE.get(type(node), ()):
         if written(node) and _version(line) < _version(first):
-            return f"Flink {line} does not read {what}, which Flink {first} brought; write it without"
+            return f"Flink {line} does not know {what}, which is new in Flink {first}; leave it out, or run on {first}"
     return ""
 
 
@@ -332,7 +332,7 @@ _MODEL = ("1.20", "models", lambda node: node.args.get("kind") == "MODEL")
 _SINCE: Mapping[type[exp.Expr], tuple[tuple[str, str, Callable[[Any], Any]], ...]] = {
     nodes.InsertInto: (("2.3", "ON CONFLICT", lambda node: node.args.get("conflict")),),
     nodes.Resource: (("2.3", "USING ARTIFACT", lambda node: node.args["kind"] == "ARTIFACT"),),
-    nodes.CreateFunction: (("2.2", "WITH behind a function", lambda node: node.args.get("options")),),
+    nodes.CreateFunction: (("2.2", "WITH after a function", lambda node: node.args.get("options")),),
     exp.With: (("2.2", "WITH RECURSIVE", lambda node: node.args.get("recursive")),),
     nodes.ModelArgument: (("2.1", "MODEL as an argument", lambda node: True),),
     nodes.FlinkType: (("2.1", "STRUCTURED", lambda node: node.name.upper() == "STRUCTURED"),),

@@ -265,8 +265,8 @@ def test_a_clause_is_read_from_the_line_that_brought_it(first: str, before: str,
     assert shown(statement, engine="flink", engine_version=first) == []
     kind, message = shown(statement, engine="flink", engine_version=before)[0]
     assert kind == "syntax"
-    assert f"Flink {before} does not read" in message
-    assert f"which Flink {first} brought" in message
+    assert f"Flink {before} does not know" in message
+    assert f"which is new in Flink {first}" in message
 
 
 def test_a_word_is_reserved_from_the_line_that_reserves_it() -> None:

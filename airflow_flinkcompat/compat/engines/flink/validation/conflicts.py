@@ -125,11 +125,7 @@ def _clause_faults(
     output: Output, pipeline: Pipeline, program: Program, sink: Table, line: str | None
 ) -> Iterator[Fault]:
     said = f"ON CONFLICT DO {strategy(output)}"
-    if line is not None and not asks(line):
-        kind = "an ON CONFLICT that the line does not know"
-        yield Fault(kind, f"Flink {line} does not know ON CONFLICT, which 2.3 brought; leave it out", by_line=True)
-        return
-    if _in_batch(dict(pipeline.settings)):
+    if (line is not None and not asks(line)) or _in_batch(dict(pipeline.settings)):
         return
     updates = changes(output.segment, pipeline, program)
     mode = _mode(sink, updates)
