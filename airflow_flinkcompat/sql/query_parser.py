@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.parser import Parser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_flinkcompat.sql import nodes
 from airflow_flinkcompat.sql.call_parser import CallParser
@@ -62,7 +62,17 @@ class QueryParser(CallParser):
         # sqlglot reads DuckDB's "FROM t" as a query in every dialect.
         if self._match(TokenType.FROM, advance=False):
             self.fail("Expected SELECT")
+        inside = self._prev.token_type == TokenType.L_PAREN
+        if (inside or not kwargs.get("table")) and self._next.token_type != TokenType.L_PAREN:
+            start = self._curr
+            if self._match(TokenType.TABLE):
+                return self._parse_query_modifiers(self._parse_set_operations(self._parse_whole_table(start)))
         return super()._parse_select(*args, **kwargs)
+
+    def _parse_whole_table(self, start: Token) -> exp.Select:
+        """``TABLE t`` as a query, which is ``SELECT * FROM t``."""
+        table = exp.From(this=self.parse_name_with_hints())
+        return self.place(exp.Select(expressions=[exp.Star()], from_=table), start)
 
     def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
         cte = super()._parse_cte()
