@@ -170,7 +170,7 @@ class _Forms:
             return args[0]
         if function == "IS NOT NULL" and self._filled(call.args[0]):
             return TRUE
-        if function == "COALESCE" and self._filled(call.args[0]):
+        if function == "COALESCE" and call.args and self._filled(call.args[0]):
             return args[0]
         return _called(function, args)
 

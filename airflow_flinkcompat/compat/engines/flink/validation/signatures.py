@@ -94,6 +94,21 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "CARDINALITY": ("am",),
     "ARRAY_DISTINCT ARRAY_REVERSE ARRAY_MAX ARRAY_MIN": ("a",),
     "ARRAY_CONTAINS ARRAY_POSITION ARRAY_REMOVE ARRAY_APPEND ARRAY_PREPEND": (f"a {_ANY}",),
+    "ARRAY_CONCAT": ("a…",),
+    "ARRAY_EXCEPT ARRAY_INTERSECT ARRAY_UNION MAP_FROM_ARRAYS": ("a a",),
+    "ARRAY_JOIN": ("a t", "a t t"),
+    "ARRAY_SLICE": ("a ib", "a ib ib"),
+    "ARRAY_SORT": ("a", "a k", "a k k"),
+    "ELT": ("ib tx…",),
+    "PRINTF": ("t", f"t {_ANY}…"),
+    "IF": (f"k {_ANY} {_ANY}",),
+    "IFNULL NULLIF": (f"{_ANY} {_ANY}",),
+    "COALESCE": (f"{_ANY}…",),
+    "GREATEST LEAST": ("tkibcfdhwzv…",),
+    "JSON_STRING": (_ANY,),
+    "TYPEOF": (_ANY, f"{_ANY} k"),
+    "NOW PROCTIME CURRENT_DATABASE": ("",),
+    "MAP_UNION": ("m…",),
     "MAP_KEYS MAP_VALUES MAP_ENTRIES": ("m",),
     "ITEM": (f"a {_WHOLE}", f"mr {_ANY}"),
     "AND OR": ("k…",),
@@ -112,7 +127,8 @@ _MIXED: Mapping[str, str] = {
 
 _TAKE_NULL = frozenset({
     "URL_ENCODE", "URL_DECODE", "UNHEX", "STARTSWITH", "ENDSWITH", "REGEXP_COUNT", "REGEXP_INSTR", "REGEXP_SUBSTR",
-    "BTRIM", "TO_TIMESTAMP_LTZ", "ARRAY_CONTAINS", "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND",
+    "BTRIM", "TO_TIMESTAMP_LTZ", "PRINTF", "JSON_STRING", "TYPEOF", "COALESCE", "IFNULL", "NULLIF", "ARRAY_CONTAINS",
+    "ARRAY_POSITION", "ARRAY_REMOVE", "ARRAY_APPEND", "ARRAY_PREPEND",
 })  # fmt: skip
 """Functions of ``_FORMS`` that take a NULL without a type at some position."""
 _REFUSE_NULL = frozenset(["COUNT", "FIRST_VALUE", "LAST_VALUE", "LAG", "LEAD", "IF", "GREATEST", "LEAST"])
@@ -178,7 +194,7 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
         return f"the values of {function} have no common type: it is given ({given}); CAST them"
     if any(not _comparable(a, b, equal=function in _EQUAL) for a, b in _compared(function, kinds)):
         return f"{function} does not compare ({given}); CAST one of them"
-    if function in _ELEMENTS and types[0].name == "ARRAY" and len(types) == 2:
+    if function in _ELEMENTS and len(types) == 2 and types[0].name == "ARRAY":
         inside = [_kind(types[0].elements[0]), kinds[1]]
         return (
             "" if "?" in inside or _alike(inside, _MOMENTS) else f"{function} does not take ({given}); CAST the element"
@@ -245,7 +261,7 @@ def _kind(type: DataType) -> str:
 
 
 def _takes(form: tuple[str, ...], kinds: list[str]) -> bool:
-    if form and form[-1].endswith("…"):
+    if form and form[-1].endswith("…"):  # once at least
         form = (*form, *form[-1:] * (len(kinds) - len(form)))
     return len(form) == len(kinds) and all(
         kind == " " or kind in taken for taken, kind in zip(form, kinds, strict=True)
