@@ -23,7 +23,7 @@ from airflow_flinkcompat.cli.check import with_waivers
 from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for, with_catalogs
 from airflow_flinkcompat.cli.scripts import waivers_beside
 from airflow_flinkcompat.compat import Report, Reports, Side, check, check_engines
-from airflow_flinkcompat.compat.deployable import obstacles, syntax_errors
+from airflow_flinkcompat.compat.deployable import bad_input, obstacles
 from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, Waiver
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.waivers import read_waivers
@@ -144,7 +144,10 @@ def _answered(pair: Mapping[str, Any], given: JobOptions, project: ProjectFile |
         return Side(script, settings, options.functions, options.catalog, engine, options.engine_version, name)
 
     old, new = side("old"), side("new")
-    if malformed := [*syntax_errors(new, options.engine), *syntax_errors(old, options.engine)]:
+    if malformed := [
+        *bad_input(replace(new, beside=old), options.engine),
+        *bad_input(old, options.engine, deployed=True),
+    ]:
         raise InputError("; ".join(malformed))
     report = check_engines(old, new) if options.engine is None else check(old, new)
     judged, notes = with_waivers(report, waivers, (old, new), (deployment or "", deployment or "OLD NEW"))

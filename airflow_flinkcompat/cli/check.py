@@ -42,7 +42,7 @@ from airflow_flinkcompat.compat import (
     render_text,
     render_text_of_engines,
 )
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles, syntax_errors
+from airflow_flinkcompat.compat.deployable import ObstacleKind, bad_input, obstacles
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
@@ -263,15 +263,17 @@ def _one_sided(
 
 
 def _require_readable(old: Side | None, new: Side | None, engine: str | None) -> tuple[str, ...]:
-    """The literal secrets of the proposed side. Raises InputError: a side has errors of syntax.
+    """The literal secrets of the proposed side. Raises InputError: Flink refuses one as it stands.
 
     Secrets of the deployed side are no reason: a change that takes them out has to pass.
     """
     if new is None:  # nothing is to be deployed
         return ()
-    errors = syntax_errors(new, engine)
+    errors = bad_input(new if old is None else replace(new, beside=old), engine)
     if old is not None:
-        errors += (f"{each}, or name the script that is really deployed" for each in syntax_errors(old, engine))
+        errors += (
+            f"{each}, or name the script that is really deployed" for each in bad_input(old, engine, deployed=True)
+        )
     if errors:
         raise InputError("\n  ".join(errors))
     kinds = (ObstacleKind.SECRET, ObstacleKind.VARIABLE)

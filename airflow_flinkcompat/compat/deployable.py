@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.connectors.flink_options import current_name, setting_fault
 from airflow_flinkcompat.model.engine import ENGINE_FACTS, ENGINES
 from airflow_flinkcompat.secrets import (
     AnyPlaceholder,
@@ -23,6 +24,7 @@ from airflow_flinkcompat.secrets import (
 from airflow_flinkcompat.sql import Statement
 from airflow_flinkcompat.sql.nodes import HiveTable, SetOption
 from airflow_flinkcompat.sql.refused import refused
+from airflow_flinkcompat.sql.script import span_of
 
 UNENDED = "a ; is missing in front of this statement, and without it Flink reads neither"
 _DIALECT = "table.sql-dialect"
@@ -37,9 +39,14 @@ class ObstacleKind(StrEnum):
     """What an obstacle is about; ``VARIABLE``: a placeholder of another tool in place of a secret."""
 
     SYNTAX = "syntax"
+    SETTING = "setting"
     SECRET = "secret"
     VARIABLE = "variable"
     PLACEHOLDER = "placeholder"
+
+
+UNREADABLE = (ObstacleKind.SYNTAX, ObstacleKind.SETTING)
+"""Obstacles of a script that Flink refuses as it stands."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,8 @@ class Obstacle:
 def obstacles(side: Side) -> tuple[Obstacle, ...]:
     """Everything that keeps a side from being deployed.
 
-    That is errors of syntax, literal secrets, and placeholders that a deployment cannot fill in.
+    That is errors of syntax, settings whose values Flink refuses, literal secrets, and placeholders that a deployment
+    cannot fill in.
 
     A statement that this grammar merely does not know is no obstacle: Flink may read it. Nor is one of a script in
     another dialect than Flink's own.
@@ -71,15 +79,16 @@ def obstacles(side: Side) -> tuple[Obstacle, ...]:
     Raises:
         ScriptError: the text as a whole is no script or program.
     """
-    return (*_errors_of_syntax(side), *_secrets(side), *_placeholders(side))
+    return (*_errors_of_syntax(side), *_settings(side), *_secrets(side), *_placeholders(side))
 
 
-def syntax_errors(side: Side, engine: str | None) -> list[str]:
-    """The obstacles that are errors of syntax, on the engine that was named or on any.
+def bad_input(side: Side, engine: str | None, *, deployed: bool = False) -> list[str]:
+    """The obstacles for which a side cannot be judged, on the engine that was named or on any.
 
     Args:
         side: A side of a change.
         engine: The engine that judges; None if every engine does.
+        deployed: Whether the side runs already, so that Flink takes its settings, or does not read them.
 
     Returns:
         Their messages, each once.
@@ -88,8 +97,8 @@ def syntax_errors(side: Side, engine: str | None) -> list[str]:
         ScriptError: The text as a whole is no script or program.
     """
     sides = (side.on(name) for name in ([engine] if engine else ENGINES))
-    found = (str(each) for judged in sides for each in obstacles(judged) if each.kind is ObstacleKind.SYNTAX)
-    return list(dict.fromkeys(found))
+    kinds = (ObstacleKind.SYNTAX,) if deployed else UNREADABLE
+    return list(dict.fromkeys(str(each) for judged in sides for each in obstacles(judged) if each.kind in kinds))
 
 
 def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
@@ -112,6 +121,32 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
             yield Obstacle(
                 ObstacleKind.SYNTAX, f"{statement.unended}: {UNENDED}; write it at the end of the one before"
             )
+
+
+def _settings(side: Side) -> Iterator[Obstacle]:
+    """Values that Flink refuses, unless nothing is planned with them or the deployed side runs with them."""
+    places = {each: f"{side.source}: the setting" for each in side.settings.items()}
+    for statement in side.parsed.statements:
+        tree = statement.tree
+        if isinstance(tree, SetOption) and tree.this is not None:
+            places[str(tree.this.name), str(tree.expression.name)] = f"{span_of(tree.expression, statement)}:"
+    faults = _refused_settings(side, places)
+    running = _refused_settings(side.beside, faults) if faults and side.beside is not None else {}
+    for each, fault in faults.items():
+        if each not in running:
+            yield Obstacle(ObstacleKind.SETTING, f"{places[each]} {fault}")
+
+
+def _refused_settings(side: Side, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Those of some settings that a side has and Flink refuses, with the reason."""
+    line, asked = side.flink_line, tuple(asked)
+    if line is None or not any(setting_fault(*each, line) for each in asked):
+        return {}
+    program = side.program
+    used = {each for pipeline in program.pipelines for each in pipeline.settings} | set(program.settings)
+    others = {current_name(key): text for key, text in program.settings}
+    found = {each: setting_fault(*each, line, others) for each in asked if each in used}
+    return {each: fault for each, fault in found.items() if fault}
 
 
 def _other_dialect(statement: Statement) -> bool:

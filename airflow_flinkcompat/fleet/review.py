@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from airflow_flinkcompat.compat import Report, ReportContext, Reports, Side, check, check_engines
 from airflow_flinkcompat.compat.branch import branch_of, is_unchanged, planner_decides
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.deployable import UNREADABLE, ObstacleKind, obstacles
 from airflow_flinkcompat.compat.lint import lint, undescribed_tables
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.reports.sections import engine_label
@@ -252,8 +252,8 @@ def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
         found = obstacles(side)
     except ScriptError as error:
         return (str(error),), ()
-    unread = tuple(str(each) for each in found if each.kind is ObstacleKind.SYNTAX)
-    others = (each for each in found if each.kind is not ObstacleKind.SYNTAX)
+    unread = tuple(str(each) for each in found if each.kind in UNREADABLE)
+    others = (each for each in found if each.kind not in UNREADABLE)
     return unread, tuple(f"{each}{_ELSEWHERE if each.kind is ObstacleKind.VARIABLE else ''}" for each in others)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_flinkcompat.compat import Report, Side, check, check_engines
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.deployable import UNREADABLE, bad_input, obstacles
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, ReplacementTable, with_changed_tables
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow, Cause, EngineOutcome
@@ -76,7 +76,7 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
     old = Side.of(pair.old)
     new = replace(Side.of(changed), beside=old)
     found = obstacles(new)
-    malformed = [str(each) for each in (*found, *obstacles(old)) if each.kind is ObstacleKind.SYNTAX]
+    malformed = [str(each) for each in found if each.kind in UNREADABLE] + bad_input(old, old.engine, deployed=True)
     if malformed:
         raise _NoVerdictError("syntax", malformed[0])
     if not _holds_query(old) and not _holds_query(new):

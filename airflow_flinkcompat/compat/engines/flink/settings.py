@@ -244,13 +244,7 @@ def _within(*values: str | None) -> Condition:
 
 def _positive(changed: Changed) -> bool:
     """Both sides say a number greater than zero, as Flink asks for where mini-batch is on."""
-    return all(value is not None and (_number(value) or 0) > 0 for value in changed.values)
-
-
-def _number(value: str) -> int | None:
-    """The leading number of a value; None where there is none."""
-    digits = value[: len(value) - len(value.lstrip("0123456789"))]
-    return int(digits) if digits else None
+    return all(map(_lives, changed.values))
 
 
 def _aggregated_only(changed: Changed) -> bool:
@@ -293,7 +287,7 @@ def _materialized_alike(changed: Changed) -> bool:
 
 
 def _never_zero(changed: Changed) -> bool:
-    return all(value is None or _number(value) != 0 for value in changed.values)
+    return all(value is None or _lives(value) for value in changed.values)
 
 
 def _switched(key: str, value: str) -> Condition:

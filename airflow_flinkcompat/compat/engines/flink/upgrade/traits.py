@@ -162,10 +162,14 @@ def _pipeline_traits(output: Output, pipeline: Pipeline, program: Program, line:
 
 
 def _setting_traits(given: dict[str, str]) -> Iterator[str]:
-    known = settings.DEFAULTS["flink"]
     for key in sorted(given):
         text = settings.value(key, given[key])
-        if key.startswith(NEUTRAL) or key == REQUIRED or text == known.get(key) or text.lower() == DEFAULTS.get(key):
+        if (
+            key.startswith(NEUTRAL)
+            or key == REQUIRED
+            or text == settings.default(key, "flink")
+            or text.lower() == DEFAULTS.get(key)
+        ):
             continue
         if key == "table.exec.state.ttl":
             yield "a time to live of state"

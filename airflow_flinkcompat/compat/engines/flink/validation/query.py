@@ -110,14 +110,14 @@ def _faults(query: Query) -> Iterator[Fault]:
     scans = (node for node in walk_nodes(sink.input) if isinstance(node, Scan) and not _other_options(node.hints))
     declared = frozenset(each.name.upper() for each in query.program.functions)
     for table in dict.fromkeys(scan.table for scan in scans):
-        yield from tables.faults(table, declared, sink=False)
+        yield from tables.faults(table, declared, query.line, sink=False)
     yield from calls.faults(sink.input, declared)
     yield from joins.faults(sink.input)
     yield from times.faults(query.pipeline)
     yield from times.of_output(query.pipeline, query.output)
     yield from columns.faults(sink)
     if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
-        yield from tables.faults(sink.table, declared, sink=True)
+        yield from tables.faults(sink.table, declared, query.line, sink=True)
         yield from changelog.faults(query.output, query.pipeline, query.program, sink.table)
         yield from conflicts.faults(query.output, query.pipeline, query.program, sink.table, query.line)
 

@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.engines.flink.validation import calls
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
+from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
+from airflow_flinkcompat.connectors.flink_options import has_metadata, metadata, table_faults
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataType
@@ -15,19 +17,21 @@ from airflow_flinkcompat.plan.types import CHARACTERS, TIMESTAMPS, Column, DataT
 _KEY_FIELDS, _KEY_FORMAT = "key.fields", "key.format"
 _TRANSACTIONS = "sink.transactional-id-prefix"
 _ALIGNED, _DRIFT = "scan.watermark.alignment.group", "scan.watermark.alignment.max-drift"
-_KAFKA_METADATA = ("topic", "partition", "headers", "leader-epoch", "offset", "timestamp", "timestamp-type")
-_KAFKA_WRITTEN = ("headers", "timestamp")
+_CACHE_LIMITS = tuple(
+    f"lookup.partial-cache.{name}" for name in ("expire-after-access", "expire-after-write", "max-rows")
+)
 _LONGEST_TIME = 3
 """Digits of a second that a time attribute has at most."""
 _NO_RAW = frozenset({"DECIMAL", "DATE", "TIME", *TIMESTAMPS, "ARRAY", "MAP", "ROW", "MULTISET"})
 
 
-def faults(table: Table, functions: Collection[str], *, sink: bool) -> Iterator[Fault]:
+def faults(table: Table, functions: Collection[str], line: str | None, *, sink: bool) -> Iterator[Fault]:
     """What Flink refuses of a table's declaration.
 
     Args:
         table: The table.
         functions: Those that the script declares, in capitals.
+        line: The line of Flink that plans the statement.
         sink: Whether it is written, not read.
 
     Yields:
@@ -35,6 +39,7 @@ def faults(table: Table, functions: Collection[str], *, sink: bool) -> Iterator[
     """
     if table.declared:
         yield from of_declaration(table, functions)
+        yield from _options(table, line, sink)
         yield from _metadata(table, sink)
         yield from _alignment(table, sink)
         yield from _key(table, sink)
@@ -75,18 +80,54 @@ def expressions(table: Table) -> Iterator[Expression]:
         yield table.watermark.expression
 
 
+def _options(table: Table, line: str | None, sink: bool) -> Iterator[Fault]:
+    """Values that the connector or a format does not take."""
+    options = dict(table.options)
+    for fault in table_faults(options, line, "sink" if sink else "source") if line is not None else ():
+        yield Fault(f"option {fault.split()[0]}", f"option {fault}, in table {table.name}")
+    cached = options.get("lookup.cache", "").upper() == "PARTIAL"
+    if cached and not sink and not any(key in options for key in _CACHE_LIMITS):
+        yield Fault(
+            "lookup cache",
+            f"'lookup.cache' = 'PARTIAL' of table {table.name} asks for one of {', '.join(map(repr, _CACHE_LIMITS))}",
+        )
+
+
 def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
-    """A key that Kafka's tables do not have, or do not write; what a format adds begins with ``value.``."""
-    if table.option("connector") != "kafka":
-        return
-    known = _KAFKA_WRITTEN if sink else _KAFKA_METADATA
-    for name, key, virtual in table.metadata:
-        if not (sink and virtual) and key not in known and not key.startswith("value."):
+    """Keys that the connector does not hand out or take, and types that Flink cannot cast them to or from."""
+    connector = table.option("connector") or ""
+    formats = [each for key in ("format", "value.format") if (each := table.option(key))]
+    known = metadata(connector, formats, written=sink)
+    if known is None and not sink and connectors.source(connector).metadata is Known.NO:
+        known = {}
+    types = {column.name: column.type for column in table.columns}
+    for name, key, virtual in table.metadata if known is not None else ():
+        if sink and virtual:
+            continue
+        if key not in known:
+            # A format of which nobody asked may add any.
+            if not key.startswith("value.") or all(_adds_nothing(format) for format in formats):
+                what = f"take one of {', '.join(known)}" if known else "leave the column out"
+                yield Fault(
+                    "metadata",
+                    f"{connector} {'writes' if sink else 'has'} no metadata {key}, as column {name} of table "
+                    f"{table.name} asks for; {what}{', or make it VIRTUAL' if sink else ''}",
+                )
+            continue
+        given, declared = DataType.read(known[key]), types[name]
+        source, target = (declared, given) if sink else (given, declared)
+        if source.is_known and target.is_known and refused("CAST", [source], target):
             yield Fault(
                 "metadata",
-                f"kafka {'writes' if sink else 'has'} no metadata {key}, as column {name} of table {table.name} asks "
-                f"for; take one of {', '.join(known)}{', or make it VIRTUAL' if sink else ''}",
+                f"column {name} of table {table.name} is a {declared.with_nullability(True)}, and metadata {key} of "
+                f"{connector} is a {given.with_nullability(True)}, which Flink does not cast; declare it as that type",
             )
+
+
+def _adds_nothing(format: str) -> bool:
+    """Whether a format hands out no metadata beside those that are known."""
+    found = FORMATS.get(format)
+    return has_metadata(format) or (found is not None and found.appends is Known.YES)
 
 
 def _alignment(table: Table, sink: bool) -> Iterator[Fault]:

@@ -1,0 +1,293 @@
+"""Options of Flink, its connectors and its formats: their types, and why Flink refuses a value.
+
+Facts come from Flink's classes (``python -m measure.settings``). Keys that no class of Flink declares are not known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.connectors import option_values
+
+DATA = Path(__file__).with_suffix(".json")
+"""Options by line of Flink, written by ``python -m measure.settings``."""
+_NEWEST = "2.3"
+_LIST = "list:"
+_FILLED_IN_LATER = re.compile(r"\$\{|\$\(|\{\{|\{%|<%|%\(|\$[A-Za-z_]|@@")
+_FORMAT = re.compile(r"(?:key\.|value\.)?format")
+_COLUMN = re.compile(r"fields\..*\.(?=[^.]+$)")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as one line of Flink declares it.
+
+    Attributes:
+        type: The name of its type, or the constants of an enum with ``|`` between them; ``list:`` in front of a list's.
+        default: What Flink takes where it is left out; "" where that is nothing, or not a text.
+        least: The least number that Flink takes; for a duration in milliseconds.
+        names: The words that Flink takes, of an option that is a text.
+        classes: The words beside which Flink takes the name of a class.
+        use: ``source`` or ``sink`` where Flink asks tables of that use alone for more than the type.
+        when: The setting, and its value where it is one, under which Flink asks for more than the type.
+    """
+
+    type: str
+    default: str = ""
+    least: int | None = None
+    names: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    use: str = ""
+    when: tuple[str, ...] = ()
+
+    @property
+    def asks_for(self) -> str:
+        """What it takes, for a reader."""
+        if self.type.startswith(_LIST):
+            of = Option(self.type.removeprefix(_LIST)).asks_for
+            return f"parts with ; between them, each {of}"
+        if self.names or self.classes or "|" in self.type:
+            words = self.names or self.classes or self.type.split("|")
+            return f"one of {', '.join(words)}{', or the name of a class' if self.classes else ''}"
+        if self.type == "zone":
+            return "a time zone such as 'Europe/Berlin' or 'GMT+01:00'"
+        found = option_values.PARSERS.get(self.type)
+        what = found[1] if found else f"'{self.type}'"
+        least = f"{self.least} ms" if self.type == "duration" else self.least
+        return what if self.least is None else f"{what}, at least {least}"
+
+    def value(self, text: str, line: str) -> object:
+        """The value that a text stands for, equal for all its spellings.
+
+        Args:
+            text: The text as it was set.
+            line: The line of Flink that reads it.
+
+        Returns:
+            A number of milliseconds for a duration, of bytes for a size; a constant of an enum as Flink writes it.
+
+        Raises:
+            ValueError: Flink does not parse it.
+        """
+        if self.type.startswith(_LIST):
+            of = Option(self.type.removeprefix(_LIST))
+            return tuple(of.value(part, line) for part in option_values.elements(text))
+        if self.type == "zone":
+            return option_values.zone(text, _zones())
+        if self.type == "duration":
+            return option_values.duration(text, _number(line))
+        if self.type in option_values.PARSERS:
+            return option_values.PARSERS[self.type][0](text)
+        if self.type == "string":
+            return text
+        for constant in self.type.split("|"):
+            if constant.upper() == text.upper():
+                return constant
+        raise ValueError(text)
+
+    def spelled(self, text: str) -> str:
+        """A value as one text for all its spellings.
+
+        Args:
+            text: The text as it was set.
+
+        Returns:
+            A duration in milliseconds and a size in bytes, as a number alone; what does not parse as it stands.
+        """
+        try:
+            value = self.value(text, _NEWEST)
+        except ValueError:
+            return text
+        if isinstance(value, tuple):
+            return ";".join(map(str, value))
+        return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
+
+    def parses(self, text: str, line: str) -> bool:
+        """Whether Flink parses a value.
+
+        Args:
+            text: The value as it was set.
+            line: The line of Flink that reads it.
+
+        Returns:
+            False where Flink refuses it whatever it is for.
+        """
+        try:
+            self.value(text, line)
+        except ValueError:
+            return False
+        return True
+
+    def refuses(self, text: str, line: str, others: Mapping[str, str] | None, use: str = "") -> bool:
+        """Whether Flink does not take a value.
+
+        Args:
+            text: The value as it was set.
+            line: The line of Flink that reads it.
+            others: The settings beside it; None for any.
+            use: ``source`` or ``sink`` for an option of a table.
+
+        Returns:
+            False too where a placeholder stands in it.
+        """
+        if _FILLED_IN_LATER.search(text):
+            return False
+        if not self.parses(text, line):
+            return True
+        if (self.when and others is not None and not self._is_read(others)) or (self.use and self.use != use):
+            return False
+        if self.names:
+            return text.lower() not in map(str.lower, self.names)
+        if self.classes:
+            return "." not in text and text.lower() not in map(str.lower, self.classes)
+        return self.least is not None and self.value(text, line) < self.least  # type: ignore[operator]
+
+    def _is_read(self, others: Mapping[str, str]) -> bool:
+        key, *values = self.when
+        return key in others and (not values or others[key].lower() in values)
+
+
+def declared_option(where: tuple[str, ...], key: str, line: str) -> Option | None:
+    """Return what a line of Flink declares of an option.
+
+    Args:
+        where: Empty for a setting; else ``table`` or ``format``, and the name of the connector or format.
+        key: The key.
+        line: The line of Flink, such as ``2.3``.
+
+    Returns:
+        None if that line declares no such option, or was not asked.
+    """
+    return _of_line(_data()[f"{where[0]}s"].get(where[1], {}).get(key), line) if where else setting(key, line)
+
+
+@lru_cache
+def setting(key: str, line: str = "") -> Option | None:
+    """Return what a line of Flink declares of a setting.
+
+    Args:
+        key: The key, or an older name of it.
+        line: The line of Flink, such as ``2.3``; "" for the newest that declares it.
+
+    Returns:
+        None if that line declares no such option, or was not asked.
+    """
+    known = _data()["settings"]
+    return _of_line(known.get(key), line) or _of_line(known.get(current_name(key)), line)
+
+
+def current_name(key: str) -> str:
+    """Return the name that Flink has for a setting today.
+
+    Args:
+        key: The key, or an older name of it.
+
+    Returns:
+        The key itself where Flink knows no newer one.
+    """
+    name: str = _data()["renamed"].get(key, key)
+    return name
+
+
+def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | None = None) -> str:
+    """Tell why Flink refuses the value of a setting.
+
+    Args:
+        key: The key, or an older name of it.
+        text: The value.
+        line: The line of Flink that reads it.
+        others: The settings beside it, by today's names; None for any.
+
+    Returns:
+        The reason, with what Flink expects; "" if it takes the value, or does not know the key.
+    """
+    option = setting(key, line)
+    if option is None or not option.refuses(text, line, others):
+        return ""
+    return f"'{key}' asks for {option.asks_for}, not '{text}'"
+
+
+def table_faults(options: Mapping[str, str], line: str, use: str) -> Iterator[str]:
+    """Find options of a table whose values its connector or a format refuses.
+
+    Args:
+        options: Of the table.
+        line: The line of Flink that reads it.
+        use: ``source`` or ``sink``.
+
+    Yields:
+        The reason of each, with what Flink expects.
+    """
+    declared = [("", _data()["tables"].get(options.get("connector", ""), {}))]
+    for key, name in options.items():
+        if _FORMAT.fullmatch(key):
+            declared.append((f"{key.removesuffix('format')}{name}.", _data()["formats"].get(name, {})))
+    for key, text in options.items():
+        for prefix, known in declared:
+            name = _COLUMN.sub("fields.#.", key.removeprefix(prefix))
+            option = _of_line(known.get(name), line) if key.startswith(prefix) else None
+            if option is not None and option.refuses(text, line, options, use):
+                yield f"'{key}' asks for {option.asks_for}, not '{text}'"
+                break
+
+
+def has_metadata(name: str) -> bool:
+    """Return whether the metadata of a format are known.
+
+    Args:
+        name: The format.
+
+    Returns:
+        False where its class was not asked.
+    """
+    return name in _data()["metadata"]["formats"]
+
+
+def metadata(connector: str, formats: Iterable[str], *, written: bool) -> Mapping[str, str] | None:
+    """Return the metadata that a connector hands out or takes, with what formats add to it.
+
+    Args:
+        connector: The connector.
+        formats: The formats of its values.
+        written: Whether the table is written, not read.
+
+    Returns:
+        The type of each key; None if the connector was not asked.
+    """
+    by_connector = _data()["metadata"]["write" if written else "read"]
+    if connector not in by_connector:
+        return None
+    more = () if written else (_data()["metadata"]["formats"].get(name, {}) for name in formats)
+    return dict(by_connector[connector]) | {f"value.{key}": type for each in more for key, type in each.items()}
+
+
+@lru_cache
+def _data() -> Mapping[str, Any]:
+    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))
+    return found
+
+
+@lru_cache
+def _zones() -> frozenset[str]:
+    return frozenset(_data()["zones"])
+
+
+def _of_line(rows: Mapping[str, Mapping[str, Any]] | None, line: str) -> Option | None:
+    """The row of a line; one without lines holds for all."""
+    for lines, row in sorted((rows or {}).items(), key=lambda each: _number(each[0].rpartition("-")[2]), reverse=True):
+        first, _, last = lines.partition("-")
+        if not lines or not line or _number(first) <= _number(line) <= _number(last or first):
+            return Option(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+    return None
+
+
+@lru_cache
+def _number(line: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in line.split(".")) if line else ()
