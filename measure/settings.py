@@ -308,7 +308,9 @@ def measured(kept: Path | None) -> dict[str, Any]:
             for name in _CDC_FORMATS if ("table", "kafka") in known and line == "2.3" else ():
                 more = {f"{name}.url": "http://h:1"} if name == "debezium-avro-confluent" else {}
                 of_table, _ = _metadata(asked, {"connector": "kafka", **_METADATA["kafka"], "format": name, **more})
-                of_format = {key.removeprefix("value."): type for key, type in of_table.items() if key.startswith("value.")}
+                of_format = {
+                    key.removeprefix("value."): type for key, type in of_table.items() if key.startswith("value.")
+                }
                 if of_table:
                     of_formats[name] = of_format
     found["metadata"] = {"read": read, "write": written, "formats": of_formats}

@@ -125,7 +125,7 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
 
 def _settings(side: Side) -> Iterator[Obstacle]:
     """Values that Flink refuses, unless nothing is planned with them or the deployed side runs with them."""
-    places = {each: f"{side.source}: the setting" for each in side.settings.items()}
+    places = dict.fromkeys(side.settings.items(), f"{side.source}: the setting")
     for statement in side.parsed.statements:
         tree = statement.tree
         if isinstance(tree, SetOption) and tree.this is not None:
