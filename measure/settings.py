@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +116,7 @@ class Flink:
             )
         process = self._running[command]
         print("\t".join(fields), file=process.stdin, flush=True)
+        assert process.stdout is not None
         for row in process.stdout:
             if row.startswith(_ANSWER):
                 return row.removeprefix(_ANSWER).removesuffix("\n")
@@ -128,6 +129,7 @@ class Flink:
     def close(self) -> None:
         """End the programs that were asked."""
         for process in self._running.values():
+            assert process.stdin is not None
             process.stdin.close()
             process.wait()
 
@@ -241,7 +243,7 @@ def demands_of_tables(asked: Flink, options: Sequence[Listed]) -> Iterator[tuple
         base = {f"{side}:{key}": value for key, value in {"connector": connector, **given}.items()}
         if asked.run(base) != "taken":
             continue
-        sets = {("table", connector): (f"{side}:", base)}
+        sets: dict[tuple[str, ...], tuple[str, dict[str, str]]] = {("table", connector): (f"{side}:", base)}
         if connector in ("filesystem", "kafka"):
             formats = {option.where for option in options if option.where[:1] == ("format",)}
             sets |= {each: (f"{side}:{each[1]}.", {**base, f"{side}:format": each[1]}) for each in sorted(formats)}
@@ -292,13 +294,28 @@ def measured(kept: Path | None) -> dict[str, Any]:
     current = {key for (where, key), lines in by_line.items() if not where and LINES[-1] in lines}
     found["renamed"] = {old: new for old, (new, *more) in sorted(names.items()) if not more and old not in current}
     rows: dict[tuple[tuple[str, ...], str], dict[str, Any]] = {each: _ranges(lines) for each, lines in by_line.items()}
-    read, written, of_formats = {}, {}, {}
+    found["metadata"] = _of_external(rows, by_line.keys(), demanded)
+    for (where, key), lines in sorted(rows.items()):
+        part = (
+            found.setdefault(f"{where[0]}s", {}).setdefault(where[1], {}) if where else found.setdefault("settings", {})
+        )
+        part[key] = lines
+    return found
+
+
+def _of_external(
+    rows: dict[tuple[tuple[str, ...], str], dict[str, Any]], own: Collection[object], demanded: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Add the options of connectors and formats that are no part of Flink; the metadata of all that were asked."""
+    read: dict[str, dict[str, str]] = {}
+    written: dict[str, dict[str, str]] = {}
+    of_formats: dict[str, dict[str, str]] = {}
     for jars, line in EXTERNAL.items():
         with flink(line, jars) as asked:
             options, _ = listed(asked, "tables")
             known = {option.where for option in options}
             for each in options:
-                if each.where and (each.where, each.key) not in by_line:
+                if each.where and (each.where, each.key) not in own:
                     row = _row(each) | demanded.get(_place(each), {}).get(line, {})
                     rows[each.where, each.key] = {"": _wider(rows.get((each.where, each.key), {}).get("", row), row)}
             for connector, given in _METADATA.items():
@@ -313,13 +330,7 @@ def measured(kept: Path | None) -> dict[str, Any]:
                 }
                 if of_table:
                     of_formats[name] = of_format
-    found["metadata"] = {"read": read, "write": written, "formats": of_formats}
-    for (where, key), lines in sorted(rows.items()):
-        part = (
-            found.setdefault(f"{where[0]}s", {}).setdefault(where[1], {}) if where else found.setdefault("settings", {})
-        )
-        part[key] = lines
-    return found
+    return {"read": read, "write": written, "formats": of_formats}
 
 
 def _place(option: Listed) -> str:
@@ -401,9 +412,8 @@ def check(seed: int) -> int:
                     asked_for += 1
                     if declared is None or declared.parses(text, line) != taken:
                         differing += 1
-                        print(
-                            f"{line} {'/'.join((*option.where, option.key))} = {text!r}: Flink {'takes' if taken else 'refuses'} it"
-                        )
+                        says = "takes" if taken else "refuses"
+                        print(f"{line} {'/'.join((*option.where, option.key))} = {text!r}: Flink {says} it")
         print(f"{line}: {len(options)} options", flush=True)
     print(f"{asked_for} values, {differing} differ")
     return int(differing > 0)
@@ -413,13 +423,63 @@ _SAMPLES = {
     "bool": ("true", "TRUE", "False", "yes", "1", " true", ""),
     "int": ("1", "-1", "+7", "1.0", " 1", "2147483647", "2147483648", "0x10", "1_000", ""),
     "long": ("1", "-9223372036854775808", "9223372036854775808", "1L", "1e3"),
-    "float": ("1", "1.5", ".5", "1.", " 1 ", "1e39", "1e-60", "NaN", "-Infinity", "1f", "1,5", "0x1p3", "0x10", "x", ""),
-    "duration": ("1 s", "1s", "10", "1 min", "-1 s", "1.5 s", "1 us", "1 \u00b5s", "PT10S", "P1D", "-PT1S", "PT", "s", "1 h 5 min", "99999999999999999999", "106751991167301 d", "1 fortnight", "1 week", ""),
+    "float": (
+        "1",
+        "1.5",
+        ".5",
+        "1.",
+        " 1 ",
+        "1e39",
+        "1e-60",
+        "NaN",
+        "-Infinity",
+        "1f",
+        "1,5",
+        "0x1p3",
+        "0x10",
+        "x",
+        "",
+    ),
+    "duration": (
+        "1 s",
+        "1s",
+        "10",
+        "1 min",
+        "-1 s",
+        "1.5 s",
+        "1 us",
+        "1 \u00b5s",
+        "PT10S",
+        "P1D",
+        "-PT1S",
+        "PT",
+        "s",
+        "1 h 5 min",
+        "99999999999999999999",
+        "106751991167301 d",
+        "1 fortnight",
+        "1 week",
+        "",
+    ),
     "memory": ("1", "64 mb", "64MB", "1 kib", "1 gib", "-1", "1.5 g", "9999999 tb", "mb", ""),
     "map": ("a:b", "a:b,c:d", "a", "a:b:c", "{a: b}", "'a:b':c", "a:b,", ""),
-    "zone": ("UTC", "utc", "Z", "GMT+8", "GMT+08:00", "GMT+8:00", "GMT+0800", "GMT+18:30", "UTC+8", "EST", "default", "Nowhere/City", ""),
+    "zone": (
+        "UTC",
+        "utc",
+        "Z",
+        "GMT+8",
+        "GMT+08:00",
+        "GMT+8:00",
+        "GMT+0800",
+        "GMT+18:30",
+        "UTC+8",
+        "EST",
+        "default",
+        "Nowhere/City",
+        "",
+    ),
     "string": ("x", ""),
-}  # fmt: skip
+}
 
 
 def drawn(draw: random.Random, type: str, zones: Sequence[str]) -> Iterator[str]:

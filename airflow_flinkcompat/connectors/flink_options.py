@@ -284,7 +284,8 @@ def _of_line(rows: Mapping[str, Mapping[str, Any]] | None, line: str) -> Option 
     for lines, row in sorted((rows or {}).items(), key=lambda each: _number(each[0].rpartition("-")[2]), reverse=True):
         first, _, last = lines.partition("-")
         if not lines or not line or _number(first) <= _number(line) <= _number(last or first):
-            return Option(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+            fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+            return Option(**fields)
     return None
 
 

@@ -83,9 +83,9 @@ def floating(text: str) -> float:
 def _quantity(text: str, units: Mapping[str, int]) -> tuple[int, int]:
     """The number and its unit."""
     found = _QUANTITY.fullmatch(text)
-    unit = found[2].strip(_BLANKS).lower() if found else None
-    if found is None or unit not in units:
+    if found is None:
         raise ValueError(text)
+    unit = _among(found[2].strip(_BLANKS).lower(), units)
     return int(found[1]), units[unit]
 
 

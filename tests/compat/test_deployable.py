@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side, check
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles, syntax_errors
+from airflow_flinkcompat.compat.deployable import ObstacleKind, bad_input, obstacles
 from airflow_flinkcompat.sql import ScriptError
 
 GOOD = "CREATE TABLE t (a INT) WITH ('connector' = 'kafka', 'properties.sasl.password' = '${conn.k.password}');\n"
@@ -277,5 +277,47 @@ def test_a_word_is_reserved_from_the_line_that_reserves_it() -> None:
 
 def test_errors_of_syntax_without_an_engine_are_those_of_every_engine() -> None:
     side = Side("INSERT INTO s SELECT a AS rank FROM t;", source="orders.sql")
-    assert syntax_errors(side, "vvr") == []
-    assert len(syntax_errors(side, None)) == 1
+    assert bad_input(side, "vvr") == []
+    assert len(bad_input(side, None)) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("execution.checkpointing.min-pause", "2 moments", "a duration such as '10 s'"),
+        ("restart-strategy.fixed-delay.delay", "soon", "a duration such as '10 s'"),
+        ("state.backend.rocksdb.block.cache-size", "8 boxes", "a memory size such as '64 mb'"),
+        ("table.exec.sink.not-null-enforcer", "WARN", "one of ERROR, DROP"),
+        ("state.backend.type", "heap", "one of forst, hashmap, rocksdb, or the name of a class"),
+        ("execution.checkpointing.timeout", "9 ms", "a duration such as '10 s', at least 10 ms"),
+        ("table.local-time-zone", "UTC+8", "a time zone such as 'Europe/Berlin' or 'GMT+01:00'"),
+        ("state.backend.incremental", "on", "true or false"),
+    ],
+)
+def test_a_value_that_flink_does_not_take_is_named_with_the_place_of_its_set(
+    key: str, text: str, expected: str
+) -> None:
+    assert shown(f"SET '{key}' = '{text}';\n{GOOD}{INSERT}", engine="flink") == [
+        ("setting", f"orders.sql:1:{len(key) + 10}: '{key}' asks for {expected}, not '{text}'")
+    ]
+    assert [kind for kind, _ in shown(GOOD + INSERT, engine="flink", settings={key: text})] == ["setting"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("execution.checkpointing.timeout", "PT10S"),
+        ("state.backend.type", "org.example.Backend"),
+        ("my.own.key", "anything"),
+        ("parallelism.default", "${PARALLELISM}"),
+        ("table.exec.mini-batch.size", "0"),  # read only where mini-batch is enabled
+    ],
+)
+def test_a_value_that_flink_takes_or_does_not_read_is_no_obstacle(setting: tuple[str, str]) -> None:
+    assert shown(GOOD + INSERT, engine="flink", settings=dict([setting])) == []
+
+
+def test_a_setting_with_which_nothing_is_planned_or_the_deployed_side_runs_is_no_obstacle() -> None:
+    bad = "SET 'rest.retry.delay' = 'soon';\n"
+    assert shown(f"{bad}RESET 'rest.retry.delay';\n{GOOD}{INSERT}", engine="flink") == []
+    assert shown(bad + GOOD + INSERT, engine="flink", beside=Side(bad + INSERT, engine="flink")) == []

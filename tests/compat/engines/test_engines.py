@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_flinkcompat.compat.changes.settings import DEFAULTS
+from airflow_flinkcompat.compat.changes.settings import KNOWN_DEFAULTS
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.plan_comparison import _SHOWN
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
@@ -16,7 +16,7 @@ from airflow_flinkcompat.model import ENGINES, Outcome
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 
-@pytest.mark.parametrize("table", [ENGINE_FACTS, BY_NAME, DEFAULTS, NOTICED_ABOVE])
+@pytest.mark.parametrize("table", [ENGINE_FACTS, BY_NAME, KNOWN_DEFAULTS, NOTICED_ABOVE])
 def test_every_engine_has_its_entry(table: dict[str, object]) -> None:
     assert set(table) == set(ENGINES)
 

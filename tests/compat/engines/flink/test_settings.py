@@ -40,9 +40,10 @@ def test_what_is_no_duration_stays_as_it_is() -> None:
     assert data.value("pipeline.name", "A") != data.value("pipeline.name", "a")
 
 
-@pytest.mark.parametrize("key", sorted(data.DEFAULTS["flink"]))
+@pytest.mark.parametrize("key", sorted(data.KNOWN_DEFAULTS["flink"]))
 def test_a_default_written_out_is_no_change_on_flink(key: str) -> None:
-    default = data.DEFAULTS["flink"][key]
+    default = data.default(key, "flink")
+    assert default
     assert changed("flink", {}, {key: default}) == changed("flink", {key: default}, {}) == []
 
 
@@ -53,7 +54,12 @@ def test_defaults_of_vvr_are_known_only_where_its_pages_name_them() -> None:
 
 
 def test_an_older_name_is_the_same_setting() -> None:
-    for older, name in data.RENAMED.items():
+    for older, name in {
+        "state.backend": "state.backend.type",
+        "state.backend.incremental": "execution.checkpointing.incremental",
+        "pipeline.operator-chaining": "pipeline.operator-chaining.enabled",
+        "state.savepoints.dir": "execution.checkpointing.savepoint-dir",
+    }.items():
         assert changed("flink", {older: "x"}, {name: "x"}) == []
         assert changed("flink", {older: "x"}, {name: "y"}) == [f"setting/{name}"]
 
