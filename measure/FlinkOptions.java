@@ -93,9 +93,9 @@ public class FlinkOptions {
             System.out.println(answer(() -> {
                 var given = Configuration.fromMap(Map.of(fields[1], fields[2]));
                 given.getOptional(known.get(fields[0]).get(fields[1]));
-                if (fields[1].equals("table.local-time-zone")) {
+                if (fields[1].endsWith("time-zone")) {
                     var tables = TableConfig.getDefault();
-                    tables.addConfiguration(given);
+                    tables.addConfiguration(Configuration.fromMap(Map.of("table.local-time-zone", fields[2])));
                     tables.getLocalTimeZone();
                 }
                 return "taken";

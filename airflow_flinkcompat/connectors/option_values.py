@@ -36,6 +36,7 @@ _ESCAPE = re.compile(r"\\(?:u+[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL)
 _BLANKS = "".join(map(chr, range(33)))
 """What Java's ``trim`` takes away."""
 _QUOTES = "'\""
+_QUOTED = re.compile(r"^(['\"])(.*)\1$", re.DOTALL)
 
 
 def character(text: str) -> str:
@@ -114,7 +115,7 @@ def memory(text: str) -> int:
 def elements(text: str, separator: str = ";") -> list[str]:
     """The parts of a list, of which those in quotes may hold the separator."""
     if text.startswith("["):  # YAML reads it, or else it is one part
-        return [part.strip().strip(_QUOTES) for part in text.strip("[]").split(",") if part.strip()]
+        return [_QUOTED.sub(r"\2", part.strip()) for part in text.strip("[]").split(",") if part.strip()]
     parts, rest = [], text
     while rest:
         if rest[0] in _QUOTES:
@@ -125,12 +126,12 @@ def elements(text: str, separator: str = ";") -> list[str]:
         else:
             part, _, rest = rest.partition(separator)
         parts.append(part.strip(_BLANKS))
-    return parts
+    return [part for part in parts if part]
 
 
 def mapping(text: str) -> str:
     """Keys and values, in the notation of Flink or of YAML; the text as it stands."""
-    if not text.strip().startswith("{"):
+    if not re.fullmatch(r"\{.*\}", text.strip(), re.DOTALL):
         for pair in elements(text, ","):
             if len(elements(pair, ":")) != 2:
                 raise ValueError(text)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.engines.flink.validation import calls
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
-from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused
+from airflow_flinkcompat.compat.engines.flink.validation.signatures import refused as refused_call
 from airflow_flinkcompat.connectors import FORMATS, KeyDemand, Known
 from airflow_flinkcompat.connectors.flink_options import has_metadata, metadata, table_faults
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
@@ -116,7 +116,7 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
             continue
         given, declared = DataType.read(known[key]), types[name]
         source, target = (declared, given) if sink else (given, declared)
-        if source.is_known and target.is_known and refused("CAST", [source], target):
+        if source.is_known and target.is_known and refused_call("CAST", [source], target):
             yield Fault(
                 "metadata",
                 f"column {name} of table {table.name} is a {declared.with_nullability(True)}, and metadata {key} of "
