@@ -139,13 +139,13 @@ def _settings(side: Side) -> Iterator[Obstacle]:
 
 def _refused_settings(side: Side, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Those of some settings that a side has and Flink refuses, with the reason."""
-    line, asked = side.flink_line, tuple(asked)
-    if line is None or not any(setting_fault(*each, line) for each in asked):
+    line, asked, own = side.flink_line, tuple(asked), ENGINE_FACTS[side.engine].flink_lines is None
+    if line is None or not any(setting_fault(*each, line, own=own) for each in asked):
         return {}
     program = side.program
     used = {each for pipeline in program.pipelines for each in pipeline.settings} | set(program.settings)
     others = {current_name(key): text for key, text in program.settings}
-    found = {each: setting_fault(*each, line, others) for each in asked if each in used}
+    found = {each: setting_fault(*each, line, others, own=own) for each in asked if each in used}
     return {each: fault for each, fault in found.items() if fault}
 
 

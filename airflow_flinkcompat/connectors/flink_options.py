@@ -26,7 +26,7 @@ _COLUMN = re.compile(r"fields\..*\.(?=[^.]+$)")
 
 
 @dataclass(frozen=True)
-class Option:
+class FlinkOption:
     """An option as one line of Flink declares it.
 
     Attributes:
@@ -51,7 +51,7 @@ class Option:
     def asks_for(self) -> str:
         """What it takes, for a reader."""
         if self.type.startswith(_LIST):
-            of = Option(self.type.removeprefix(_LIST)).asks_for
+            of = FlinkOption(self.type.removeprefix(_LIST)).asks_for
             return f"parts with ; between them, each {of}"
         if self.names or self.classes or "|" in self.type:
             words = self.names or self.classes or self.type.split("|")
@@ -77,7 +77,7 @@ class Option:
             ValueError: Flink does not parse it.
         """
         if self.type.startswith(_LIST):
-            of = Option(self.type.removeprefix(_LIST))
+            of = FlinkOption(self.type.removeprefix(_LIST))
             return tuple(of.value(part, line) for part in option_values.elements(text))
         if self.type == "zone":
             return option_values.zone(text, _zones())
@@ -154,7 +154,7 @@ class Option:
         return key in others and (not values or others[key].lower() in values)
 
 
-def declared_option(where: tuple[str, ...], key: str, line: str) -> Option | None:
+def declared_option(where: tuple[str, ...], key: str, line: str) -> FlinkOption | None:
     """Return what a line of Flink declares of an option.
 
     Args:
@@ -169,7 +169,7 @@ def declared_option(where: tuple[str, ...], key: str, line: str) -> Option | Non
 
 
 @lru_cache
-def setting(key: str, line: str = "") -> Option | None:
+def setting(key: str, line: str = "") -> FlinkOption | None:
     """Return what a line of Flink declares of a setting.
 
     Args:
@@ -196,7 +196,7 @@ def current_name(key: str) -> str:
     return name
 
 
-def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | None = None) -> str:
+def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | None = None, *, own: bool = True) -> str:
     """Tell why Flink refuses the value of a setting.
 
     Args:
@@ -204,12 +204,13 @@ def setting_fault(key: str, text: str, line: str, others: Mapping[str, str] | No
         text: The value.
         line: The line of Flink that reads it.
         others: The settings beside it, by today's names; None for any.
+        own: Whether it is Flink itself, not an engine made of it, which may take more names and numbers.
 
     Returns:
         The reason, with what Flink expects; "" if it takes the value, or does not know the key.
     """
     option = setting(key, line)
-    if option is None or not option.refuses(text, line, others):
+    if option is None or not option.refuses(text, line, others) or (not own and option.parses(text, line)):
         return ""
     return f"'{key}' asks for {option.asks_for}, not '{text}'"
 
@@ -279,13 +280,13 @@ def _zones() -> frozenset[str]:
     return frozenset(_data()["zones"])
 
 
-def _of_line(rows: Mapping[str, Mapping[str, Any]] | None, line: str) -> Option | None:
+def _of_line(rows: Mapping[str, Mapping[str, Any]] | None, line: str) -> FlinkOption | None:
     """The row of a line; one without lines holds for all."""
     for lines, row in sorted((rows or {}).items(), key=lambda each: _number(each[0].rpartition("-")[2]), reverse=True):
         first, _, last = lines.partition("-")
         if not lines or not line or _number(first) <= _number(line) <= _number(last or first):
             fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
-            return Option(**fields)
+            return FlinkOption(**fields)
     return None
 
 

@@ -321,3 +321,10 @@ def test_a_setting_with_which_nothing_is_planned_or_the_deployed_side_runs_is_no
     bad = "SET 'rest.retry.delay' = 'soon';\n"
     assert shown(f"{bad}RESET 'rest.retry.delay';\n{GOOD}{INSERT}", engine="flink") == []
     assert shown(bad + GOOD + INSERT, engine="flink", beside=Side(bad + INSERT, engine="flink")) == []
+
+
+def test_an_engine_made_of_flink_may_know_more_names() -> None:
+    settings = {"state.backend.type": "gemini", "parallelism.default": "many"}
+    assert [message for _, message in shown(GOOD + INSERT, engine="vvr", engine_version="11.1", settings=settings)] == [
+        "orders.sql: the setting 'parallelism.default' asks for a whole number, not 'many'"
+    ]
