@@ -46,9 +46,10 @@ RULE = Rule(
         "vvr": ON_VVR,
         "flink": _REFUSED,
     },
-    rationale="The columns of the query do not go into those of the sink, its results change and the sink takes rows "
-    "that are only added, or Flink refuses the declaration of a table. With state or without it no job comes of it. "
-    "What the deployed version has too keeps nothing from running and is not told.",
+    rationale="Flink refuses the new statement: the columns of the query do not fit the sink, the sink takes inserts "
+    "alone, a declaration or a call is invalid, or the statement needs ON CONFLICT (from Flink 2.3 on). No job starts, "
+    "with state or without. A fault that the deployed version has as well is reported only if the line of Flink "
+    "decides it: other faults did not keep that version from running.",
     example=Example(
         _TOTALS + "INSERT INTO totals SELECT customer, amount FROM orders;",
         _TOTALS + "INSERT INTO totals SELECT customer, amount, item FROM orders;",
