@@ -104,7 +104,7 @@ def test_every_command_is_shown_somewhere() -> None:
 def test_what_no_command_takes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLINKCOMPAT_LEDGER", "/ledger")
     assert parse(["ledger", "diff", "orders", "3", "7"]) == ["ledger", "diff"]
-    for wrong in (["chekc", "a", "b"], ["check", "a", "b", "--engin", "x"], ["check", "a"], ["ledger", "shows", "x"]):
+    for wrong in (["chekc", "a", "b"], ["check", "a", "b", "--engin", "x"], ["check"], ["ledger", "shows", "x"]):
         with pytest.raises(click.UsageError):
             parse(wrong)
 

@@ -303,7 +303,7 @@ class ScalarBinder:
 
     def _function(self, tree: exp.Anonymous) -> Expression:
         name = tree.name
-        if name.upper() in ACCESSES:
+        if name.upper() in _OPERATORS or not name.isidentifier():
             message = f"Flink has no function {name}, and one of a catalog is not read"
             raise BindError("function", message, self.span(tree))
         if is_aggregate(tree, self.environment):
@@ -376,6 +376,8 @@ class ScalarBinder:
         return AggregateCall(written.lower(), args, UNKNOWN, distinct, condition, language, span=span)
 
 
+_OPERATORS = ACCESSES | {"AND", "CASE", "IN", "LIKE", "NEG", "NOT", "OR"}
+"""Names that a plan has for what is no function in SQL."""
 _READ: dict[type[exp.Expr], frozenset[str]] = {
     **dict.fromkeys(_BINARY, frozenset({"this", "expression", "negate"})),
     exp.Div: frozenset({"this", "expression", "typed", "safe"}),

@@ -93,7 +93,7 @@ def find_project_file(start: Path) -> Path | None:
     return None
 
 
-_ALIKE = 0.75
+_ALIKE = 0.65
 """How alike a key and a known one are for the known one to be offered: ``parallelism`` is not ``variables``."""
 
 
@@ -196,7 +196,7 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
     Returns:
         Words behind the key: which one may be meant, or which ones there are.
     """
-    meant = get_close_matches(key, known, 1, _ALIKE)
+    meant = [each for each in known if each.startswith(key)] or get_close_matches(key, known, 1, _ALIKE)
     return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(known)}"
 
 

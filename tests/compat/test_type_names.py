@@ -19,7 +19,7 @@ PLACES = {
     "column": TABLE + SINK + QUERY,
     "field of a row": TABLE.replace("{}", "ROW<x {}>") + SINK + QUERY,
     "element": TABLE.replace("{}", "ARRAY<{}>") + SINK + QUERY,
-    "cast": TABLE.replace("{}", "INT") + SINK + "INSERT INTO s SELECT CAST(a AS {}), COUNT(*) FROM t GROUP BY 1;",
+    "cast": TABLE.replace("{}", "INT") + SINK + "INSERT INTO s SELECT CAST(a AS {}), COUNT(*) FROM t GROUP BY a;",
     "table that nothing uses": TABLE.replace(" t ", " u ") + TABLE.replace("{}", "INT") + SINK + QUERY,
 }
 UNKNOWN_IDENTIFIERS: Mapping[str, tuple[str, str]] = {

@@ -154,7 +154,7 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 
 def test_what_else_stands_in_the_file_is_named(tmp_path: Path) -> None:
     found = read(tmp_path, f"[deployment.x]\n{ORDERS}")
-    assert found.problems == (f"{tmp_path / 'jobs.toml'}: deployment: is not known; did you mean deployments?",)
+    assert found.problems == (f"{tmp_path / 'jobs.toml'}:1: deployment: is not known; did you mean deployments?",)
 
 
 def test_a_deployment_is_a_table(tmp_path: Path) -> None:
