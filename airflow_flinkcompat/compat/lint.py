@@ -16,6 +16,7 @@ from airflow_flinkcompat.compat.rules.operator_not_covered import unresolved
 from airflow_flinkcompat.compat.rules.undeclared_aggregate import is_known
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import ENGINES, Outcome, Reason, Span
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import segments, sources
@@ -56,7 +57,8 @@ def lint(side: Side) -> tuple[Finding, ...]:
 def _refused(side: Side) -> Iterator[Finding]:
     for refusal in (*refusals(side.program), *program_refused.of_declarations(side), *of_old_style(side)):
         # What a catalog may hold is no fault of a script that is read by itself.
-        if not refusal.of_session or (refusal.certain and side.engine == "flink"):
+        # A session of Flink's own begins without tables; a platform keeps those of earlier scripts.
+        if not refusal.of_session or (refusal.certain and ENGINE_FACTS[side.engine].takes_commands):
             message = f"Flink {refusal.verb} the {refusal.what}: {refusal.message}"
             yield _finding(program_refused.RULE, side, message, refusal.span, program_refused.verdicts(refusal))
     for place, output in side.outputs[0].items():

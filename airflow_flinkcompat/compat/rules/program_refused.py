@@ -9,6 +9,7 @@ from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, Rul
 from airflow_flinkcompat.compat.rules.table_api_changed import PROGRAM
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import Outcome, Reason
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
 
@@ -29,7 +30,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
     new = (*new, *(each for each in of_declarations(change.new) if each.message not in known), *_added(change))
     for refusal in new:
         said = f"Flink {refusal.verb} the proposed {refusal.what}: {refusal.message}"
-        if not (refusal.of_session and change.engine == "vvr"):
+        if not refusal.of_session or ENGINE_FACTS[change.engine].takes_commands:
             yield RuleMatch(said, claims, after_span=refusal.span, verdicts=verdicts(refusal))
     for refusal in old:
         if not refusal.certain or refusal.of_session:

@@ -100,8 +100,10 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
     known = metadata(connector, formats, written=sink)
     if known is None and not sink and connectors.source(connector).metadata is Known.NO:
         known = {}
+    if known is None:
+        return
     types = {column.name: column.type for column in table.columns}
-    for name, key, virtual in table.metadata if known is not None else ():
+    for name, key, virtual in table.metadata:
         if sink and virtual:
             continue
         if key not in known:
