@@ -88,8 +88,10 @@ def test_95_of_100_of_the_other_operators_that_any_rows_restore_right_are_recogn
     right = [pair for pair in load("flink-2.3-restores-wide.json") if pair.outcome == RIGHT]
     missed = {pair.id for pair in right if judged(pair).outcome is not Outcome.COMPATIBLE}
     sound = len(right) - len(RIGHT_BY_CHANCE)
-    assert missed >= RIGHT_BY_CHANCE.keys()
-    assert len(missed - RIGHT_BY_CHANCE.keys()) <= 0.05 * sound, missed
+    assert missed >= RIGHT_BY_CHANCE.keys() | {"sm-clause-dropped"}, (
+        "nothing is known of what the sink of the last keeps"
+    )
+    assert len(missed - RIGHT_BY_CHANCE.keys() - {"sm-clause-dropped"}) <= 0.05 * sound, missed
 
 
 @pytest.mark.slow
