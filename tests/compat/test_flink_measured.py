@@ -89,7 +89,7 @@ def test_95_of_100_of_the_other_operators_that_any_rows_restore_right_are_recogn
     missed = {pair.id for pair in right if judged(pair).outcome is not Outcome.COMPATIBLE}
     sound = len(right) - len(RIGHT_BY_CHANCE)
     assert missed >= RIGHT_BY_CHANCE.keys() | {"sm-clause-dropped"}, (
-        "nothing is known of what the sink of the last keeps"
+        "what the sink of the last keeps is unknown"
     )
     assert len(missed - RIGHT_BY_CHANCE.keys() - {"sm-clause-dropped"}) <= 0.05 * sound, missed
 
