@@ -88,9 +88,7 @@ def test_95_of_100_of_the_other_operators_that_any_rows_restore_right_are_recogn
     right = [pair for pair in load("flink-2.3-restores-wide.json") if pair.outcome == RIGHT]
     missed = {pair.id for pair in right if judged(pair).outcome is not Outcome.COMPATIBLE}
     sound = len(right) - len(RIGHT_BY_CHANCE)
-    assert missed >= RIGHT_BY_CHANCE.keys() | {"sm-clause-dropped"}, (
-        "what the sink of the last keeps is unknown"
-    )
+    assert missed >= RIGHT_BY_CHANCE.keys() | {"sm-clause-dropped"}, "what the sink of the last keeps is unknown"
     assert len(missed - RIGHT_BY_CHANCE.keys() - {"sm-clause-dropped"}) <= 0.05 * sound, missed
 
 
