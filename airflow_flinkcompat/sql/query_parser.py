@@ -66,7 +66,7 @@ class QueryParser(CallParser):
         if (inside or not kwargs.get("table")) and self._next.token_type != TokenType.L_PAREN:
             start = self._curr
             if self._match(TokenType.TABLE):
-                return self._parse_query_modifiers(self._parse_set_operations(self._parse_whole_table(start)))
+                return self._parse_set_operations(self._parse_whole_table(start))
         return super()._parse_select(*args, **kwargs)
 
     def _parse_whole_table(self, start: Token) -> exp.Select:

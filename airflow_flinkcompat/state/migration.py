@@ -565,6 +565,8 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
         return f"{', '.join(added)} is a key now, by which nothing that is stored can be told apart"
     if meant_keys(old) != meant_keys(new):
         return "its keys are others"
+    if old.layout == new.layout:
+        return "one of its conditions or clauses changed, and what that means for the stored rows was not verified"
     return "what it stores is laid out otherwise"
 
 

@@ -41,6 +41,11 @@ _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "AND": "OR", "OR": "AND"}
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _RENAMED = frozenset({"EXTRACT", "JSON_VALUE", "NULLIF", "TIMESTAMPADD", "TRIM"})
+_DEFAULTS = {
+    "JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"),
+    "JSON_OBJECTAGG": ("constant", "NULL ON NULL"),
+}
+"""The clause of an aggregation that Flink takes where none is written."""
 _PARTS = {"DAY": "DAYOFMONTH", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"}
 _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
 _TESTED_TRUE = frozenset({"IS TRUE", "IS NOT FALSE"})
@@ -187,6 +192,8 @@ class _Forms:
 
     def _counted(self, part: Any) -> bool:
         """Return whether COUNT counts every row by it."""
+        if isinstance(part, FunctionCall):
+            return bool(part.args) and all(map(self._counted, part.args))
         return part.value is not None if isinstance(part, Literal) else self._filled(part)
 
     def _aggregate(self, call: AggregateCall) -> Form:
@@ -200,6 +207,8 @@ class _Forms:
                     args, condition = [then], when
                 case ("CAST", value, ("constant", str(target))) if function == "SUM" and target.startswith("DECIMAL"):
                     args = [("CAST", value, target.rpartition(",")[2])]
+        if args[-1:] == [_DEFAULTS.get(function)]:
+            args = args[:-1]
         if args and condition == ("IS NOT NULL", args[0]):
             condition = TRUE  # aggregates pass over NULL
         distinct = call.distinct and function not in ("MAX", "MIN")
