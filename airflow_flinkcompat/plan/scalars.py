@@ -303,7 +303,7 @@ class ScalarBinder:
 
     def _function(self, tree: exp.Anonymous) -> Expression:
         name = tree.name
-        if name.upper() in _OPERATORS or not name.isidentifier():
+        if name.upper() in _OPERATORS or " " in name or not any(map(str.isalnum, name)):
             message = f"Flink has no function {name}, and one of a catalog is not read"
             raise BindError("function", message, self.span(tree))
         if is_aggregate(tree, self.environment):
