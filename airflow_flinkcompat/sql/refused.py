@@ -76,7 +76,8 @@ def _blanks(statement: Statement) -> Iterator[tuple[Span, str]]:
 
 
 def _insert_into_table(statement: Statement) -> Iterator[tuple[Span, str]]:
-    if "TABLE" not in statement.text.upper():
+    text = statement.text.upper()
+    if "INSERT" not in text or "TABLE" not in text:
         return
     words = [each for each in lexemes(statement.text, without=("space", "comment")) if each.kind != "string"]
     for insert, kind, table in zip(words, words[1:], words[2:], strict=False):

@@ -40,7 +40,6 @@ _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "AND": "OR", "OR": "AND"}
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
-_RENAMED = frozenset({"EXTRACT", "JSON_VALUE", "NULLIF", "TIMESTAMPADD", "TRIM"})
 _DEFAULTS = {
     "JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"),
     "JSON_OBJECTAGG": ("constant", "NULL ON NULL"),
@@ -251,7 +250,7 @@ def _called(function: str, args: list[Form]) -> Form:
         match args:
             case [("IS NULL", tested), default, value] | [("IS NOT NULL", tested), value, default] if value == tested:
                 return _called("COALESCE", [value, default])
-    if function in _RENAMED and (found := _by_another_name(function, args)) is not None:
+    if (found := _by_another_name(function, args)) is not None:
         return found
     if function == "NOT":
         return _negated(args[0])

@@ -145,17 +145,11 @@ def _filled(part: Expression, never_null: Set[str]) -> bool:
         case FunctionCall():
             some = any if part.function in _FIRST | _CASES else all
             return part.function in _NEVER or some(_filled(arg, never_null) for arg in part.args)
-        case (
-            OperatorColumn(output=AggregateCall(function="COUNT"))
-            | WindowColumn()
-            | OperatorColumn(output=RankNumber())
-        ):
+        case WindowColumn() | OperatorColumn(output=WindowColumn() | RankNumber() | AggregateCall(function="COUNT")):
             return True
         case OperatorColumn(output=AggregateCall(args=args)):
             return all(_filled(arg, never_null) for arg in args)
         case OperatorColumn(output=PassedOutput(column=column) | KeyOutput(key=column)):
-            return _filled(column, never_null)
-        case OperatorColumn(output=WindowColumn() as column):
             return _filled(column, never_null)
     return False
 
