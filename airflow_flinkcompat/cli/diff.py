@@ -145,7 +145,7 @@ def lint_command(
         options = replace(options, catalog_sources=sources)
         read.append(lone_script(script, options, Path(), root, deployment=by.deployment) or missing)
     file = name_from(project.path, root) if project else ""
-    fleet = lint_scripts(read, gate, file, project.text if project else "", allow_secrets=allow_secrets)
+    fleet = lint_scripts(read, gate, file, project.positions if project else None, allow_secrets=allow_secrets)
     if not files and project is not None:
         fleet = replace(fleet, deployments=(*fleet.deployments, *broken_reviews(project, file)))
     _answer(fleet, style, targets)

@@ -26,6 +26,7 @@ from airflow_flinkcompat.fleet.values import FAILED, DeploymentReview, FleetDiff
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, OutOfReachError, Waiver
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
+from airflow_flinkcompat.project.positions import TomlPositions
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
 
@@ -194,7 +195,12 @@ _UNDESCRIBED = (
 
 
 def lint_scripts(
-    scripts: Iterable[LoneScript], fail_on: str, project: str, text: str = "", *, allow_secrets: bool = False
+    scripts: Iterable[LoneScript],
+    fail_on: str,
+    project: str,
+    positions: TomlPositions | None = None,
+    *,
+    allow_secrets: bool = False,
 ) -> FleetDiff:
     """Every script by itself.
 
@@ -202,7 +208,7 @@ def lint_scripts(
         scripts: The scripts.
         fail_on: The gate.
         project: The project file, as it is shown; "" where there is none.
-        text: What the project file holds.
+        positions: The positions of its keys.
         allow_secrets: Whether a script with literal secrets passes, which then are notes.
 
     Returns:
@@ -216,7 +222,8 @@ def lint_scripts(
             continue
         unread, exposed = obstacles_of(side)
         if unread:
-            reviews.append(_settings_in_file(_unlintable(name, unread + exposed, side.places), project, text))
+            review = _unlintable(name, unread + exposed, side.places)
+            reviews.append(_settings_in_file(review, project, positions, script.deployment))
             continue
         try:
             reports = Reports.of(_linted(side.on(each)) for each in ([side.engine] if script.engine_named else ENGINES))
@@ -227,7 +234,7 @@ def lint_scripts(
         judged = apply_waivers(reports.each, script.waivers, ChangeIdentity.of_script(side), utc_day(), named)
         review = DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes)
         review = replace(review, files=side.places, faults=() if allow_secrets else _faults(exposed, side))
-        reviews.append(_settings_in_file(review, project, text))
+        reviews.append(_settings_in_file(review, project, positions, script.deployment))
         if allow_secrets:
             notes += map(mask_secrets, exposed)
         notes += [f"{name}: {note}" for note in judged.notes]
@@ -277,7 +284,8 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
             found = _judged(request, deployment, new, baseline)
         if exposed and not unread:
             found = replace(found, faults=_faults(exposed, new), branch=(), action=_NOT_DEPLOYED)
-        return _settings_in_file(found, name_from(request.project.path, request.root), request.project.text)
+        file = name_from(request.project.path, request.root)
+        return _settings_in_file(found, file, request.project.positions, deployment.name)
     except (ScriptError, InputError) as error:
         return _unreadable(deployment.name, script, str(error).split("\n  "))
     except OutOfReachError as error:
@@ -393,23 +401,25 @@ def _faults(messages: Iterable[str], side: Side) -> tuple[InputFault, ...]:
 
 def _faults_of_file(project: ProjectFile, lines: Iterable[str], file: str) -> tuple[InputFault, ...]:
     """What is wrong with the project file, which is called by its path in the repository: the same in every clone."""
-    own = f"{project.path}: "
-    return tuple(InputFault(f"{file}: {line.removeprefix(own)}" if line.startswith(own) else line) for line in lines)
+    own = str(project.path)
+    return tuple(
+        _fault(file + line.removeprefix(own) if line.startswith(own) else line, {file: file}) for line in lines
+    )
 
 
-def _settings_in_file(review: DeploymentReview, file: str, text: str) -> DeploymentReview:
+def _settings_in_file(
+    review: DeploymentReview, file: str, positions: TomlPositions | None, deployment: str
+) -> DeploymentReview:
     """What is said of a setting, at its place in the project file: no script holds it."""
     faults = []
     for fault in review.faults:
         said = fault.message.removeprefix(f"{review.script}: ")
         setting = _SETTING.match(said)
-        if setting is None or said == fault.message or not file:
+        if positions is None or setting is None or said == fault.message:
             faults.append(fault)
             continue
-        lines = text.splitlines()
-        key = re.compile(rf"""["']?{re.escape(setting["key"])}["']?\s*=""")
-        line = next((number for number, each in enumerate(lines, 1) if key.search(each)), 1)
-        faults.append(InputFault(f"{file}:{line}:1: {said}", line, 1, file))
+        line, column = positions.find(f"settings.{setting['key']}", deployment or None) or (1, 1)
+        faults.append(InputFault(f"{file}:{line}:{column}: {said}", line, column, file))
     return replace(review, faults=tuple(faults))
 
 

@@ -34,6 +34,7 @@ from airflow_flinkcompat.project import (
     find_project_file,
     load_project,
 )
+from airflow_flinkcompat.project.positions import TomlPositions
 from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.secrets import mask_secrets
 from airflow_flinkcompat.sql import ScriptError
@@ -168,7 +169,7 @@ class _OpenProject:
         self._against = against
         self._stamp: tuple[int, int] | None = None
         self._kept = ExitStack()
-        self._project = ProjectFile(file)
+        self._project = ProjectFile(file, TomlPositions(str(file), ""))
         self._root = file.parent
         self._baselines: KnownBaselines | None = None
         self._problem = ""
@@ -228,7 +229,7 @@ class _OpenProject:
         script = lone_script(path, options, self._project.folder, self._root, deployment=named, unsaved=unsaved)
         scripts = [] if script is None or _declares_alone(script.side) else [script]
         return DocumentVerdict(
-            self._file, lint_scripts(scripts, self._gate, name_from(self._file, self._root), self._project.text)
+            self._file, lint_scripts(scripts, self._gate, name_from(self._file, self._root), self._project.positions)
         )
 
 

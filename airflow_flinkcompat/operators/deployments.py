@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from airflow_flinkcompat.operators.deploy import FlinkSqlDeployOperator
 from airflow_flinkcompat.operators.migration import FlinkStateMigrationOperator
 from airflow_flinkcompat.operators.rehearsal import FlinkRestoreRehearsalOperator
 from airflow_flinkcompat.project import DEPLOYMENT_KEYS, flat_options, read_tables, unknown_key
+from airflow_flinkcompat.project.positions import TomlPositions
 from airflow_flinkcompat.sensors.change import FlinkSqlChangeSensor
 from airflow_flinkcompat.tasks import arguments
 from airflow_flinkcompat.tasks.arguments import (
@@ -94,6 +96,8 @@ def _annotation(annotation: Any, cls: type[Any]) -> Any:
 
 
 _CALLED = task_arguments.CALLED
+_KEY = re.compile(r"\W")
+"""What ends the name of an argument at the beginning of a message."""
 _TABLES = {
     "default_args": _typed("default_args", {**task_arguments.SENSOR, **task_arguments.APPROVAL, **task_arguments.TASK}),
     "changed": _table(FlinkSqlChangeSensor, airflow=task_arguments.SENSOR, timeout=float),
@@ -261,8 +265,13 @@ class Deployments:
     """What a file says: the deployments that can be used, and one line for each thing that cannot."""
 
     path: Path
+    positions: TomlPositions
     deployments: tuple[Deployment, ...]
     problems: tuple[str, ...] = ()
+
+    def problem(self, deployment: Deployment, error: Exception) -> str:
+        """Return the line for a deployment that an operator refuses."""
+        return _placed(self.positions, deployment.name, str(error))
 
 
 def read_deployments(path: str | os.PathLike[str]) -> Deployments:
@@ -289,31 +298,38 @@ def read_deployments(path: str | os.PathLike[str]) -> Deployments:
         try:
             found.append(Deployment.model_validate({**table, "name": name}))
         except ValidationError as error:
-            problems += [f"{tables.path}: deployment {name!r}: {line}" for line in _readable(error)]
-    return Deployments(tables.path, tuple(found), tuple(problems))
+            problems += [_placed(tables.positions, name, line, key) for key, line in _readable(error)]
+    return Deployments(tables.path, tables.positions, tuple(found), tuple(problems))
 
 
-def _readable(error: ValidationError) -> Iterator[str]:
-    """One line for each mistake: the key, and what is wrong. Values are not shown: they may be secrets."""
+def _placed(positions: TomlPositions, name: str, line: str, key: str = "") -> str:
+    """A problem of a deployment at its place: that of its key, or of the one that it begins with."""
+    key = key or _KEY.split(line, 1)[0]  # "policy: …", "engine 'spark' is not one of …"
+    return f"{positions.place(key, name)}: deployment {name!r}: {line}"
+
+
+def _readable(error: ValidationError) -> Iterator[tuple[str, str]]:
+    """The key of each mistake, and a line with it and what is wrong. Values are not shown: they may be secrets."""
     for row in error.errors(include_url=False, include_input=False, include_context=False):
         # Pydantic names the members of a union too; a user has written none of these.
-        place = [str(part) for part in row["loc"] if not str(part).startswith(("literal[", "function-", "TypedDict"))]
+        loc = (part + 1 if isinstance(part, int) else part for part in row["loc"])  # as people count
+        place = [str(part) for part in loc if not str(part).startswith(("literal[", "function-", "TypedDict"))]
         place = [part for part in place if part != FlinkBackfillOperator.__name__]
         key = ".".join(place)
         match row["type"]:
             case "extra_forbidden":
-                yield f"{key}: {unknown_key(place[-1], _keys(place[:-1]))}"
+                yield key, f"{key}: {unknown_key(place[-1], _keys(place[:-1]))}"
             case "missing":
-                yield f"{key}: is missing"
+                yield key, f"{key}: is missing"
             case "literal_error" if place == ["backfill"]:
                 continue  # said of the table already
             case "value_error":
                 said = row["msg"].removeprefix("Value error, ")
-                yield f"{key}: {said}" if key else said
+                yield key, f"{key}: {said}" if key else said
             case _ if place == ["name"]:
-                yield "a name has 1 to 128 letters, digits, '.', '_' or '-' and begins with a letter or digit"
+                yield "", "a name has 1 to 128 letters, digits, '.', '_' or '-' and begins with a letter or digit"
             case _:
-                yield f"{key}: {row['msg'][0].lower()}{row['msg'][1:]}"
+                yield key, f"{key}: {row['msg'][0].lower()}{row['msg'][1:]}"
 
 
 def _keys(place: list[str]) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ def redeploy_dags(
             arguments = {"template_searchpath": [str(found.path.absolute().parent)], **dag}
             dags[dag_id] = redeploy_dag(deployment, prefix=prefix, watch=watch, **arguments)
         except (ValueError, TypeError) as error:  # what an operator says of its arguments
-            problems.append(f"{found.path}: deployment {deployment.name!r}: {error}")
+            problems.append(found.problem(deployment, error))
     if problems and wanted is None:
         dags[f"{prefix}.problems"] = _Broken(problems)
     return dags

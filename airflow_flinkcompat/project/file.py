@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.project.positions import TomlPositions
 
 FILE_NAME = "flinkcompat.toml"
 _PYPROJECT = "pyproject.toml"
@@ -38,6 +39,8 @@ FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
 _TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
 """How the place of a ledger begins that is no path from here: a URI, a home folder, a template."""
+_AT = re.compile(r" \(at line (\d+), column (\d+)\)")
+_TWICE = "is said twice, here and as check.{}; remove one"
 _OF_WAIVERS = ("accept", "waiver", "waivers")
 """What somebody may write here who looks for waivers."""
 
@@ -55,9 +58,11 @@ class ProjectTables:
         broken: Lines of the deployments that cannot be used, by name.
         stopped: What is said of jobs that somebody stopped, by the names of their former deployments.
         filled_elsewhere: Whether what deploys the jobs fills in placeholders of another tool, as it stands there.
+        positions: The positions of its keys.
     """
 
     path: Path
+    positions: TomlPositions
     common: Mapping[str, Any]
     deployments: Mapping[str, Mapping[str, Any]]
     fail_on: Any = None
@@ -86,7 +91,9 @@ def find_project_file(start: Path) -> Path | None:
     for each in (folder, *folder.parents):
         if (each / FILE_NAME).is_file():
             return each / FILE_NAME
-        if (each / _PYPROJECT).is_file() and _table_of(_content(each / _PYPROJECT)) is not None:
+        if (each / _PYPROJECT).is_file() and _table_of(
+            content_of(_text(each / _PYPROJECT), str(each / _PYPROJECT))
+        ) is not None:
             return each / _PYPROJECT
         if (each / _REPOSITORY).exists():
             return None
@@ -113,67 +120,67 @@ def read_tables(path: str | os.PathLike[str]) -> ProjectTables:
             table.
     """
     file = Path(path)
-    found = tables_of(_content(file), file)
+    found = tables_of(_text(file), file)
     if found is None:
         raise InputError(f"{file}: there is no table [tool.flinkcompat] in it")
     return found
 
 
-def tables_of(content: Mapping[str, Any], file: Path, called: str = "") -> ProjectTables | None:
-    """The tables of a file that was read; see :func:`read_tables`.
+def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
+    """Read the tables of a file's text; see :func:`read_tables`.
 
     Args:
-        content: What it holds.
+        text: The text of the file.
         file: Its path.
-        called: What it is called in messages; "": by its path.
+        called: Its name in messages; "": its path.
 
     Returns:
         The tables; None of a ``pyproject.toml`` without one for this package.
 
     Raises:
-        InputError: ``defaults``, ``deployments`` or ``stopped`` is no table.
+        InputError: The text is not valid TOML, or ``defaults``, ``deployments`` or ``stopped`` is no table.
     """
-    if file.name == _PYPROJECT:
-        table = _table_of(content)
-        if table is None:
-            return None
-        content = table
-    folder = file.absolute().parent
+    folder, is_pyproject = file.absolute().parent, file.name == _PYPROJECT
     file = Path(called) if called else file
-    problems = [f"{_place(file, key)}: {key}: {_unknown_at_top(key)}" for key in content if key not in _TOP]
+    read = content_of(text, str(file))
+    content = _table_of(read) if is_pyproject else read
+    if content is None:
+        return None
+    positions = TomlPositions(str(file), text, "tool.flinkcompat" if is_pyproject else "")
+    place = positions.place
+    problems = [f"{place(key)}: {key}: {_unknown_at_top(key)}" for key in content if key not in _TOP]
     for key in _TABLES:
         if not isinstance(content.get(key, {}), Mapping):
-            raise InputError(f"{file}: {key}: a table is needed, [{key}]")
+            raise InputError(f"{place(key)}: {key}: a table is needed, [{key}]")
     top = {key: content[key] for key in _COMMON if key in content}
     defaults = content.get("defaults", {})
-    problems += [f"{file}: {line}" for line in _said_twice(top)]
-    problems += [f"{file}: defaults: {line}" for line in _said_twice(defaults)]
+    problems += [f"{place(key)}: {key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(top)]
+    problems += [f"{place(key)}: defaults: {key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(defaults)]
     common = _ledger_from(folder, _over(_under_check(top), _under_check(defaults)))
     deployments: dict[str, Mapping[str, Any]] = {}
     broken: dict[str, tuple[str, ...]] = {}
     for name, table in content.get("deployments", {}).items():
         if not isinstance(table, Mapping):
-            wrong = [f"a table is needed, [deployments.{name}]"]
+            wrong = {"": f"a table is needed, [deployments.{name}]"}
         elif "name" in table:
-            wrong = [f"name: is given by [deployments.{name}]; remove it"]
+            wrong = {"name": f"name: is given by [deployments.{name}]; remove it"}
         else:
-            wrong = list(_said_twice(table))
+            wrong = {key: f"{key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(table)}
             deployments[name] = _ledger_from(folder, _over(common, _under_check(table)))
         if wrong:
-            broken[name] = tuple(f"{file}: deployment {name!r}: {line}" for line in wrong)
+            broken[name] = tuple(f"{place(key, name)}: deployment {name!r}: {line}" for key, line in wrong.items())
     deployments = {name: table for name, table in deployments.items() if name not in broken}
-    stopped, filled = content.get("stopped", {}), content.get(FILLED_ELSEWHERE, False)
-    return ProjectTables(file, common, deployments, content.get("fail_on"), tuple(problems), broken, stopped, filled)
-
-
-def _place(file: Path, key: str) -> str:
-    """The file, with the line of a key at its top where that line can be read."""
-    written = re.compile(rf"""\s*(?:\[\s*)?(["']?){re.escape(key)}\1\s*[].=]""")
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):  # a file of a Git revision
-        return str(file)
-    return next((f"{file}:{number}" for number, line in enumerate(lines, 1) if written.match(line)), str(file))
+    return ProjectTables(
+        file,
+        positions,
+        common,
+        deployments,
+        content.get("fail_on"),
+        tuple(problems),
+        broken,
+        content.get("stopped", {}),
+        content.get(FILLED_ELSEWHERE, False),
+    )
 
 
 def content_of(text: str, name: str) -> Mapping[str, Any]:
@@ -183,7 +190,9 @@ def content_of(text: str, name: str) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name}: is not valid TOML: {error}") from None
+        at = _AT.search(str(error))
+        line, column = at.groups() if at else (text.count("\n") + 1, 1)  # at the end of the document
+        raise InputError(f"{name}:{line}:{column}: is not valid TOML: {_AT.sub('', str(error))}") from None
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
@@ -227,9 +236,9 @@ def _options(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{key}", text
 
 
-def _content(file: Path) -> Mapping[str, Any]:
+def _text(file: Path) -> str:
     try:
-        return content_of(file.read_text(encoding="utf-8"), str(file))
+        return file.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file}: the file of deployments cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -242,11 +251,9 @@ def _table_of(pyproject: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return found if isinstance(found, Mapping) else None
 
 
-def _said_twice(table: Mapping[str, Any]) -> Iterator[str]:
+def _in_and_out_of_check(table: Mapping[str, Any]) -> list[str]:
     check = table.get("check")
-    for key in _OF_CHECK:
-        if key in table and isinstance(check, Mapping) and key in check:
-            yield f"{key}: is said twice, here and as check.{key}; remove one"
+    return [key for key in _OF_CHECK if key in table and isinstance(check, Mapping) and key in check]
 
 
 def _ledger_from(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:

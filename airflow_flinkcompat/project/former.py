@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.project.file import PROJECT_FILES, content_of, find_project_file, tables_of
+from airflow_flinkcompat.project.file import PROJECT_FILES, find_project_file, tables_of
 from airflow_flinkcompat.project.revisions import RevisionFiles
 from airflow_flinkcompat.project.settings import ProjectFile, project_of
 
@@ -62,8 +62,7 @@ def _project_at(place: str, files: RevisionFiles) -> ProjectFile | None:
     text = files.text(place)
     if text is None:
         return None
-    called = f"{files.label}:{place}"
-    tables = tables_of(content_of(text, called), Path(place), called)
+    tables = tables_of(text, Path(place), f"{files.label}:{place}")
     return None if tables is None else project_of(tables)
 
 

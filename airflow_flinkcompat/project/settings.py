@@ -30,6 +30,7 @@ from airflow_flinkcompat.project.file import (
     read_tables,
     unknown_key,
 )
+from airflow_flinkcompat.project.positions import TomlPositions
 
 FAIL_ON: Mapping[str, Outcome | None] = {
     "partial": Outcome.PARTIAL,
@@ -110,6 +111,7 @@ class ProjectFile:
 
     Attributes:
         path: The file; paths in it start from its folder.
+        positions: The positions of its keys.
         common: How a script is judged that belongs to no deployment.
         deployments: Those that can be used, in the order of the file.
         fail_on: The mildest outcome that fails, or ``never``; None where the file does not say.
@@ -119,6 +121,7 @@ class ProjectFile:
     """
 
     path: Path
+    positions: TomlPositions
     common: JobOptions = field(default_factory=JobOptions)
     deployments: tuple[ProjectDeployment, ...] = ()
     fail_on: str | None = None
@@ -130,14 +133,6 @@ class ProjectFile:
     def folder(self) -> Path:
         """Where paths of the file start."""
         return self.path.absolute().parent
-
-    @property
-    def text(self) -> str:
-        """What the file holds, to tell places in it; "" where that cannot be had."""
-        try:
-            return self.path.read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            return ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -183,55 +178,63 @@ def load_project(path: str | os.PathLike[str]) -> ProjectFile:
 
 def project_of(tables: ProjectTables) -> ProjectFile:
     """The project that a file's tables say; see :func:`load_project`."""
-    reader = _TableReader(tables.common)
+    place = tables.positions.place
+    reader = _TableReader(tables.common, tables.positions)
     common = reader.options()
     ledger = reader.text("ledger") or None
     reader.policy()
-    problems = [*tables.problems, *(f"{tables.path}: {line}" for line in reader.problems)]
+    problems = [*tables.problems, *reader.problems]
     fail_on = tables.fail_on
     if fail_on is not None and fail_on not in FAIL_ON:
-        problems.append(f"{tables.path}: fail_on: {fail_on!r} is not one of {', '.join(FAIL_ON)}")
-    problems += [f"{tables.path}: stopped.{line}" for line in _wrong_of_stopped(tables)]
+        problems.append(f"{place('fail_on')}: fail_on: {fail_on!r} is not one of {', '.join(FAIL_ON)}")
+    problems += [f"{place(key)}: {key}: {words}" for key, words in _wrong_of_stopped(tables)]
     filled = tables.filled_elsewhere
     if not isinstance(filled, bool):
-        problems.append(f"{tables.path}: {FILLED_ELSEWHERE}: true or false is needed")
+        problems.append(f"{place(FILLED_ELSEWHERE)}: {FILLED_ELSEWHERE}: true or false is needed")
     if problems:
         raise InputError("\n  ".join(problems))
     common = replace(common, filled_elsewhere=filled)
     found, broken = [], dict(tables.broken)
     for name, table in tables.deployments.items():
-        reader = _TableReader(table)
+        reader = _TableReader(table, tables.positions, name)
         deployment = reader.deployment(name)
         if reader.problems:
-            broken[name] = tuple(f"{tables.path}: deployment {name!r}: {line}" for line in reader.problems)
+            broken[name] = tuple(reader.problems)
         else:
             found.append(replace(deployment, options=replace(deployment.options, filled_elsewhere=filled)))
-    return ProjectFile(tables.path, common, tuple(found), fail_on, ledger, broken, dict(tables.stopped))
+    return ProjectFile(
+        tables.path, tables.positions, common, tuple(found), fail_on, ledger, broken, dict(tables.stopped)
+    )
 
 
-def _wrong_of_stopped(tables: ProjectTables) -> Iterator[str]:
+def _wrong_of_stopped(tables: ProjectTables) -> Iterator[tuple[str, str]]:
     for name, words in tables.stopped.items():
         if not isinstance(words, str) or not words.strip():
-            yield f"{name}: a text is needed: who stopped its job and when, and with which savepoint"
+            yield f"stopped.{name}", "a text is needed: who stopped its job and when, and with which savepoint"
         elif name in {*tables.deployments, *tables.broken}:
-            yield f"{name}: is a deployment of this file, whose job is to run; take it out of one of both"
+            yield f"stopped.{name}", "is a deployment of this file, whose job is to run; take it out of one of both"
 
 
 class _TableReader:
     """Reads one table and gathers what is wrong with it. No value is shown but a word of a closed list."""
 
-    def __init__(self, table: Mapping[str, Any]) -> None:
+    def __init__(self, table: Mapping[str, Any], positions: TomlPositions, deployment: str | None = None) -> None:
         self.table = table
-        self.problems = [f"{key}: {unknown_key(key, DEPLOYMENT_KEYS)}" for key in table if key not in DEPLOYMENT_KEYS]
+        self.problems: list[str] = []
+        self._positions = positions
+        self._deployment = deployment
+        for key in table:
+            if key not in DEPLOYMENT_KEYS:
+                self._report(key, unknown_key(key, DEPLOYMENT_KEYS))
         self._check: Mapping[str, Any] = self._get(table, "check", "check", Mapping, "a table", {})
 
     def deployment(self, name: str) -> ProjectDeployment:
         script = self.text("script")
         if script is None:
             if "script" not in self.table:
-                self.problems.append("script: is missing")
+                self._report("script", "is missing")
         elif not script.endswith((".sql", *PROGRAM_SUFFIXES)) or not _NOT_OF_PATHS.isdisjoint(script):
-            self.problems.append(f"script: is no path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
+            self._report("script", f"is no path of a file that ends in .sql, {' or '.join(PROGRAM_SUFFIXES)}")
         backfill = self.table.get("backfill")
         backfills = backfill not in (None, False)
         return ProjectDeployment(
@@ -250,21 +253,21 @@ class _TableReader:
         for key in self._check:
             # Only a task knows its other arguments; a slip of the pen in one of these would judge by other rules.
             if key not in _READ_OF_CHECK and (meant := get_close_matches(key, _READ_OF_CHECK, 1, 0.8)):
-                self.problems.append(f"check.{key}: is not known; did you mean {meant[0]}?")
+                self._report(f"check.{key}", f"is not known; did you mean {meant[0]}?")
         engine, version = (self._checked(self._check, key, f"check.{key}") for key in _READ_OF_CHECK[:2])
         if engine is not None and engine != _OF_TARGET and engine not in ENGINES:
-            self.problems.append(f"check.engine: {engine!r} is not one of {', '.join((*ENGINES, _OF_TARGET))}")
+            self._report("check.engine", f"{engine!r} is not one of {', '.join((*ENGINES, _OF_TARGET))}")
             engine = None
         named = None if engine == _OF_TARGET else engine
         if version is not None and named is None:
-            self.problems.append("check.engine_version: a version of which engine? Name it with engine")
+            self._report("check.engine_version", "a version of which engine? Name it with engine")
         elif version is not None and named is not None:
             self._tried("check.engine_version", lambda: JobSpec("", engine=named, engine_version=version, source="it"))
             if not ENGINE_FACTS[named].has_version(version):
                 label = ENGINE_FACTS[named].label
-                self.problems.append(f"check.engine_version: {label} has no version {version!r}")
+                self._report("check.engine_version", f"{label} has no version {version!r}")
         functions = (
-            self._tried("functions", partial(FunctionDeclaration.of, name, text))
+            self._tried("functions", partial(FunctionDeclaration.of, name, text), f"functions.{name}")
             for name, text in self._texts("functions").items()
         )
         catalog = self.catalog()
@@ -286,13 +289,17 @@ class _TableReader:
             return (text,) if is_path(text, (".sql",)) else text
         every = {str(number): each for number, each in enumerate(value, start=1)}
         files = tuple(path for key in every if (path := self._checked(every, key, f"catalog.{key}")) is not None)
-        for path in files:
+        for number, path in enumerate(files, start=1):
             if not is_path(path, (".sql",)):
-                self.problems.append("catalog: of a list each is the path of a file that ends in .sql")
+                self._report(f"catalog.{number}", "is no path of a file that ends in .sql, as each of a list is")
         return files
 
     def policy(self, backfills: bool = False) -> Policy:
         value = self._get(self._check, "policy", "check.policy", Mapping, "a table of outcomes", None)
+        for outcome, branch in (value or {}).items():
+            one = {outcome: branch}
+            if self._tried("check.policy", partial(Policy.of, one), f"check.policy.{outcome}") is None:
+                return Policy()
         found = self._tried("check.policy", lambda: Policy.of(value, backfill=backfills))
         return Policy() if found is None else found
 
@@ -308,10 +315,7 @@ class _TableReader:
         """A text that is no template; None where there is none, or it is a problem."""
         value: str | None = self._get(table, key, place, str, "a text", None)
         if value is not None and any(mark in value for mark in TEMPLATE):
-            self.problems.append(
-                f"{place}: is a template that Airflow renders when a task runs, and nothing renders it here; "
-                "write what it comes to"
-            )
+            self._report(place, "is a template, which only Airflow renders; write the value itself")
             return None
         return value
 
@@ -321,12 +325,17 @@ class _TableReader:
             return default
         if isinstance(value, kind):
             return value
-        self.problems.append(f"{place}: {words} is needed")
+        self._report(place, f"{words} is needed")
         return default
 
-    def _tried(self, place: str, make: Callable[[], T]) -> T | None:
+    def _report(self, key: str, words: str, at: str = "") -> None:
+        """Add a problem of a key, at the place of this key or of another one."""
+        whose = "" if self._deployment is None else f"deployment {self._deployment!r}: "
+        self.problems.append(f"{self._positions.place(at or key, self._deployment)}: {whose}{key}: {words}")
+
+    def _tried(self, key: str, make: Callable[[], T], at: str = "") -> T | None:
         try:
             return make()
         except ValueError as error:
-            self.problems.append(f"{place}: {str(error).removeprefix('policy: ')}")
+            self._report(key, str(error).removeprefix("policy: "), at)
             return None

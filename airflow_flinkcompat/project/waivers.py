@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from datetime import date, datetime
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.model import InputError, Waiver
-from airflow_flinkcompat.project.file import unknown_key
+from airflow_flinkcompat.project.file import content_of, unknown_key
+from airflow_flinkcompat.project.positions import TomlPositions
 
 WAIVERS_SUFFIX = ".waivers.toml"
 """What is appended to the name of a script for that of its waivers."""
@@ -46,41 +46,40 @@ def read_waivers(text: str, name: str) -> tuple[Waiver, ...]:
         InputError: The file is not valid TOML, or an entry lacks something, or says what nobody knows. Nothing is
             passed over: what is waived by mistake is worse than a gate that stops.
     """
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name}: is not valid TOML: {error}") from None
-    problems = [f"{name}: {key}: {unknown_key(key, (_TABLE,))}" for key in content if key != _TABLE]
+    content, place = content_of(text, name), TomlPositions(name, text).place
+    problems = [f"{place(key)}: {key}: {unknown_key(key, (_TABLE,))}" for key in content if key != _TABLE]
     tables = content.get(_TABLE, [])
     if not isinstance(tables, list) or not all(isinstance(each, Mapping) for each in tables):
-        raise InputError(f"{name}: {_TABLE}: a list of tables is needed, [[{_TABLE}]] each")
+        raise InputError(f"{place(_TABLE)}: {_TABLE}: a list of tables is needed, [[{_TABLE}]] each")
     for number, table in enumerate(tables, start=1):
-        problems += [f"{name}: waiver {number}: {line}" for line in _problems(table)]
+        problems += [
+            f"{place(f'{_TABLE}.{number}.{key}')}: waiver {number}: {key}: {words}" for key, words in _problems(table)
+        ]
     if problems:
         raise InputError("\n  ".join(problems))
     return tuple(Waiver(**table) for table in tables)
 
 
-def _problems(table: Mapping[str, Any]) -> Iterator[str]:
-    yield from (f"{key}: {unknown_key(key, tuple(_KEYS))}" for key in table if key not in _KEYS)
+def _problems(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from ((key, unknown_key(key, tuple(_KEYS))) for key in table if key not in _KEYS)
     for key, field in _KEYS.items():
         if key not in table:
             if field.default is MISSING:
-                yield f"{key}: is missing; have it written with flinkcompat accept"
+                yield key, "is missing; have it written with flinkcompat accept"
             continue
         value = table[key]
         match field.type:
             case "date":
                 if not isinstance(value, date) or isinstance(value, datetime):
-                    yield f"{key}: a day is needed, without quotes: {key} = 2026-12-31"
+                    yield key, f"a day is needed, without quotes: {key} = 2026-12-31"
             case "bool":
                 if not isinstance(value, bool):
-                    yield f"{key}: true or false is needed"
+                    yield key, "true or false is needed"
             case _:
                 if not isinstance(value, str):
-                    yield f"{key}: a text is needed"
+                    yield key, "a text is needed"
                 elif not value.strip() and field.default is MISSING:
-                    yield f"{key}: is empty"
+                    yield key, "is empty"
 
 
 def with_waiver(text: str, waiver: Waiver, name: str) -> str:

@@ -284,7 +284,7 @@ class TestWaivers:
         expired = {**pair, "waivers": text.replace("2999", "2025")}
         assert run("batch", "-", stdin=lines(expired)).code == 1
         wrong = run("batch", "-", stdin=lines({**pair, "waivers": "[[waiver]]"}))
-        assert "waivers: waiver 1: rule: is missing" in json.loads(wrong.out)["error"]
+        assert "waivers:1:3: waiver 1: rule: is missing" in json.loads(wrong.out)["error"]
 
     def test_those_beside_the_script_of_its_deployment(self, run: Run) -> None:
         save(old=V1, new=INCOMPATIBLE)

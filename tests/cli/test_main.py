@@ -175,13 +175,13 @@ def test_outcomes_have_colours_on_a_terminal(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('engine = "flink"\n\nparallelism = 4\n', "flinkcompat.toml:3: parallelism: is not known; known are "),
-        ('engnie = "flink"\n', "flinkcompat.toml:1: engnie: is not known; did you mean engine?"),
+        ('engine = "flink"\n\nparallelism = 4\n', "flinkcompat.toml:3:1: parallelism: is not known; known are "),
+        ('engnie = "flink"\n', "flinkcompat.toml:1:1: engnie: is not known; did you mean engine?"),
         (
             'engine = "flink"\nengine_version = "9.9"\n',
-            "open-source Flink has no version '9.9'",
+            "flinkcompat.toml:2:1: check.engine_version: open-source Flink has no version '9.9'",
         ),
-        ("x = = 1\n", "flinkcompat.toml: is not valid TOML: "),
+        ("x = = 1\n", "flinkcompat.toml:1:5: is not valid TOML: Invalid value"),
     ],
 )
 def test_a_wrong_project_file_names_place_and_remedy(text: str, said: str, run: Run) -> None:

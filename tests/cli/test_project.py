@@ -141,7 +141,9 @@ def test_a_deployment_that_cannot_be_used_is_told_before_its_script_is_judged_ot
     assert run("check", "old.sql", "new.sql").code == 1, "it is of a deployment that can be used"
     result = run("check", "old.sql", "clicks.sql")
     assert (result.code, result.out) == (2, "")
-    assert "flinkcompat.toml: deployment 'clicks': check.engine: 'vrr' is not one of vvr, flink, auto" in result.err
+    assert (
+        "flinkcompat.toml:11:1: deployment 'clicks': check.engine: 'vrr' is not one of vvr, flink, auto" in result.err
+    )
 
 
 def test_variables_of_the_file_are_a_programs(run: Run, repository: Path) -> None:

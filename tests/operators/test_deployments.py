@@ -108,7 +108,7 @@ def test_a_backfill_of_all_may_be_left_out_by_one(tmp_path: Path) -> None:
         ("script = 'a.sql'\nbackfill = true", "orders': backfill: input should be"),
         ("script = 'a.sql'\nbackfill.tables = 3", "orders': backfill.tables: input should be a valid"),
         ("script = 'a.sql'\napprovers = 'ana'", "orders': approvers: input should be a valid tuple"),
-        ("script = 'a.sql'\napprovers = [{ id = 'a' }]", "orders': approvers.0.name: is missing"),
+        ("script = 'a.sql'\napprovers = [{ id = 'a' }]", "orders': approvers.1.name: is missing"),
         ("script = 'a.sql'\nsettings.a = []", "orders': settings.a: input should be a valid string"),
         # What all tasks share, or their order decides, is not for one task to say.
         ("script = 'a.sql'\ncheck.script = 'b.sql'", "orders': check.script: is not known"),
@@ -120,7 +120,13 @@ def test_a_mistake_is_named_by_file_deployment_and_key(tmp_path: Path, table: st
     found = read(tmp_path, f'[deployments.good]\nscript = "good.sql"\n[deployments.orders]\n{table}\n')
     assert [one.name for one in found.deployments] == ["good"], "it is not the end of the others"
     (line,) = found.problems
-    assert line.startswith(f"{tmp_path / 'jobs.toml'}: deployment '{problem}")
+    place, _, words = line.removeprefix(f"{tmp_path / 'jobs.toml'}:").partition(": ")
+    assert words.startswith(f"deployment '{problem}")
+    row, column = map(int, place.split(":"))
+    written = (tmp_path / "jobs.toml").read_text().splitlines()[row - 1][column - 1 :]
+    key = words.split(": ")[1]
+    # A key that is missing is placed at the innermost table that lacks it: here a deployment, or an element of a list.
+    assert written.startswith(("orders", "{ id") if "is missing" in words else key.rpartition(".")[2])
 
 
 def test_every_mistake_is_told_and_no_value(tmp_path: Path) -> None:
@@ -133,10 +139,10 @@ def test_every_mistake_is_told_and_no_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[deployments.orders\n", r"jobs\.toml: is not valid TOML: .*line 1"),
-        (ORDERS + ORDERS, r"jobs\.toml: is not valid TOML: .*line 3"),
-        ("deployments = 3", r"jobs\.toml: deployments: a table is needed, \[deployments\]"),
-        ("defaults = 3", r"jobs\.toml: defaults: a table is needed"),
+        ("[deployments.orders\n", r"jobs\.toml:1:20: is not valid TOML"),
+        (ORDERS + ORDERS, r"jobs\.toml:3:20: is not valid TOML"),
+        ("deployments = 3", r"jobs\.toml:1:1: deployments: a table is needed, \[deployments\]"),
+        ("defaults = 3", r"jobs\.toml:1:1: defaults: a table is needed"),
     ],
 )
 def test_a_file_that_cannot_be_read(tmp_path: Path, text: str, problem: str) -> None:
@@ -154,13 +160,13 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 
 def test_what_else_stands_in_the_file_is_named(tmp_path: Path) -> None:
     found = read(tmp_path, f"[deployment.x]\n{ORDERS}")
-    assert found.problems == (f"{tmp_path / 'jobs.toml'}:1: deployment: is not known; did you mean deployments?",)
+    assert found.problems == (f"{tmp_path / 'jobs.toml'}:1:2: deployment: is not known; did you mean deployments?",)
 
 
 def test_a_deployment_is_a_table(tmp_path: Path) -> None:
     found = read(tmp_path, "[deployments]\nclicks = 3\n")
     assert found.problems == (
-        f"{tmp_path / 'jobs.toml'}: deployment 'clicks': a table is needed, [deployments.clicks]",
+        f"{tmp_path / 'jobs.toml'}:2:1: deployment 'clicks': a table is needed, [deployments.clicks]",
     )
 
 
@@ -297,5 +303,6 @@ def test_objects_are_taken_as_they_are() -> None:
 )
 def test_a_mistake_in_what_tasks_take_is_named(tmp_path: Path, table: str, problem: str) -> None:
     (line,) = read(tmp_path, f"[deployments.orders]\nscript = 'a.sql'\n{table}\n").problems
-    assert line.startswith(f"{tmp_path / 'jobs.toml'}: deployment 'orders': ")
+    assert line.startswith(f"{tmp_path / 'jobs.toml'}:3:")
+    assert "deployment 'orders': " in line
     assert problem in line

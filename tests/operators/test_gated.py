@@ -407,9 +407,9 @@ def test_what_cannot_be_used_is_an_import_error_and_the_others_have_their_dags(t
     assert list(found.dags) == ["redeploy_orders"]
     (error,) = found.import_errors.values()
     place = tmp_path / "jobs.toml"
-    assert f"{place}: deployment 'a': script: is missing\n" in error
-    assert f"{place}: deployment 'b': policy: an incompatible change is never resumed without approval\n" in error
-    assert f"{place}: deployment 'c': engine 'spark' is not one of auto, flink, vvr" in error
+    assert f"{place}:3:14: deployment 'a': script: is missing\n" in error
+    assert f"{place}:7:7: deployment 'b': policy: an incompatible change is never resumed without approval\n" in error
+    assert f"{place}:10:7: deployment 'c': engine 'spark' is not one of auto, flink, vvr" in error
     assert "these deployments have no DAG until the file is mended" in error
 
 
@@ -417,8 +417,7 @@ def test_a_file_that_cannot_be_read_is_an_import_error(tmp_path: Path) -> None:
     found = bag(tmp_path, "[deployments.orders\n")
     (error,) = found.import_errors.values()
     assert found.dags == {}
-    assert f"{tmp_path / 'jobs.toml'}: is not valid TOML: " in error
-    assert "line 1" in error
+    assert f"{tmp_path / 'jobs.toml'}:1:20: is not valid TOML: " in error
 
 
 def test_a_worker_makes_the_dag_it_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

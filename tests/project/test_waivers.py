@@ -74,7 +74,7 @@ def test_a_file_in_another_layout_is_changed_by_hand() -> None:
 def test_what_is_missing_is_named(key: str) -> None:
     lines = with_waiver("", WAIVER, NAME).splitlines()
     text = "\n".join(line for line in lines if not line.startswith(f"{key} "))
-    with pytest.raises(InputError, match=rf"waiver 1: {key}: is missing"):
+    with pytest.raises(InputError, match=rf"^{NAME}:3:3: waiver 1: {key}: is missing"):
         read_waivers(text, NAME)
 
 
@@ -93,5 +93,5 @@ def test_what_is_missing_is_named(key: str) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_its_place(old: str, new: str, words: str) -> None:
-    with pytest.raises(InputError, match=rf"^{NAME}: .*{words}"):
+    with pytest.raises(InputError, match=rf"^{NAME}:\d+:\d+: .*{words}"):
         read_waivers(with_waiver("", WAIVER, NAME).replace(old, new), NAME)
