@@ -38,6 +38,7 @@ NEUTRAL = (
     ("*", "CreateTable.replace flipped", "nothing of that name exists before"),
     ("*", "KeyConstraint.enforced flipped", "Flink takes NOT ENFORCED keys only"),
     ("*", r"CreateTable.options\[\d\] swapped", "options have no order"),
+    ("*", "FlinkType.this = VARCHAR in 'STRING'", "VARCHAR without a length is STRING (asked of Flink 2.3)"),
     ("*", "TableFunction.lateral flipped", "LATERAL is implied by the place"),
     ("*", r"In.expressions\[\d\] swapped", "members of IN have no order"),
     ("*", r"HintCall.expressions\[\d\] swapped", "options of a hint have no order"),
