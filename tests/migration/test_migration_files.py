@@ -143,6 +143,22 @@ def test_a_wrong_layout_model_of_a_carried_operator_writes_nothing(tmp_path: Pat
     assert not (tmp_path / "new").exists()
 
 
+def test_the_job_of_a_template_has_stand_ins_for_its_sinks(tmp_path: Path) -> None:
+    """A job that has never run has the template in place of a savepoint."""
+    template = str(SAVEPOINTS / "2.3" / "over-by-value")
+    plan = (Path(template) / "plan.json").read_text("utf-8")
+    made = migration_of(plan, plan)
+    spec = next(each.new for each in made.operators if each.new is not None)
+    sink = replace(spec, kind=StateKind.SINK, id="5" * 32, further_ids=(), layout=None)
+
+    def with_sink(keep: StateAction) -> Migration:
+        return Migration((*made.operators, OperatorMigration(keep, sink, sink, "")))
+
+    migrate_savepoint(template, template, str(tmp_path / "new"), with_sink(StateAction.BEGINS), NOW)
+    with pytest.raises(NotMigratable, match="the savepoint holds no such operator"):
+        migrate_savepoint(template, template, str(tmp_path / "ran"), with_sink(StateAction.CARRIED), NOW)
+
+
 def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(tmp_path: Path) -> None:
     def unknown(name: str) -> StateSpec:
         (found,) = (
