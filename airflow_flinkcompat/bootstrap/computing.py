@@ -118,7 +118,7 @@ class HistoryComputer:
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def behind(self, source: OperatorState, template: str) -> OperatorState:
-        """A source of which the old savepoint holds nothing, behind the rows that state is computed of.
+        """A source of which the old savepoint holds nothing, after the rows that state is computed of.
 
         Args:
             source: What the template holds of it.

@@ -74,14 +74,14 @@ def _has_a_key(segment: StatelessSegment) -> bool:
 
 
 def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> bool:
-    """Whether a side counts matches with rows that are replaced by their key: each counts once more (measured)."""
+    """Return whether a side counts matches with rows that are replaced by key: each counts again (measured)."""
     other = layout.states[1 - side]
     by_key = not other.counts_rows and other.map_key is None
     return counts_matches(layout.states[side]) and by_key and not appends(operator.segments[1 - side])
 
 
 def _may_go(segment: StatelessSegment) -> bool:
-    """Whether a row that was replaced may go, so that it matters how often it was counted."""
+    """Return whether a row that was replaced may go, so that it matters how often it was counted."""
     # A condition has the rows before updates sent, so that none is counted twice.
     below = segment.origin
     return isinstance(below, Operator) and not segment.filters and not all(map(appends, below.segments))

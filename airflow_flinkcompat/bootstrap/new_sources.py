@@ -34,7 +34,7 @@ def new_sources(found: Migration) -> Mapping[str, StateSpec]:
 
 
 def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
-    """The same migration, of which some sources go on behind the rows that state is computed of.
+    """The same migration, of which some sources go on after the rows that state is computed of.
 
     Args:
         found: What becomes of each state.

@@ -74,7 +74,7 @@ _TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
 _REORDERED = "table.optimizer.join-reorder-enabled"
 _CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
 _CHANGES = re.compile(r"debezium|canal|maxwell|ogg")
-_SEVERAL = "several operators of the script store the same, and which of them it is is not told"
+_SEVERAL = "several operators of the script store the same, and which of them it is, is not known"
 
 
 def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:

@@ -148,7 +148,7 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
         require_looks(table)
         return found
     raise Untranslatable(
-        f"table {table.name}: where a source with connector {connector} goes on behind the rows of {found.place} is "
+        f"table {table.name}: where a source with connector {connector} goes on after the rows of {found.place} is "
         "not written yet",
         table.span,
     )

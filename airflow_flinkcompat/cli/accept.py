@@ -113,7 +113,7 @@ def accept_command(
     if len(what) == 1 and (settings or catalogs):
         raise InputError("--set and --catalog belong to two scripts: of a deployment the project file says them")
     if len(what) == 2 and against is not None:
-        raise InputError("--against belongs to a deployment: of two scripts OLD is what is compared with")
+        raise InputError("--against belongs to a deployment: with two scripts, OLD is the side compared with")
     if remove:
         script, deployment = _place(what, config)
         _remove(script, deployment, rule, subject)
@@ -180,7 +180,7 @@ def _said(reason: str | None, until: str | None) -> tuple[str, date]:
     except ValueError:
         raise InputError(f"--until {until!r} is no day: write it as 2026-12-31") from None
     if mask_secrets(reason) != reason:
-        raise InputError("--reason holds what looks like a secret: it is kept beside the script, so leave that out")
+        raise InputError("--reason holds what looks like a secret: it is kept next to the script; leave the secret out")
     if day < utc_day():
         raise InputError(f"--until {day} is past: name a day from today ({utc_day()}, UTC) on")
     return reason.strip(), day
@@ -197,7 +197,7 @@ def _place(what: tuple[str, ...], config: str | None) -> tuple[Path, str]:
 
 def _script_file(name: str) -> Path:
     if path_of(name) is None or not Path(name).is_file():
-        raise InputError(f"{name}: is no file here: a waiver is written beside the proposed script")
+        raise InputError(f"{name}: is no file here: a waiver is written next to the proposed script")
     return Path(name)
 
 
@@ -271,7 +271,7 @@ def _selected(change: _Change, rule: str, subject: str | None) -> list[tuple[str
     if any(report.environments > 1 for report in change.reports):
         raise InputError(
             f"{change.called}: the program is judged for several ways in which conditions on its environment may turn "
-            "out, and only the worst is told, so that nothing of it can be waived"
+            "out, and only the worst is reported, so that nothing of it can be waived"
         )
     every = [(report.engine, each) for report in change.reports for each in report.findings if is_waivable(each)]
     found = [pair for pair in every if pair[1].rule == rule and subject in (None, pair[1].subject)]

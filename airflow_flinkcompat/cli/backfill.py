@@ -57,7 +57,7 @@ from airflow_flinkcompat.sql import read_text
     help="Whether DuckDB may aggregate files inside Spark's tasks, where that is less work (default: auto).",
 )
 @click.option("--chunk", metavar="LENGTH", help="Compute the range in parts, as 1d or 6h; a later run takes them up.")
-@click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: beside a sink's folder).")
+@click.option("--journal", metavar="URI", help="Where finished chunks are kept (default: next to a sink's folder).")
 @click.option("--boundary", metavar="TS", help="Where the live job's own windows begin; the backfill ends there.")
 @click.option("--allow-incomplete", is_flag=True, help="Run before the source, now quiet, has passed the boundary.")
 @click.option("--hand-over", metavar="FILE", help="With --boundary: write what the deployment has to know.")

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 _ACCEPTED = {
     Accept.DROPPED: "state that nothing takes is dropped",
-    Accept.FILTER: "aggregations go on over rows of another condition, what is stored being of rows by the former one",
-    Accept.SOURCE_MOVED: "every source that may read another place now begins anew",
+    Accept.FILTER: "aggregations continue under another condition, with state from rows by the former one",
+    Accept.SOURCE_MOVED: "every source that may read another place now restarts",
     Accept.UNSEEN: "something changed that plans do not show, such as a function's JAR or a setting",
-    Accept.HISTORY: "what is stored goes on where --history says something else of it",
+    Accept.HISTORY: "stored state is kept where --history has other values for it",
 }
 
 _NOT_COMPARED = (
@@ -80,19 +80,19 @@ _NOT_COMPARED = (
 @click.option(
     "--prepare",
     metavar="URI",
-    help="While the job of OLD still runs: compute what --history says up to --savepoint, any one of it, into this "
-    "folder, and write no savepoint.",
+    help="While the job of OLD still runs: compute the state from --history up to --savepoint, any one of it, into "
+    "this folder, and write no savepoint.",
 )
 @click.option(
     "--prepared",
     metavar="URI",
-    help="Go on from what --prepare wrote: only the rows behind its savepoint are read.",
+    help="Continue from the output of --prepare: only rows after its savepoint are read.",
 )
 @sample_option
 @click.option(
     "--audit-history",
     is_flag=True,
-    help="Hold what the savepoint keeps of OLD against what --history says, and write nothing.",
+    help="Compare the state of OLD in the savepoint with --history, and write nothing.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be kept, and write nothing.")
 @click.option(
@@ -288,7 +288,7 @@ def _unseen(report: Report, versions: Set[str], accepted: Collection[str]) -> bo
     for line in lines:
         click.echo(
             f"flinkcompat: no state was migrated on Flink {line} yet, where it may mean something else than on "
-            f"{' and '.join(MIGRATED_LINES)}; layouts are held against the template's",
+            f"{' and '.join(MIGRATED_LINES)}; layouts are compared with the template's",
             err=True,
         )
     return bool(unseen or lines)
@@ -328,7 +328,7 @@ def _require_places(savepoint: str | None, to: str | None) -> None:
     if not (savepoint and to):
         raise InputError("name --savepoint, or --job-id, and --to; or ask with --dry-run what would be kept")
     if (into := _parts(savepoint)) == _parts(to)[: len(into)]:
-        raise InputError(f"--to {to} lies within --savepoint {savepoint}, which is only read: name a folder beside it")
+        raise InputError(f"--to {to} lies within --savepoint {savepoint}, which is only read: name a folder next to it")
 
 
 def _parts(place: str) -> tuple[str, ...]:

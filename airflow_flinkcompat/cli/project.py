@@ -159,8 +159,8 @@ def judging_flink(
     engine = by.options.engine or "flink"
     if not ENGINE_FACTS[engine].compiles_plans:
         raise InputError(
-            f"{command} is for open-source Flink, and the project file says engine {engine} of this script; where "
-            f"that is wrong, mend it there, or go without the file: --config {os.devnull}"
+            f"{command} is for open-source Flink, and the project file names engine {engine} of this script; if "
+            f"that is wrong, correct it there, or leave the file out: --config {os.devnull}"
         )
     by.tell()
     return replace(by, options=replace(by.options, engine=engine))

@@ -53,7 +53,7 @@ def read_named(name: str, *, program: bool = False) -> NamedScript:
         return NamedScript(name, None if _is_missing(name) else read_text(name, program=program))
     if language_of(name) == "python":
         raise InputError(
-            f"{name}: a Python program is read with the files beside it; check the revision out "
+            f"{name}: a Python program is read with the files next to it; check the revision out "
             "(git worktree add FOLDER REV) and name the file there"
         )
     content = _of_revision(name)

@@ -42,7 +42,7 @@ def location(target: str, gateway: str | None, jobmanager: str | None) -> Target
 
 @dataclass(frozen=True)
 class Planner:
-    """Which Flink plans a script, and takes the template of its job.
+    """Options for the Flink that plans a script and takes the template of its job.
 
     Attributes:
         target: The name of a target; None: a SQL Gateway alone.
@@ -65,7 +65,7 @@ class Planner:
 
     @property
     def given(self) -> bool:
-        """Whether an option of it was given."""
+        """Return whether an option of it was given."""
         return self != Planner()
 
     def compiling(self) -> Planner:

@@ -102,7 +102,7 @@ def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Repor
     reports = [(_check(each.old, each.new, with_other_engine), each) for each in found]
     report, where = max(reports, key=lambda pair: pair[0].outcome.rank)
     if len(reports) > 1 and report.outcome is not Outcome.COMPATIBLE:
-        said = f"judged for {len(reports)} ways in which conditions on the environment may turn out; told of: {where}"
+        said = f"judged for {len(reports)} ways in which conditions on the environment may turn out; reported: {where}"
         report = replace(report, warnings=(*report.warnings, said))
     return replace(report, environments=len(reports))
 
@@ -145,11 +145,7 @@ def _check(
         old_source=change.old.source,
         new_source=change.new.source,
         other=other,
-        warnings=tuple(
-            f"{secret.span}: {_exposed(secret)}; {_ELSEWHERE[side.language == 'sql']}"
-            for side in sides
-            for secret in exposed_secrets(side)
-        )
+        warnings=_secrets(sides)
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
@@ -161,6 +157,16 @@ def _check(
         sinks_begin_empty=tuple(dict.fromkeys(pair.sink for pair in change.pipelines if begins_empty(pair))),
     )
     return _with_migration(report, change, explained, accepted, history)
+
+
+def _secrets(sides: Iterable[Side]) -> tuple[str, ...]:
+    """A warning for each kind of secret, with all of its places."""
+    places: dict[str, dict[str, None]] = {}
+    for side in sides:
+        for secret in exposed_secrets(side):
+            words = f"{_exposed(secret)}; {_ELSEWHERE[side.language == 'sql']}"
+            places.setdefault(words, {})[str(secret.span)] = None
+    return tuple(f"{', '.join(found)}: {words}" for words, found in places.items())
 
 
 def _exposed(secret: Secret) -> str:
@@ -364,7 +370,7 @@ def _unclaimed(difference: Difference, change: Change) -> Finding:
     before, after = differing(difference)
     spans = clause_spans([difference])
     undeclared = difference.part == "declared"
-    remedy = "and what it is there is not known; pass it with --catalog" if undeclared else "which no rule covers"
+    remedy = "and its definition there is not known; pass it with --catalog" if undeclared else "which no rule covers"
     return Finding(
         rule=not_covered.RULE.code,
         title=not_covered.RULE.title,

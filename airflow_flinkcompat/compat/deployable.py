@@ -116,7 +116,7 @@ def _errors_of_syntax(side: Side) -> Iterator[Obstacle]:
         for span, fault in refused(statement, line) if line is not None else ():
             yield Obstacle(ObstacleKind.SYNTAX, f"{span}: {fault}")
         if statement.malformed:
-            yield Obstacle(ObstacleKind.SYNTAX, f"{statement.error}; mend the statement")
+            yield Obstacle(ObstacleKind.SYNTAX, statement.error or "")
         if statement.unended is not None:
             yield Obstacle(
                 ObstacleKind.SYNTAX, f"{statement.unended}: {UNENDED}; write it at the end of the one before"

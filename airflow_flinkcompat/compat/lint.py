@@ -27,7 +27,7 @@ UNDECLARED_FUNCTION = Rule(
     title="A function nobody declares",
     scope=RuleScope.SCRIPT,
     verdicts={engine: inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE) for engine in ENGINES},
-    rationale="It is none of Flink's own, and neither the script nor the project file says what it is: it may be one "
+    rationale="It is not built into Flink, and neither the script nor the project file declares it: it may be one "
     "of a catalog, or a mistyped name. A comparison asks for those that may keep state; where a script is read by "
     "itself, every function counts.",
     example=Example("", windowed("clean(customer), SUM(amount)").replace("BY customer", "BY clean(customer)")),
@@ -126,7 +126,7 @@ def _called(side: Side) -> Iterator[Finding]:
                 found.setdefault(call.function, (kind, call.span or side.program.pipelines[place].span))
     for name, (kind, span) in found.items():
         message = (
-            f"{name} is no built-in function, and nobody declares it: where the name is right, say what it is, for "
+            f"{name} is no built-in function, and nothing declares it: if the name is right, declare it, for "
             f'instance functions = {{ {name} = "{kind}:java" }} in the project file'
         )
         yield _finding(UNDECLARED_FUNCTION, side, message, span, {})

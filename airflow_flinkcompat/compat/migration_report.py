@@ -124,7 +124,7 @@ class MigrationReport:
 
     @property
     def computes_all(self) -> bool:
-        """Whether all state is kept, and that of an operator is computed from history in place of the stored one."""
+        """Return whether all state is kept, some of it computed from history in place of the stored state."""
         return self.kept is MigrationExtent.WHOLE and any(each.keep is StateAction.COMPUTED for each in self.operators)
 
     @property

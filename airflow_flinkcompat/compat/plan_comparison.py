@@ -282,7 +282,7 @@ class ComparedPlans:
             same = f"where it is the same, say --source-renamed {before}={after}"
             return f"it is another table than {before if before != after else stored}; {same}, or {ways}"
         if self._hinted(after):
-            return f"a hint says otherwise what is read of it; {ways}"
+            return f"a hint changes what is read of it; {ways}"
         if len(old) != len(new) or len(old) > 1:
             return "" if old == new else f"its declaration is not the one of before; {ways}"
         for one, other in zip(old, new, strict=True):
@@ -295,7 +295,7 @@ class ComparedPlans:
         return ""
 
     def _hinted(self, table: str) -> bool:
-        """Whether hints of a table that both scripts read differ."""
+        """Return whether hints of a table that both scripts read differ."""
         old, new = (
             {source.hints for each in side for source in sources(each) if _last(source.table) == table}
             for side in zip(*((pair.old, pair.new) for pair in self.change.pipelines), strict=True)
@@ -392,7 +392,7 @@ class ComparedPlans:
         return replace(_finding(DIFFERS, message, verdict), before=difference.before, after=difference.after, sink=sink)
 
     def _may_be_respelled(self, sinks: Set[str]) -> bool:
-        """Whether scripts differ, for these sinks, in nothing but expressions that may be two spellings of one."""
+        """Return whether scripts differ, for these sinks, only in possible spellings of one expression."""
         pairs = [each for each in self.change.pipelines if _last(each.sink or QUERY_SINK) in sinks and each.changed]
         return bool(pairs) and not self.change.script_differences and all(map(may_be_same_query, pairs))
 
@@ -421,7 +421,7 @@ class ComparedPlans:
 
 
 def plans_may_settle(finding: Finding, rule: Rule) -> bool:
-    """Whether equal plans could settle a finding: an unknown about spelling, or of a rule whose subject a plan shows.
+    """Return whether equal plans could settle a finding: one on spelling, or on something that a plan shows.
 
     Args:
         finding: What was found.

@@ -146,7 +146,7 @@ def _of_jobs(pipelines: Sequence[Pipeline]) -> Iterator[str]:
     if len(jobs) > 1:
         yield (
             f"the script makes {len(jobs)} jobs, each with its own savepoint: name it in front of each and RESET it "
-            "behind, or the later jobs go on from the positions of the first"
+            "behind, or the later jobs resume from the positions of the first"
         )
     if any(not each.sink.table and not each.steps for each in pipelines):
         yield (

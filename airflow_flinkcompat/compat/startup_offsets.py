@@ -20,17 +20,17 @@ def options_that_count(connector: str) -> tuple[str, ...]:
 
 
 def by_itself(connector: str, options: Mapping[str, str]) -> str:
-    """Where a source begins that is neither given state nor told where: ``begins …``. Options of others are ignored."""
+    """Where a source begins that is neither given state nor told where: ``starts …``. Options of others are ignored."""
     known = source(connector).startup
     if known is None:
-        return f"begins as its connector ({connector or 'of its catalog'}) does, which is not known here"
+        return f"starts as its connector ({connector or 'of its catalog'}) does, which is not known here"
     if not known.option:
-        return f"begins {known.itself}"
+        return f"starts {known.itself}"
     set_ = [f"{key} = {options[key]}" for key in known.more if key in options]
     if known.option in options:
-        return f"begins by its own options: {', '.join([f'{known.option} = {options[known.option]}', *set_])}"
+        return f"starts by its own options: {', '.join([f'{known.option} = {options[known.option]}', *set_])}"
     more = f" ({', '.join(set_)})" if set_ else ""
-    return f"begins by its connector's default, {known.option} = {known.default}{more}"
+    return f"starts by its connector's default, {known.option} = {known.default}{more}"
 
 
 def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:

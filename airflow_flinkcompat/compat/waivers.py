@@ -123,7 +123,7 @@ def apply_waivers(
     if any(report.environments > 1 for report in reports):
         why = (
             "no waiver is taken: the program was judged for several ways in which conditions on its environment may "
-            "turn out, and only the worst is told; give --var for what it asks its environment"
+            "turn out, and only the worst is reported; give --var for what it asks its environment"
         )
         return WaivedReports(tuple(reports), (why,))
     used: set[int] = set()

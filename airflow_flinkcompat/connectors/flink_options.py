@@ -49,7 +49,7 @@ class FlinkOption:
 
     @property
     def asks_for(self) -> str:
-        """What it takes, for a reader."""
+        """Accepted values in a reader's words."""
         if self.type.startswith(_LIST):
             of = FlinkOption(self.type.removeprefix(_LIST)).asks_for
             return f"parts with ; between them, each {of}"
@@ -110,7 +110,7 @@ class FlinkOption:
         return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
     def parses(self, text: str, line: str) -> bool:
-        """Whether Flink parses a value.
+        """Return whether Flink parses a value.
 
         Args:
             text: The value as it was set.
@@ -126,7 +126,7 @@ class FlinkOption:
         return True
 
     def refuses(self, text: str, line: str, others: Mapping[str, str] | None, use: str = "") -> bool:
-        """Whether Flink does not take a value.
+        """Return whether Flink does not take a value.
 
         Args:
             text: The value as it was set.

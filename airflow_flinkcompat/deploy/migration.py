@@ -215,7 +215,7 @@ class SavepointWriting(ABC):
         try:
             require(self._migration, savepoint)
         except (NotMigratable, SavepointUnreadable) as error:
-            raise DeployRefused(f"the job goes on, as its state would not be understood: {error}") from None
+            raise DeployRefused(f"the job keeps running: its state cannot be read: {error}") from None
 
     @property
     @abstractmethod
@@ -418,7 +418,7 @@ class SavepointMigration(SavepointWriting):
         """
         target, live = self._cluster.target, self._live
         if live is None or not (isinstance(target, LiveSavepoints) and isinstance(target, SavepointStore)):
-            self._log(f"the plan is compared with the savepoint of the stop: {target} takes none of a job that goes on")
+            self._log(f"the plan is compared with the savepoint of the stop: {target} takes none of a running job")
             yield None
             return
         try:
@@ -453,7 +453,7 @@ class SavepointMigration(SavepointWriting):
     def _live_savepoint(self, target: LiveSavepoints, live: JobRef) -> Snapshot:
         """Raises DeployError."""
         timeout = Timeouts().savepoint
-        self._log(f"taking a savepoint of job {live}, which goes on")
+        self._log(f"taking a savepoint of job {live}, which keeps running")
         asked = target.savepoint(live, uuid4().hex, self._savepoint_directory)
         try:
             done = poll(lambda: self._cluster.target.poll(asked), lambda seen: seen.snapshot is None, timeout=timeout)
@@ -529,7 +529,7 @@ def goes_on_without(error: Exception) -> DeployRefused:
     """
     known = isinstance(error, (InputError, NotMigratable))
     why = f": {error}" if known else f" ({type(error).__name__}: {error})"
-    return DeployRefused(f"the job goes on, as its state is not computed from history{why}")
+    return DeployRefused(f"the job keeps running, because its state is not computed from history{why}")
 
 
 def _is_taken_up(error: Exception) -> bool:

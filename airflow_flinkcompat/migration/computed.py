@@ -79,7 +79,7 @@ class StateComputer(Protocol):
         """
 
     def behind(self, source: OperatorState, template: str) -> OperatorState:
-        """A source of which the old savepoint holds nothing, behind the rows that state is computed of.
+        """A source of which the old savepoint holds nothing, after the rows that state is computed of.
 
         Args:
             source: What the template holds of it.
@@ -169,9 +169,9 @@ class Differences:
     def __str__(self) -> str:
         """How much differs and is equal, in words."""
         counted = (
-            (self.unknown, "of which history has no row"),
+            (self.unknown, "which have no row in history"),
             (self.added, "which the savepoint does not hold"),
-            (self.other, "of which it says another value"),
+            (self.other, "for which history has another value"),
         )
         told = ", ".join(f"{count} {words}" for count, words in counted if count)
         return f"{told} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
@@ -285,7 +285,7 @@ class EntryJoin:
                 yield Entry(state, key, value)
 
     def _holds_nothing(self, state: int, value: bytes) -> bool:
-        """Whether it is the empty map that a Top-N keeps for a key whose rows were all taken back (measured)."""
+        """Return whether a value is the empty map that a Top-N keeps for a key whose rows were all retracted."""
         of = self._states[state]
         if of is None or not of.new.value.form.startswith("SortedMap<"):
             return False

@@ -337,7 +337,7 @@ def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, byte
         return 1, row, matched
     begin = _VOID + _LENGTH
     if int.from_bytes(rest[_VOID:begin], "big") != len(rest) - begin:
-        raise SavepointUnreadable(f"a key of the map {state.name} holds something beside its row")
+        raise SavepointUnreadable(f"a key of the map {state.name} holds something besides its row")
     return int.from_bytes(content[:_LENGTH], "big"), rest[begin:], content[_LENGTH:]
 
 
@@ -404,7 +404,7 @@ def each_row(change: RowChange, state: NamedState) -> Callable[[bytes], bytes]:
 
     def of_one(value: bytes) -> bytes:
         if int.from_bytes(value[:_LENGTH], "big") != len(value) - _LENGTH:
-            raise SavepointUnreadable("a value of the form row holds something beside its row")
+            raise SavepointUnreadable("a value of the form row holds something besides its row")
         row = change(value[_LENGTH:])
         return _SIZE.pack(len(row)) + row
 

@@ -270,7 +270,7 @@ def rewritten_group(
     except (struct.error, IndexError):
         raise SavepointUnreadable("a key group ends early") from None
     if at + 2 != len(group):
-        raise SavepointUnreadable("something follows behind a key group")
+        raise SavepointUnreadable("something follows a key group")
     if anything:
         yield _END
 
@@ -361,7 +361,7 @@ class _Fronts(dict[bytes, bytes]):
 
     def __missing__(self, front: bytes) -> bytes:
         if not front.startswith(self._old):
-            raise SavepointUnreadable("a value of the form row holds something beside its row")
+            raise SavepointUnreadable("a value of the form row holds something besides its row")
         made = self._new + self._heads[front[8:]]
         if len(self) < _PIECES:
             self[front] = made

@@ -92,7 +92,7 @@ def verify(
             raise MigrationVerificationFailed(f"{line.new.name} is missing")
         lists = _lists if before is None or before.parallelism <= after.parallelism else _elements
         if before is not None and lists(source, before) != lists(target, after):
-            raise MigrationVerificationFailed(f"{line.new.name}: what it keeps beside its keys differs")
+            raise MigrationVerificationFailed(f"{line.new.name}: its state besides the keys differs")
         kept = line if line.keep in (StateAction.REWRITTEN, StateAction.COMPUTED) else None
         if kept is not None and template and _headers(target, after) - _headers(template, wanted[line.new.id]):
             raise MigrationVerificationFailed(f"{line.new.name}: its files have another header than the template's")
@@ -378,7 +378,7 @@ def _nothing_beside(stored: NamedState, taken: ComparedPart, again: ComparedPart
     def kept(value: bytes) -> bytes:
         found = taken(value)
         if again(found if new else value) != value:
-            raise MigrationVerificationFailed(f"a row of the state {stored.name} holds something beside its fields")
+            raise MigrationVerificationFailed(f"a row of the state {stored.name} holds something besides its fields")
         return found
 
     return kept

@@ -183,10 +183,7 @@ def require_predicted_template(migration: Migration, template: str) -> None:
 def _require_predicted(which: str, specs: Iterable[StateSpec | None], path: str, name: str) -> None:
     found = layout_differences((spec for spec in specs if spec is not None), path, muted_sinks=name == "template")
     if found:
-        differences = "; ".join(
-            f"{each.operator}: the {which} plan predicts {each.predicted}, the {name} holds {each.stored}"
-            for each in found
-        )
+        differences = "; ".join(f"{each.operator}: {each.words(f'the {which} plan', f'the {name}')}" for each in found)
         raise NotMigratable(f"the {name} is not what the {which} plan predicts: {differences}")
 
 

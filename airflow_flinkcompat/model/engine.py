@@ -42,7 +42,7 @@ class EngineFacts:
     fills_variables: bool
 
     def has_version(self, version: str) -> bool:
-        """Whether a version may be one of this engine.
+        """Return whether a version may be one of this engine.
 
         Args:
             version: Its numbers, with points between them.

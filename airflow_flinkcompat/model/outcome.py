@@ -54,11 +54,11 @@ class Consequence(StrEnum):
 class Reason(StrEnum):
     """Why an answer is ``unknown``: the closed list."""
 
-    DOCUMENTED = "the vendor's document says the outcome cannot be told in advance"
+    DOCUMENTED = "the vendor's document says that the outcome is not known in advance"
     SEVERAL_CHANGES = "several things changed at once"
     VERSION = "the engine version differs or was never measured"
     NOT_READ = "a statement could not be read"
     NOT_COVERED = "no document row and no measurement covers this change"
     OPAQUE = "the check cannot see into a function or construct"
-    AMBIGUOUS = "it cannot be told which query replaced which"
+    AMBIGUOUS = "which query replaced which is not known"
     UNDECLARED = "a table's schema is not known"

@@ -92,7 +92,7 @@ def is_author(person: Person, author: str | None, known: Mapping[str, Sequence[s
         known: Address or name of an author → ids or names of the user.
 
     Returns:
-        None where it cannot be told: no author is known, or nobody said which user that is, and the user has neither
+        None where it is not known: no author is known, or nobody said which user that is, and the user has neither
         its name nor its address.
     """
     if not author:
@@ -109,5 +109,5 @@ def doubt(person: Person, author: str | None, told: bool | None) -> str:
     if told is not None:
         return ""
     if author is None:
-        return f"whether {person.name} made the change cannot be told, as no author of it is known"
+        return f"whether {person.name} made the change is not known, as it has no known author"
     return f"whether {person.name} is its author, {author}, cannot be told"

@@ -78,7 +78,7 @@ class FlinkSqlApprovalOperator(UnmappedMixin, DeploymentOperator, AskingAgain, B
         author_may_approve: Whether who made the change, as the ledger's origin says, may let it run. Default: with one
             approver, not with two. An answer of the author's is refused, and asked for again.
         authors: Address or name of a Git author → id or name of the user in Airflow, or a list of them; without it
-            a user is the author who has its name or address. Where it cannot be told the ledger says so.
+            a user is the author who has its name or address. Where it is not known the ledger says so.
         escalate_to: Further users (ids, or tables of id and name) who may answer after ``escalate_after``; before that
             their answers are refused. ``assigned_users`` are those who may at once.
         escalate_after: How long only ``assigned_users`` may answer; a timedelta or seconds.
@@ -244,7 +244,7 @@ def _form(given: Mapping[str, Any] | None) -> ParamsDict:
     reason = Param(
         None,
         title="Reason",
-        description="Why: it stands in the ledger beside the decision. Say it above all where you reject.",
+        description="The reason, kept in the ledger with the decision. Give it above all if you reject.",
         type=["null", "string"],
         format="multiline",
     )

@@ -137,7 +137,7 @@ class FlinkBackfillOperator(ScriptOperator):
         self._lineage: RunLineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """What was asked for and what was done. Raises AirflowException, with Spark's reason, when the job fails."""
+        """Request and result of the backfill. Raises AirflowException, with Spark's reason, when the job fails."""
         from airflow_flinkcompat.backfill import explain, plan
 
         if self.sent_before:
@@ -395,7 +395,7 @@ class FlinkBackfillOperator(ScriptOperator):
 
 
 def _result(folder: Path) -> dict[str, Any]:
-    """What the driver has written; empty where it runs on another machine or died."""
+    """Output of the driver; empty where it runs on another machine or died."""
     file = folder / _RESULT
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 

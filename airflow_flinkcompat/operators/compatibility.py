@@ -487,7 +487,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         if found := obstacles(side):
             reasons = "\n".join(map(str, found))
-            raise InputError(f"{side.source} cannot be deployed until it is mended:\n{reasons}")
+            raise InputError(f"{side.source} cannot be deployed until it is corrected:\n{reasons}")
         if side.language == "sql" and summaries.downstream(self, TaskRole.DEPLOY):
             prepare(side.script, side.source)
             check_settings(side.settings)

@@ -340,7 +340,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
             begun = side_of(claim)
             if begun.sha256 != summary.new_sha256:
                 raise
-            self.log_lines(f"the script changed since this run began: going on with what was checked, {begun.source}")
+            self.log_lines(f"the script changed since this run began: the checked version is deployed, {begun.source}")
             return begun
 
     def _deploy(self, context: Context, side: Side, summary: Summary, wait: Mapping[str, Any] | None) -> DeployedEntry:
@@ -417,7 +417,7 @@ class FlinkSqlDeployOperator(ScriptOperator):
     def on_kill(self) -> None:
         """Stopping this task stops no job: say how far it came."""
         self.log.warning(
-            "Killed while: %s. Whatever runs goes on, and what was done is in the ledger of %s. "
+            "Killed while: %s. Whatever runs keeps running, and the steps done are in the ledger of %s. "
             "Clear this task to let it take up where it stopped.", self._step, self.deployment,
         )  # fmt: skip
 

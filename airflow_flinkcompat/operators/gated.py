@@ -186,7 +186,7 @@ class _Broken(DAG):
 
     def validate(self) -> None:
         lines = "\n".join(self.problems)
-        raise DeploymentsError(f"these deployments have no DAG until the file is mended:\n{lines}")
+        raise DeploymentsError(f"these deployments have no DAG until the file is corrected:\n{lines}")
 
 
 class _Tasks:

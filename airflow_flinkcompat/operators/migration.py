@@ -72,7 +72,7 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     ) -> None:
         for name in kwargs:
             if name in self.decided:
-                raise ValueError(f"{name} cannot be chosen: the state that is written says where the job goes on")
+                raise ValueError(f"{name} cannot be chosen: the written state decides where the job resumes")
         if spark_master and spark is False:
             raise ValueError("spark_master is given and spark is False: leave one of them out")
         if sample is not None and sample < 0:
@@ -97,8 +97,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
         known = self._known(summary, accepted)
         if head is None or summary.migration is None:
             raise AirflowFailException(
-                f"what a migration keeps of the state of {self.deployment} was not told by the check, so nobody "
-                "decided on it: check with explain_plan=True, on engine flink"
+                f"what a migration keeps of the state of {self.deployment} is not in the report of the check, so "
+                "nobody decided on it: check with explain_plan=True, on engine flink"
             )
         return SavepointMigration(
             side_of(head),
@@ -177,5 +177,5 @@ class FlinkWarmRestartOperator(FlinkStateMigrationOperator):
             planner=lambda: opened.enter_context(self.hook.planner()),
             log=self._note,
         )
-        # What a run has begun it goes on with, also where it cannot be told any more how it was decided.
+        # What a run has begun it goes on with, also where it is not known any more how it was decided.
         return restart if begun is not None or restart.is_possible() else None

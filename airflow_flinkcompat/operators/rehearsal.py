@@ -191,10 +191,10 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
     def _abandon(self, state: Mapping[str, Any]) -> None:
         from airflow_flinkcompat.deploy.restore_test import abandon
 
-        self.log_lines("the rehearsal cannot go on: ending what it has started")
+        self.log_lines("the rehearsal cannot continue: ending the jobs that it started")
         with self.hook.rehearsal_cluster() as cluster:
             for words in abandon(cluster, state, timeout=_CLEANING_SECONDS):
-                self.log_lines(f"not ended yet, a process of its own goes on trying: {words}")
+                self.log_lines(f"not ended yet, a separate process keeps trying: {words}")
 
     def _told(self, context: Context, found: Rehearsal, side: Side) -> dict[str, Any]:
         from airflow_flinkcompat.deploy.ledger.entries import JobVersion, RehearsedEntry
@@ -216,4 +216,4 @@ class FlinkRestoreRehearsalOperator(ScriptOperator):
 
     def on_kill(self) -> None:
         """The rehearsal ends what it has started, and its watcher does when it cannot."""
-        self.log.warning("Killed: the jobs beside %s are being ended; the live job goes on", self.deployment)
+        self.log.warning("Killed: the jobs next to %s are being ended; the live job keeps running", self.deployment)

@@ -43,7 +43,7 @@ def imported(path: str) -> Any:
     except AttributeError:
         raise ValueError(f"{path!r}: module {module} has no {name}; correct the name") from None
     except Exception as error:  # whatever the module does when it is imported
-        raise ValueError(f"{path!r}: module {module} cannot be imported ({type(error).__name__}); mend it") from None
+        raise ValueError(f"{path!r}: module {module} cannot be imported ({type(error).__name__}); correct it") from None
 
 
 def _called(value: Any) -> Any:

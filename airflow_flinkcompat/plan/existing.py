@@ -37,7 +37,7 @@ class Existing:
     """The tables, views, functions, databases and catalogs that exist where the next statement stands."""
 
     open: bool = False
-    """Whether something outside of the script, or a statement that was not read, may have created more."""
+    """Return whether something outside of the script, or a statement that was not read, may have created more."""
     objects: set[_Object] = field(default_factory=set)
     databases: set[tuple[str, str]] = field(default_factory=lambda: {("", "")})
     catalogs: set[str] = field(default_factory=lambda: {""})
@@ -45,7 +45,7 @@ class Existing:
     """The catalogs that are empty when a session begins."""
 
     def holds(self, path: Path, temporary: bool | None = None) -> bool:
-        """Whether a table or view has this path; None: a temporary one or another."""
+        """Return whether a table or view has this path; None: a temporary one or another."""
         which = (False, True) if temporary is None else (temporary,)
         return any((kind, path, each) in self.objects for kind in _RELATIONS for each in which)
 

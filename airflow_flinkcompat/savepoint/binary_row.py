@@ -132,7 +132,7 @@ def _read(row: bytes, at: int, bit: int, form: FieldForm) -> Field:
     if behind is not None and (
         len(behind) < room or (form in (FieldForm.TEXT, FieldForm.BEHIND) and place + low > len(row))
     ):
-        raise SavepointUnreadable("a field of a row begins or ends behind the row")
+        raise SavepointUnreadable("a field of a row begins or ends after the row")
     return Field(null, struct.pack("<II", low, 0), behind)
 
 

@@ -59,7 +59,7 @@ class KeyedFile:
     def _group(self, begin: int, end: int) -> bytes:
         with named(self.content.name):
             if begin >= end:
-                raise SavepointUnreadable(f"a key group is said to begin at byte {begin}, behind the end of its file")
+                raise SavepointUnreadable(f"a key group is said to begin at byte {begin}, after the end of its file")
             group = self.content.read(begin, end)
             try:
                 return bytes(cramjam.snappy.decompress(group)) if self.header.compressed else group

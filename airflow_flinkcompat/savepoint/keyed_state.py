@@ -150,7 +150,7 @@ def read_entries(group: bytes) -> Iterator[Entry]:
     except struct.error:
         raise SavepointUnreadable("a key group ends early") from None
     if at + 2 != len(group):
-        raise SavepointUnreadable("something follows behind a key group")
+        raise SavepointUnreadable("something follows a key group")
     if not at:  # Flink looks for an entry in each group that begins somewhere (measured)
         raise SavepointUnreadable("a key group that is said to hold something holds nothing")
 

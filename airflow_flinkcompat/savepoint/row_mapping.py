@@ -129,7 +129,7 @@ def _with_whole_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], 
             word = words[place]
             if _LOW < word < _INLINE:
                 if (word >> 32) + (room or word & _LOW) > size:
-                    raise SavepointUnreadable("a field of a row begins or ends behind the row")
+                    raise SavepointUnreadable("a field of a row begins or ends after the row")
                 words[place] = word + moved
         return b"".join((heads[row[:begin]], pack(*words), row[end:]))
 
@@ -158,7 +158,7 @@ def _with_tail(forms: Sequence[FieldForm], fields: Sequence[int | Field], behind
                 size = room or low + -low % _WORD
                 stored = row[start : start + size]
                 if len(stored) != size:
-                    raise SavepointUnreadable("a field of a row begins or ends behind the row")
+                    raise SavepointUnreadable("a field of a row begins or ends after the row")
             else:
                 stored = given
                 size = len(given)

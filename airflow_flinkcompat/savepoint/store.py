@@ -36,12 +36,12 @@ def read_metadata(path: str) -> SavepointMetadata:
         SavepointUnreadable: It cannot be had from here, is damaged, or of no canonical savepoint.
     """
     content = _read(f"{path}/{METADATA}")
-    with named(METADATA):
+    with named(f"{path}/{METADATA}"):
         found = parse_metadata(content)
         properties = DataReader(found.properties)
         read_object(properties)
         if properties.rest():
-            raise SavepointUnreadable("it holds something behind its end")
+            raise SavepointUnreadable("it holds something after its end")
     return found
 
 
@@ -157,7 +157,8 @@ def copy_savepoint(source: str, folder: Path) -> None:
         SavepointUnreadable: It cannot be had from here, is damaged, or of no canonical savepoint.
     """
     stored = _read(f"{source}/{METADATA}")
-    parse_metadata(stored)
+    with named(f"{source}/{METADATA}"):
+        parse_metadata(stored)
     folder.mkdir(parents=True)
     for file in _place(source).iterdir():
         if file.name != METADATA:

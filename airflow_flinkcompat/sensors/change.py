@@ -156,7 +156,7 @@ class FlinkSqlChangeSensor(ScriptOperator, BaseSensorOperator):
         if offer.reason != self._said:
             self._said = offer.reason
             if offer.problem:
-                self.log.warning("Waiting until this is mended, and starting nothing: %s", offer.reason)
+                self.log.warning("Waiting until this is corrected, and starting nothing: %s", offer.reason)
             else:
                 self.log.info("%s", offer.reason)
             context["ti"].xcom_push(key=WAITING_FOR, value="" if offer.offered else offer.reason)

@@ -10,6 +10,8 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from airflow_flinkcompat.sql.reserved_words import reserved_words
+
 _LITERALS = Parser.STRING_PARSERS.keys() | Parser.NUMERIC_PARSERS.keys()
 _WORD = re.compile(r"[^\W\d]|\$")
 N = TypeVar("N", bound=exp.Expr)
@@ -29,8 +31,25 @@ class BaseParser(Parser):
 
     def fail(self, message: str, token: Token | None = None) -> NoReturn:
         """Raise a ParseError at ``token`` (default: the next one)."""
-        self.raise_error(message, token or self._curr)
+        self.raise_error(message, *(() if token is None else (token,)))
         raise AssertionError("the parser runs with ErrorLevel.IMMEDIATE, so raise_error raises")
+
+    def raise_error(self, message: str, *token: Token) -> None:
+        """Raise a ParseError that names what was found instead, unless a token is passed."""
+        if not token and message.startswith("Expect"):
+            found = f", found {self.found()}" if self._curr else " at the end of the statement"
+            message = f"Expected{message.removeprefix('Expecting').removeprefix('Expected')}{found}"
+        super().raise_error(message, *token)
+
+    def found(self) -> str:
+        """Describe the next token: a keyword or a sign as it is, no other text, which may be a secret."""
+        token = self._curr
+        kind = token.token_type
+        if kind in _LITERALS:
+            return "a string" if kind == TokenType.STRING else "a number" if kind == TokenType.NUMBER else "a literal"
+        if kind == TokenType.IDENTIFIER:
+            return "a quoted name"
+        return "a name" if kind == TokenType.VAR and token.text.upper() not in reserved_words() else token.text
 
     def place(self, node: N, start: Token) -> N:
         """Record that ``node`` was read from ``start`` up to the token just consumed."""

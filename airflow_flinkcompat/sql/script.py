@@ -367,7 +367,7 @@ def _statement(
             return Statement(body, span, error=f"{span}: {why}"), None
         if (word := tokens[0].text.upper()) in _WITHOUT_GRAMMAR:
             return Statement(body, span, error=f"{span}: {word} is a statement that is not judged here"), None
-        return Statement(body, span, error=_describe(error, body, chunk, places), malformed=True), None
+        return Statement(body, span, error=_describe(error, parser, chunk, places), malformed=True), None
     except SqlglotError:
         return Statement(body, span, error=f"{span}: a literal of this statement cannot be read"), None
     except RecursionError:
@@ -396,13 +396,16 @@ def _cut(error: ParseError, body: str, chunk: lexer.Chunk) -> tuple[lexer.Chunk,
     )
 
 
-def _describe(error: ParseError, body: str, chunk: lexer.Chunk, places: Places) -> str:
-    """``source:line:column: what was expected``, without an excerpt: it may hold a secret."""
+def _describe(error: ParseError, parser: FlinkParser, chunk: lexer.Chunk, places: Places) -> str:
+    """``source:line:column: what was expected, and what was found``, without an excerpt: it may hold a secret."""
     first = error.errors[0] if error.errors else {}
     description = str(first.get("description") or "cannot be read").rstrip(".")
     if description.startswith("Required keyword"):
         description = "Something is missing here"
-    offset = _error_offset(first, body)
+    if description == BEHIND_THE_END:
+        found = parser.found().removeprefix("a ")
+        description = f"Unexpected {found} after the end of the statement; remove it, or write ; before it"
+    offset = _error_offset(first, parser.sql)
     return f"{places.span(chunk.start + offset, chunk.start + offset + 1)}: {description}"
 
 

@@ -95,7 +95,7 @@ def sole_layout(
         symbols: The table of meanings.
 
     Returns:
-        The layout, or why it cannot be told; None of a query with no such operator, or several.
+        The layout, or why it is not known; None of a query with no such operator, or several.
     """
     found = operators(output)
     return _operator_layout(PlannedJob(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
@@ -117,7 +117,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
     """
     found = operators(output)
     if len(found) != 1:
-        return JobStateUnknown("only one operator straight over tables is told")
+        return JobStateUnknown("only one operator directly over tables is known")
     job, operator = PlannedJob(output, pipeline, program), found[0]
     layout = _operator_layout(job, operator, symbols)
     if isinstance(layout, LayoutUnknown):

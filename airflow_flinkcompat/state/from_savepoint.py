@@ -45,6 +45,23 @@ class LayoutDifference:
     predicted: str
     stored: str
 
+    def words(self, plan: str, savepoint: str) -> str:
+        """Return both sides in a sentence.
+
+        Args:
+            plan: The words for the plan.
+            savepoint: The words for the savepoint.
+
+        Returns:
+            The sentence, without the name of the operator.
+        """
+        if self.stored == _MISSING:
+            kept = "" if self.predicted == _OPERATOR else f", which stores {self.predicted}"
+            return f"{plan} has this operator{kept}; {savepoint} does not"
+        if self.predicted == _NOTHING:
+            return f"{plan} has no such state, {savepoint} holds {self.stored}"
+        return f"{plan} predicts {self.predicted}, {savepoint} holds {self.stored}"
+
 
 def layout_differences(
     specs: Iterable[StateSpec], savepoint: str, *, muted_sinks: bool = False
@@ -73,8 +90,8 @@ def layout_differences(
             difference = layout_difference(spec, stored[id], savepoint)
             found += [difference] if difference is not None else []
         elif not (muted_sinks and spec.kind is StateKind.SINK):
-            parts = _parts(spec.layout) if isinstance(spec.layout, StateLayout) else {"an operator"}
-            found.append(LayoutDifference(f"{spec.name} {id}", _words(parts), "no such operator"))
+            parts = _parts(spec.layout) if isinstance(spec.layout, StateLayout) else {_OPERATOR}
+            found.append(LayoutDifference(f"{spec.name} {id}", _words(parts), _MISSING))
     for id, operator in stored.items():
         if operator.has_state and id not in predicted.keys() | further:
             layouts = set(operator_layouts(operator, savepoint))
@@ -83,7 +100,7 @@ def layout_differences(
     return tuple(found)
 
 
-_NOTHING = "nothing"
+_NOTHING, _MISSING, _OPERATOR = "nothing", "no such operator", "an operator"
 
 
 def layout_difference(spec: StateSpec, operator: OperatorState, savepoint: str) -> LayoutDifference | None:

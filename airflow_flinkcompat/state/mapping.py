@@ -19,7 +19,7 @@ class RestoreEffect(StrEnum):
     WRONG_OPERATOR = "it goes to an operator that keeps something else, or nothing"
     UNCLAIMED = "no operator has its id: the savepoint is refused at submit"
     NEW = "it begins empty"
-    NOT_KNOWN = "it cannot be told"
+    NOT_KNOWN = "it is not known"
 
 
 BAD_MOVES = (RestoreEffect.UNCLAIMED, RestoreEffect.WRONG_OPERATOR, RestoreEffect.REFUSED, RestoreEffect.SILENTLY_WRONG)

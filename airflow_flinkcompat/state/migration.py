@@ -73,7 +73,7 @@ class Accept(StrEnum):
 _EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
 """Reasons for which state goes on without a word."""
-OTHER_CONDITION = "its condition changed, and what is stored is of rows by the former one"
+OTHER_CONDITION = "its condition changed, and the stored state comes from rows by the former one"
 """The reason for which state goes on with :attr:`Accept.FILTER` alone."""
 
 
@@ -399,7 +399,7 @@ def _above_begun(
         return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
     for each in _below(line.new, job, lines):
         if anew := {*each.begun} & {*each.lost}:
-            reason = f"it has gathered {', '.join(sorted(anew))}, which begins anew below it"
+            reason = f"it has gathered {', '.join(sorted(anew))}, which restarts below it"
             return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
     return line
 
@@ -423,7 +423,7 @@ def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
     return OperatorMigration(StateAction.BEGINS, None, spec, "nothing of the old job means the same")
 
 
-_ANEW = "it begins where its options say: rows that it reads once more count twice in what is kept above it"
+_ANEW = "it starts where its options say: rows that it reads again count twice in the state kept above it"
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
@@ -562,7 +562,7 @@ def _apart(old: StateSpec, new: StateSpec) -> str:
         return "it is over other rows, windows or conditions"
     if meant_keys(old) < meant_keys(new) and aggregates(new):
         added = words(field for field in known_layout(new).key if field.meaning not in meant_keys(old))
-        return f"{', '.join(added)} is a key now, by which nothing that is stored can be told apart"
+        return f"{', '.join(added)} is a key now, by which stored values cannot be separated"
     if meant_keys(old) != meant_keys(new):
         return "its keys are others"
     if old.layout == new.layout:

@@ -26,7 +26,7 @@ class StateSpec:
     Attributes:
         kind: Who keeps it.
         name: The operator in the words of compiled plans; of a source or sink its table.
-        id: The id under which Flink stores it; "" where it cannot be told.
+        id: The id under which Flink stores it; "" where it is not known.
         layout: How what is kept by key is stored; None of what keeps nothing by key, or where nobody said.
         meaning: What decides beside the fields what stands in them, such as windows and the rows that come in.
         unverified: What may decide it too: the same where it is equal, not known where it differs.
@@ -79,7 +79,7 @@ class JobState:
             operator_id: The id.
 
         Returns:
-            None where it cannot be told.
+            None where it is not known.
         """
         found = {operator_id in graph.ids for graph in self.graphs}
         return found.pop() if len(found) == 1 else None

@@ -23,7 +23,7 @@ def decided(condition: Expression, *tables: Table) -> bool:
         tables: What is read.
 
     Returns:
-        True where it cannot be told.
+        True where it is not known.
     """
     if not any(isinstance(_passed(leaf), SourceColumn) for leaf in leaves(condition)):
         return True

@@ -112,7 +112,7 @@ class FlinkJobTrigger(BaseTrigger):
 
     def _to_be_judged(self, wait: Wait, error: Exception) -> Wait:
         # Its text may hold what a placeholder stands for, which is masked where that is resolved: in the task.
-        self.log.info("there is something to judge (%s): going on in a worker", type(error).__name__)
+        self.log.info("there is something to judge (%s): continuing in a worker", type(error).__name__)
         return wait
 
     @staticmethod

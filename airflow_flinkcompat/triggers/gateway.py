@@ -55,5 +55,5 @@ class SqlGatewayTrigger(BaseTrigger):
         except DeployError as error:
             return str(error) if error.unanswered else None
         except Exception as error:  # of the connection, say: a trigger that fails takes the task with it, unheard
-            self.log.info("there is something to judge (%s): going on in a worker", type(error).__name__)
+            self.log.info("there is something to judge (%s): continuing in a worker", type(error).__name__)
         return None

@@ -62,9 +62,9 @@ class FlinkRehearsalTrigger(FlinkJobTrigger):
         self.log.warning("The task was ended, cleared or marked by someone while its rehearsal waited: ending it")
         left = await asyncio.to_thread(self._abandon)
         for words in left:
-            self.log.warning("not ended yet, a process of its own goes on trying: %s", words)
+            self.log.warning("not ended yet, a separate process keeps trying: %s", words)
         if not left:
-            self.log.info("what the rehearsal had started is gone; the live job goes on")
+            self.log.info("the jobs of the rehearsal are gone; the live job keeps running")
 
     def _abandon(self) -> list[str]:
         from airflow_flinkcompat.deploy.restore_test import abandon

@@ -188,7 +188,7 @@ export function Fates({ operators }: { operators: Operator[] }) {
           <tbody key={one.path}>
             <tr>
               <th scope="rowgroup" colSpan={2}>
-                <OperatorHead one={one} />
+                <OperatorHead one={one} place={placeOf(one, operators)} />
               </th>
             </tr>
             {fatesOf(one).map((row, number) => (
@@ -208,13 +208,34 @@ export function Fates({ operators }: { operators: Operator[] }) {
   );
 }
 
-function OperatorHead({ one }: { one: Operator }) {
+/** The sink of an operator, and which of its operators it is. */
+function placeOf(one: Operator, operators: Operator[]): string {
+  const ofSink = operators.filter((each) => each.sink === one.sink);
+  const which = ofSink.length > 1 ? `, ${ofSink.indexOf(one) + 1} of ${ofSink.length} from the sink` : "";
+  return `${one.sink || "query"}${which}`;
+}
+
+/** Whether the operator itself is the same, and only something around it is in doubt. */
+const isUnchanged = (one: Operator): boolean => {
+  const fates = [...one.metrics, ...(one.rows ?? [])].map(({ fate }) => fate);
+  return one.outcome !== "incompatible" && fates.length > 0 && fates.every((fate) => fate === "same");
+};
+
+function OperatorHead({ one, place }: { one: Operator; place: string }) {
   const [before, after] = [one.before?.kind, one.after?.kind];
   return (
     <div className="fc-stack">
       <span>
         {before === after ? before : !before ? `new: ${after}` : !after ? `gone: ${before}` : `${before} → ${after}`}{" "}
-        <Outcome outcome={one.outcome} /> <span className="fc-muted">{one.path}</span>
+        {isUnchanged(one) ? (
+          <>
+            <Badge tone="good">unchanged</Badge>
+            {one.outcome !== "compatible" && " The doubt is about something else."}
+          </>
+        ) : (
+          <Outcome outcome={one.outcome} />
+        )}{" "}
+        <span className="fc-muted">{place}</span>
       </span>
       {one.consequence && (
         <span className="fc-plain-text">

@@ -100,7 +100,7 @@ export const branch = (name: string | null): string | null => name && (BRANCHES[
 const OUTCOMES: Record<string, string> = {
   compatible: "The state fits.",
   partial: "A part of the state fits, the rest begins anew.",
-  unknown: "It cannot be told whether the state fits.",
+  unknown: "Whether the state fits is not known.",
   incompatible: "The state does not fit.",
 };
 

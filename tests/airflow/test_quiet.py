@@ -84,7 +84,7 @@ class Fleet:
         assert self.client.runs(dag_id) == [run]
         assert self.client.run_state(dag_id, run) == "running"
         log = self.log(dag_id, run, "changed")
-        assert log.count("Waiting until this is mended, and starting nothing") == log.count(says) == 1
+        assert log.count("Waiting until this is corrected, and starting nothing") == log.count(says) == 1
         assert says in self.client.xcom(dag_id, run, "changed", "waiting_for")
 
 

@@ -183,7 +183,7 @@ def test_the_job_goes_on_as_though_it_had_always_run(case: Case, bench: PairRunn
 def test_a_table_that_the_old_job_did_not_read_counts_as_always_read(
     case: Case, bench: PairRunner, spark: SparkSession
 ) -> None:
-    """Its source goes on behind the rows that were there when the savepoint was written."""
+    """Its source goes on after the rows that were there when the savepoint was written."""
     assert goes_on(case, bench, in_folder, kept_back=["untimed_rights"])
 
 

@@ -115,7 +115,7 @@ def test_a_job_goes_on_no_sooner_than_it_begins(held: dict[str, tuple[int, int]]
         (
             {},
             {"t": "parquet:/lake/orders"},
-            "where a source with connector kafka goes on behind the rows of file:///lake",
+            "where a source with connector kafka goes on after the rows of file:///lake",
         ),
     ],
 )

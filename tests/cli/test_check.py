@@ -218,7 +218,7 @@ def test_an_error_of_syntax_is_bad_input_on_either_side(
     result = run("check", "old.sql", "new.sql", *engine, "--format", style, "--fail-on", "never")
     assert (result.code, result.out) == (2, "")
     (line,) = result.err.splitlines()
-    assert line.startswith(f"flinkcompat: {which}.sql:5:1: Expected something after SELECT; mend the statement")
+    assert line.startswith(f"flinkcompat: {which}.sql:5:1: Expected something after SELECT")
     assert ("name the script that is really deployed" in line) is (which == "old")
 
 
@@ -254,6 +254,14 @@ def test_literal_secrets_of_the_proposed_side_are_bad_input_unless_they_are_allo
     assert run("check", "old.sql", "old.sql", "--set", "s3.secret-key=${conn.s3.password}").code == 0
 
 
+def test_a_secret_of_both_sides_is_one_warning(run: Run) -> None:
+    save(old=SECRETIVE, new=SECRETIVE)
+    for new, places in (("new.sql", "old.sql:3:62, new.sql:3:62"), ("old.sql", "old.sql:3:62")):
+        said = run("check", "old.sql", new, "--allow-secrets").out
+        (warning,) = re.findall(r"^Warning: (.*?): a literal", said, re.M)
+        assert warning == places
+
+
 def test_a_change_that_takes_the_secrets_out_passes(run: Run) -> None:
     save(old=SECRETIVE, new=SECRETIVE.replace("hunter2-plain", "${conn.kafka.password}"))
     assert run("check", "old.sql", "new.sql", "--fail-on", "never").code == 0
@@ -282,7 +290,7 @@ def test_a_backfill_that_the_product_refuses_is_not_advised(run: Run, options: t
 def test_errors_of_syntax_come_before_secrets(run: Run) -> None:
     save(old=V1, new=SECRETIVE + "SELECT FROM WHERE;\n")
     first, *others = run("check", "old.sql", "new.sql").err.splitlines()
-    assert "mend the statement" in first
+    assert "Expected something after SELECT" in first
     assert others == []
     assert run("check", "old.sql", "new.sql", "--allow-secrets").err.splitlines() == [first]
 

@@ -124,7 +124,7 @@ def test_what_it_is_judged_by_is_taken_of_the_project_file(
     assert (old.engine_version, new.engine_version) == ("2.3", "2.3")
     file.write_text(file.read_text("utf-8").replace('"flink"\n', '"vvr"\n').replace("1.20", "8.0"), encoding="utf-8")
     refused = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", "--dry-run"])
-    assert "migrate is for open-source Flink, and the project file says engine vvr" in str(refused.exception)
+    assert "migrate is for open-source Flink, and the project file names engine vvr" in str(refused.exception)
 
 
 def test_where_nothing_is_kept_nothing_is_written(run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_the_savepoint_that_is_read_is_not_written_into(to: str, run: Callable[.
     arguments = ("--savepoint", (tmp_path / "old").as_uri(), "--template", str(ADDED / "template"))
     result = run(ADDED, *arguments, "--to", f"old{to}")
     assert isinstance(result.exception, InputError)
-    assert "which is only read: name a folder beside it" in str(result.exception)
+    assert "which is only read: name a folder next to it" in str(result.exception)
     assert sorted(path.name for path in (tmp_path / "old").iterdir()) == before
 
 

@@ -98,7 +98,7 @@ def test_a_command_about_open_source_flink_refuses_a_script_of_another_engine(ru
     for command in (("rehearse", "old.sql", "clicks.sql", "--job-id", "j"), ("migrate", "old.sql", "clicks.sql")):
         result = run(*command, *(("--dry-run",) if command[0] == "migrate" else ()))
         assert (result.code, result.out) == (2, "")
-        assert f"{command[0]} is for open-source Flink, and the project file says engine vvr" in result.err
+        assert f"{command[0]} is for open-source Flink, and the project file names engine vvr" in result.err
         assert "By flinkcompat.toml" not in result.err
     known = run("rehearse", "old.sql", "new.sql", "--job-id", "j")
     assert "flinkcompat: By flinkcompat.toml, deployment orders: engine flink; version 2.3; settings" in known.err

@@ -29,6 +29,13 @@ def test_a_script_without_errors_and_with_placeholders_has_none() -> None:
     [
         ("INSERT INTO s SELECT a FROM t GROUP BY;", "orders.sql:2:", "GROUP BY"),
         ("SELEC a FROM t;", "orders.sql:2:1", "query"),
+        ("INSERT INTO s SELECT f(a FROM t;", "orders.sql:2:26", "Expected ), found FROM"),
+        ("INSERT INTO s SELECT f(a", "orders.sql:2:24", "Expected ) at the end of the statement"),
+        ("INSERT INTO s SELECT a FROM t GROUP a;", "orders.sql:2:31", "Unexpected GROUP after the end of"),
+        ("SELECT a FROM t PIVOT (SUM(a) FOR a IN (1));", "orders.sql:2:17", "Unexpected PIVOT after the end"),
+        ("CREATE TABLE u (a INT) WITH ('password' = hunter2);", "orders.sql:2:43", "quotes, found a name"),
+        ("CREATE TABLE u (a INT) 'hunter2';", "orders.sql:2:24", "Unexpected string after the end"),
+        ("SELECT a FROM t x hunter2;", "orders.sql:2:19", "Unexpected name after the end"),
         ("INSERT INTO s SELECT 'a FROM t;", "orders.sql:2:22", "a string is never closed"),
         ("CREATE TBALE u (a INT);", "orders.sql:2:8", "TABLE"),
         ("INSERT INTO s SELECT a FROM t /* never closed", "orders.sql:2:31", "a comment is never closed"),
@@ -39,7 +46,7 @@ def test_an_error_of_syntax_is_named_with_its_place(statement: str, place: str, 
     assert kind == ObstacleKind.SYNTAX
     assert message.startswith(place)
     assert words in message
-    assert message.endswith("mend the statement")
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize(
@@ -203,7 +210,7 @@ def test_a_report_calls_a_placeholder_of_another_tool_no_secret() -> None:
     sides = [Side(ELSEWHERE + INSERT, engine="flink", source=name) for name in ("old.sql", "new.sql")]
     remedy = "asks for ${KAFKA_PASSWORD}, a placeholder that nothing here fills in; use a placeholder such as "
     assert [each.partition("${conn")[0] for each in check(*sides).warnings] == [
-        f"{side.source}:1:67: password {remedy}" for side in sides
+        f"old.sql:1:67, new.sql:1:67: password {remedy}"
     ]
     assert check(*(replace(side, filled_elsewhere=True) for side in sides)).warnings == ()
     of_platform = [Side(VARIABLE + INSERT, source=name) for name in ("old.sql", "new.sql")]

@@ -109,6 +109,13 @@ def test_plans_call_nothing_incompatible_that_restored_right() -> None:
 
 
 @pytest.mark.slow
+def test_an_operator_has_one_finding_with_one_effect() -> None:
+    for name in planned():
+        known = [each for each in explained(name).differences if each.aspect is not Aspect.OTHER]
+        assert len({(each.operator, each.before, each.after) for each in known}) == len(known), name
+
+
+@pytest.mark.slow
 def test_how_restores_end_is_foretold(record_property: pytest.RecordProperty) -> None:
     told = [name for name in planned() if pairs()[name].outcome in ASPECT_OF]
     right = [name for name in told if worst(name) in ASPECT_OF[pairs()[name].outcome]]

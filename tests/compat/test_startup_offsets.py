@@ -13,7 +13,7 @@ CREATE VIEW v AS SELECT a FROM o{hint};
 INSERT INTO k SELECT v.a, {aggregate}(v.a) FROM v JOIN f ON v.a = f.a GROUP BY v.a;
 INSERT INTO k SELECT a, COUNT(*) FROM f GROUP BY a;
 """
-FILES = ("f", "begins with all its files, those read before included")
+FILES = ("f", "starts with all its files, those read before included")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ FILES = ("f", "begins with all its files, those read before included")
 def test_a_report_says_where_sources_begin(more: str, hint: str, words: str) -> None:
     old, new = (SCRIPT.format(more=more, hint=hint, aggregate=name) for name in ("MIN", "MAX"))
     report = compat.check(old, new, "flink")
-    assert report.sources == (("o", f"begins {words}"), FILES)
+    assert report.sources == (("o", f"starts {words}"), FILES)
     assert compat.Report.from_dict(report.to_dict()) == report
     text = compat.render_text(report, 10_000)
-    assert f"A fresh start ignores the positions in the savepoint: o begins {words}; f {FILES[1]}." in text
+    assert f"A fresh start ignores the positions in the savepoint: o starts {words}; f {FILES[1]}." in text

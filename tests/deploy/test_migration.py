@@ -186,7 +186,7 @@ def test_the_plan_is_compared_with_a_savepoint_of_the_live_job(monkeypatch: pyte
     target = with_live_job(made, ADDED / "old")
     assert made.prepare() is None
     assert said[-2:] == [
-        "taking a savepoint of job job-1, which goes on",
+        "taking a savepoint of job job-1, which keeps running",
         "the savepoint of job job-1 holds the state that its plan predicts",
     ]
     assert target.disposed == [str(ADDED / "old")]
@@ -195,7 +195,9 @@ def test_the_plan_is_compared_with_a_savepoint_of_the_live_job(monkeypatch: pyte
 def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch)
     target = with_live_job(made, FOLDER / "a-metric-is-added-to-sessions" / "old")
-    with pytest.raises(DeployRefused, match=r"the job goes on, .*: the old plan predicts .*, the savepoint holds "):
+    with pytest.raises(
+        DeployRefused, match=r"the job keeps running: .*the old plan has this operator, .*; the savepoint"
+    ):
         made.prepare()
     assert len(target.disposed) == 1
 
@@ -203,7 +205,7 @@ def test_a_live_savepoint_that_holds_something_else_stops_nothing(monkeypatch: p
 def test_a_template_that_holds_something_else_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = of(monkeypatch)
     monkeypatch.setattr(module, "kept_template", lambda *_: ADDED / "old")
-    with pytest.raises(DeployRefused, match=r"the job goes on, .*: the new plan predicts .*, the template holds "):
+    with pytest.raises(DeployRefused, match=r"the job keeps running: .*the new plan predicts .*, the template holds"):
         made.prepare()
 
 
@@ -215,7 +217,7 @@ def test_where_no_live_savepoint_can_be_had_the_one_of_the_stop_is_compared(
     assert made.prepare() is None
     assert said[-1] == "the plan is compared with the savepoint of the stop: the job restarts"
     other = FOLDER / "a-metric-is-added-to-sessions" / "old"
-    with pytest.raises(DeployError, match=r"the old plan predicts .*, the savepoint holds "):
+    with pytest.raises(DeployError, match=r"the old plan has this operator, .*; the savepoint does not"):
         made.write(str(other), f"{tmp_path}/new", None)
     assert not (tmp_path / "new").exists()
 
@@ -246,5 +248,5 @@ def test_a_restart_whose_history_cannot_be_read_stops_nothing(
             hold=opened.enter_context,
             log=print,
         )
-        with pytest.raises(DeployRefused, match=r"the job goes on, as .*: orders: there is no such topic"):
+        with pytest.raises(DeployRefused, match=r"the job keeps running, because .*: orders: there is no such topic"):
             restart.prepare()

@@ -238,7 +238,7 @@ FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a
 SELECT a, window_end, SUM(b), SUM(b) / COUNT(d)
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;
 --- case: a new count decides which results go on
--- refused: COUNT(d), which would begin now, decides which results go on
+-- refused: COUNT(d), which would start empty, decides which results continue
 --- old
 SELECT a, SUM(b) FROM orders GROUP BY a;
 --- new
@@ -308,7 +308,7 @@ SELECT a, d, COUNT(DISTINCT c) FROM orders GROUP BY a, d;
 --- new
 SELECT a, COUNT(DISTINCT c) FROM orders GROUP BY a;
 --- case: a key comes to a group aggregation
--- refused: c is a key now, by which nothing that is stored can be told apart
+-- refused: c is a key now, by which stored values cannot be separated
 --- old
 SELECT a, SUM(b) FROM orders GROUP BY a;
 --- new
@@ -366,7 +366,7 @@ CREATE TABLE typed (
 );
 SELECT b, SUM(d) FROM typed GROUP BY b;
 --- case: a condition comes below a window
--- refused: its condition changed, and what is stored is of rows by the former one
+-- refused: its condition changed, and the stored state comes from rows by the former one
 --- old
 SELECT a, window_end, SUM(b)
 FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY a, window_start, window_end;

@@ -72,7 +72,7 @@ def test_what_begins_is_taken_from_history_and_the_rest_as_it_is_stored() -> Non
         (
             [entry("x", 23, 5, None)],
             [],
-            "1 of which history has no row (of 1): a='x', window or slice",
+            "1 which have no row in history (of 1): a='x', window or slice",
         ),
         (
             [],
@@ -82,7 +82,7 @@ def test_what_begins_is_taken_from_history_and_the_rest_as_it_is_stored() -> Non
         (
             [entry("x", 23, 5, None)],
             [entry("x", 20, 5, 8)],
-            "1 of which it says another value (of 1): a='x', window",
+            "1 for which history has another value (of 1): a='x', window",
         ),
     ],
 )

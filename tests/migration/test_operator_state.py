@@ -88,7 +88,7 @@ def test_an_element_that_is_lost_is_seen(places: tuple[str, str], tmp_path: Path
             fewer = replace(subtask.managed, lists=(replace(state, begins=state.begins[1:]),))
             broken = replace(operator, subtasks=(replace(subtask, managed=fewer),))
             operators = tuple(broken if each is operator else each for each in written.operators)
-            with pytest.raises(MigrationVerificationFailed, match="what it keeps beside its keys differs"):
+            with pytest.raises(MigrationVerificationFailed, match="its state besides the keys differs"):
                 verify(places[0], str(target), change(ADDED), replace(written, operators=operators))
             return
     pytest.fail("no operator keeps a list")

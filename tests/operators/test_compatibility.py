@@ -227,7 +227,7 @@ def test_state_is_given_up_unasked_only_where_the_planner_says_that_none_can_be_
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (script() + "SELEC 1;\n", r"orders\.sql:8:1: Expected a query; mend the statement"),
+        (script() + "SELEC 1;\n", r"orders\.sql:8:1: Expected a query"),
         (script().replace("'/in'", "'/in', 'password' = 'hunter2-plain'"), r"orders\.sql:2:\d+: password is a secret"),
         (script() + QUERY.format(size=5), "the script makes 2 jobs"),
         ("SELECT 1;\n", "a bare query has no sink"),

@@ -334,7 +334,7 @@ def test_rows_of_another_condition_go_on_only_where_it_was_asked_for(
     with pytest.raises(AwaitingAnswer):
         run.execute(dag.get_task("approve"))
     assert (MIGRATE in asked[0]["options"]) is bool(accept)
-    assert ("what is stored is of rows by the former one" in asked[0]["body"]) is bool(accept)
+    assert ("the stored state comes from rows by the former one" in asked[0]["body"]) is bool(accept)
     if accept:
         run.complete(dag.get_task("approve"), event(MIGRATE, {"id": "7", "name": "ada"}))
         run.execute(dag.get_task("migrate"))
@@ -377,13 +377,13 @@ def test_what_nobody_was_told_is_not_migrated(running: Site) -> None:
     dag, run = gate(running), Run()
     run.execute(dag.get_task("check"))
     run.pushed["check", "summary"] = {**run.pushed["check", "summary"], "migration": None}
-    with pytest.raises(AirflowFailException, match="was not told by the check, so nobody decided"):
+    with pytest.raises(AirflowFailException, match="is not in the report of the check, so nobody decided"):
         run.execute(dag.get_task("migrate"))
 
 
 @pytest.mark.parametrize("name", ["start_mode", "hand_over", "source_offsets", "allow_ended"])
 def test_what_a_migration_does_not_take(name: str) -> None:
-    with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be chosen: the state that is written says where"):
+    with DAG("d"), pytest.raises(ValueError, match=f"{name} cannot be chosen: the written state decides where"):
         FlinkStateMigrationOperator(task_id="m", deployment="orders", script="o.sql", **{name: "savepoint"})
 
 

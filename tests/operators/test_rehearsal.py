@@ -235,7 +235,7 @@ def test_a_kill_while_it_waits_ends_what_was_started(abandoned: list[Any], logs:
     trigger = FlinkRehearsalTrigger("flink_default", asdict(paused().wait), 0.0, 0.1, STATE)
     asyncio.run(trigger.on_kill())
     assert abandoned == [STATE]
-    assert "the live job goes on" in logs[-1]["event"]
+    assert "the live job keeps running" in logs[-1]["event"]
 
 
 def test_a_triggerer_that_lost_the_task_to_another_ends_nothing(

@@ -153,7 +153,7 @@ def test_other_versions_of_a_header_and_of_a_part_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begins", "reason"), [((0, 9), "behind the end of its file"), ((3, 3), "two key groups are said to begin")]
+    ("begins", "reason"), [((0, 9), "after the end of its file"), ((3, 3), "two key groups are said to begin")]
 )
 def test_groups_that_are_not_in_the_file_are_refused(begins: tuple[int, ...], reason: str) -> None:
     _, groups, header, _ = next(iter(keyed("2.3/group")))

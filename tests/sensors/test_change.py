@@ -262,7 +262,7 @@ def test_what_somebody_has_to_mend_is_waited_out(
         seconds.append(trigger.recheck_seconds)
     assert seconds == [10, 20, 40, 80, 160, 320, 600, 600, 600], "less and less often, up to recheck"
     (said,) = _warnings(logs)
-    assert re.search(f"^Waiting until this is mended, and starting nothing: .*{mishap.says}", said)
+    assert re.search(f"^Waiting until this is corrected, and starting nothing: .*{mishap.says}", said)
     assert re.search(mishap.says, run.pushed["changed", "waiting_for"])
     mishap.mend(deployed, monkeypatch)
     assert run.complete(sensor(deployed, **mishap.arguments), event)["reason"].startswith("orders.sql differs")

@@ -77,7 +77,7 @@ def test_a_metric_that_goes_is_named() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("ga-key-add-notshown", "is a key now, by which nothing that is stored can be told apart"),
+        ("ga-key-add-notshown", "is a key now, by which stored values cannot be separated"),
         ("g-hop", "other rows, windows or conditions"),
         ("mr-where-add", "other rows, windows or conditions"),
     ],

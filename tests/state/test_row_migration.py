@@ -238,7 +238,7 @@ def test_calls_of_which_one_output_is_computed_go_on_or_begin_together() -> None
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ({"filtering": frozenset("b")}, "b, which would begin now, decides which results go on"),
+        ({"filtering": frozenset("b")}, "b, which would start empty, decides which results continue"),
         ({"jointly_used": frozenset({frozenset("ab")})}, "a metric is computed of a, which would go on, and b"),
         ({"jointly_used": frozenset({frozenset("a"), frozenset("b")})}, ""),
     ],

@@ -80,7 +80,7 @@ def effort(places: Iterable[str]) -> Effort:
 
 
 def _within(places: Iterable[str], most: int) -> bool:
-    """Whether all places are local and hold at most so many bytes."""
+    """Return whether all places are local and hold at most so many bytes."""
     for place in places:
         address = urlsplit(place)
         if address.scheme != "file":
@@ -145,7 +145,7 @@ def spark_session(
 
 
 def _is_compiled() -> bool:
-    """Whether PySpark's byte code is there, or never will be."""
+    """Return whether PySpark's byte code is there, or never will be."""
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None or sys.dont_write_bytecode:
         return True

@@ -46,7 +46,7 @@ class Change:
 
     @cached_property
     def refusals(self) -> tuple[tuple[Refusal, ...], tuple[Refusal, ...]]:
-        """What Flink refuses of each side, but for what is wrong on both: that keeps no job from running."""
+        """Refusals of each side by Flink, without those of both, which keep no job from running."""
         wrong = [
             {each.message for each in program.problems if each.reason in (REFUSED_NAME, INVALID)}
             | {each.message for each in program.absences}

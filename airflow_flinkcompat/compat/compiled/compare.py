@@ -192,7 +192,10 @@ def _compare(
         apart = [key for key in keys if one.facets.get(key) != other.facets.get(key)]
         if other.node.place in changed:  # what is below differs already
             apart = [key for key in apart if key[0] is Aspect.LAYOUT]
+        aspects = {found for found, _ in apart}
         for aspect in (Aspect.LAYOUT, Aspect.MEANING, Aspect.OTHER):
+            if aspect is Aspect.MEANING and Aspect.LAYOUT in aspects:
+                continue  # the restore fails first, so that no row comes of the other meaning
             if what := tuple(name for found, name in apart if found is aspect):
                 texts = one.node.description, other.node.description
                 yield PlanDifference(aspect, other.node.kind, what, *texts, sinks)

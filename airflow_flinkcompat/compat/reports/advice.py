@@ -27,26 +27,26 @@ _MORE: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_RESTORE: " (it reads RUNNING for a moment first; ignore-unclaimed-state does not help)",
 }
 _TO_READ_ALL: Mapping[Reason, str] = {
-    Reason.NOT_READ: "Mend or leave out what could not be read, and check again.",
+    Reason.NOT_READ: "Correct or remove what could not be read, and check again.",
     Reason.UNDECLARED: "Declare what is missing (--catalog FILE, --function NAME=KIND) and check again.",
 }
 _TO_SPLIT: Mapping[Reason, str] = {
     Reason.SEVERAL_CHANGES: "Take the change apart: deploy one change after the other, each checked by itself.",
-    Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that they can be told apart.",
+    Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that each can be matched.",
     Reason.VERSION: "Change the engine's version and the script in two deployments, one after the other.",
 }
 _FROM_SAVEPOINT = {recovery.PATH: "<savepoint>", recovery.IGNORE_UNCLAIMED: "false", recovery.CLAIM_MODE: "NO_CLAIM"}
 _STOP = "flink stop --savepointPath '<folder>' '<job id>'"
 _MIGRATE_TASK = (
-    "Do not resume. Keep the state, in the branch `migrate` (Migrate the state): the job is stopped with a savepoint, "
-    "that is rewritten, read back and restored beside everything with stand-ins for the sinks, and the job starts from "
-    "it. Where any of that fails the former script goes on from its own savepoint."
+    "Do not resume. Keep the state in the branch `migrate` (Migrate the state): it stops the job with a savepoint, "
+    "rewrites that, reads it back, rehearses a restore with stand-ins for the sinks, and starts the job from it. If "
+    "any of that fails, the former script resumes from its own savepoint."
 )
-_ACCEPT_MOVED = " With source-moved in check.accept, {} begins anew and the rest of the state is kept."
-_NO_START = "Not advised: no start of this script succeeds, with state or without."
+_ACCEPT_MOVED = " With source-moved in check.accept, {} restarts and the rest of the state is kept."
+_NO_START = "Not advised: this script cannot start, with state or without."
 _MEND = (
-    "Mend the script as the findings say, and check again: no start of it succeeds, with state or without, so let the "
-    "running job run."
+    "Correct the script as the findings say, and check again. It cannot start, with state or without, so leave the "
+    "running job as it is."
 )
 _ADD_CLAUSE = (
     "End the INSERT with an ON CONFLICT clause, or set table.exec.sink.require-on-conflict = false. DEDUPLICATE keeps "
@@ -167,7 +167,7 @@ def possible_answers(report: Report, known: ReportContext = NO_CONTEXT) -> tuple
         "resume": _if_resumed(report),
         "migrate": _if_migrated(report),
         "restart": _if_restarted(report, known),
-        "reject": "What is deployed goes on as it is, and this version is not offered again.",
+        "reject": "The deployed version keeps running, and this version is not offered again.",
     }
     return tuple(PossibleAnswer(branch, text) for branch, text in told.items() if text)
 
@@ -181,9 +181,9 @@ def _if_resumed(report: Report) -> str:
             return f"The job resumes from a savepoint, with all of its state.{empty}"
         case Outcome.PARTIAL:
             names, until = _from_zero(report)
-            return f"The job goes on from a savepoint. From zero start {names}: {until}."
+            return f"The job resumes from a savepoint. These metrics start from zero: {names}; {until}."
         case Outcome.UNKNOWN:
-            return "The job is started from a savepoint, and it cannot be told whether its state fits."
+            return "The job starts from a savepoint; whether its state fits is not known."
         case Outcome.INCOMPATIBLE:
             (ending_told, *_) = if_resumed(report) or ("its state does not fit",)
             return f"Not advised: {ending_told}."
@@ -204,8 +204,8 @@ def _if_migrated(report: Report) -> str:
     )
     words = "; ".join(f"{word}: {_few(names)}" for word, names in parts if names)
     return (
-        f"A savepoint is rewritten, and the job goes on from it{f' ({words})' if words else ''}. Where that fails the "
-        "former script goes on from its own savepoint."
+        f"A savepoint is rewritten, and the job resumes from it{f' ({words})' if words else ''}. If that fails, the "
+        "former script resumes from its own savepoint."
     )
 
 
@@ -213,7 +213,7 @@ def _if_restarted(report: Report, known: ReportContext) -> str:
     if report.is_refused:
         return _NO_START
     begins = "; ".join(f"table {table} {begin}" for table, begin in report.sources)
-    words = ["All state is given up, also what would fit."]
+    words = ["All state is discarded, even state that would fit."]
     if begins:
         words.append(f"Without state, {begins}.")
     if known.backfill_refused:
@@ -289,7 +289,7 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             keeps = list(_keeping(report, known))
             yield from keeps
             fits = any(operator.outcome.rank < report.outcome.rank for operator in report.operators)
-            lead = "Or give the state up" if keeps else "Do not resume. Start without state"
+            lead = "Or discard the state" if keeps else "Do not resume. Start without state"
             yield _restart(report, known, lead, whole=fits)
             yield _backfill(report, known)
 
@@ -363,7 +363,7 @@ def _question(report: Report, known: ReportContext) -> str:
 def _may_begin_empty(report: Report, known: ReportContext) -> str:
     """The decision on a keyed sink at a new place."""
     sinks = " and ".join(report.sinks_begin_empty)
-    question = f"Decide whether {sinks} may lack the keys that do not change any more, or copy its rows first"
+    question = f"Decide whether {sinks} may lack keys that no longer change, or copy its rows first"
     return f"{question}." if known.approver else f"{question}; in Airflow the policy sink_begins_empty decides."
 
 
@@ -550,7 +550,7 @@ def _begun_anew(report: Report) -> str:
 
 def _first_start(report: Report, _known: ReportContext) -> Step:
     begins = "; ".join(f"{table} {begin}" for table, begin in report.sources)
-    start = "Start" if report.outcome is Outcome.COMPATIBLE else "Settle what is told above. Then start"
+    start = "Start" if report.outcome is Outcome.COMPATIBLE else "Fix the findings below first. Then start"
     return Step(f"{start} {report.new_source} without state{': ' if begins else '.'}{begins}{'.' if begins else ''}")
 
 

@@ -55,7 +55,7 @@ def operator_reports(change: Change, fired: Fired) -> tuple[OperatorReport, ...]
 
 
 def ending(findings: Iterable[Finding]) -> Consequence | None:
-    """How open-source Flink would end for a job of which all this was found; None where it cannot be told."""
+    """How open-source Flink would end for a job of which all this was found; None where it is not known."""
     found = {finding.consequence for finding in findings if finding.outcome is Outcome.INCOMPATIBLE}
     if Consequence.REFUSED_AT_SUBMIT in found:
         return Consequence.REFUSED_AT_SUBMIT
@@ -81,7 +81,7 @@ def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
 
 
 def _keeps_nothing(pair: OperatorPair) -> bool:
-    """Whether neither side of an operator stores state: what is found of it concerns the operators above."""
+    """Return whether neither side of an operator stores state: what is found of it concerns the operators above."""
     pipeline = pair.pipeline
     return lookups.keeps_nothing(pair.old, pipeline.old, pipeline.old_program) and lookups.keeps_nothing(
         pair.new, pipeline.new, pipeline.new_program
@@ -93,7 +93,7 @@ def _stateful(found: Iterable[Operator], output: Output, program: Program) -> li
 
 
 class _About:
-    """What concerns a sink: its own findings and the script's. With paths, of operators those at the paths alone.
+    """Findings of a sink and of the script; with paths, of operators at these paths alone.
 
     Grouped once: a script may have as many sinks as findings. What is asked of a group, outcome and ending, follows
     from levels, outcomes and consequences alone; of the script's findings one of each kind stands for all.
@@ -195,7 +195,7 @@ def _rows(before: str, after: str, outcome: Outcome) -> tuple[tuple[str, Fate], 
 
 
 def _alone(sink: str, removed: Iterable[Operator], added: Iterable[Operator], group: Fired) -> Iterator[OperatorReport]:
-    """Operators without a partner. In an unknown change it cannot be told that they have none."""
+    """Operators without a partner. In an unknown change it is not known that they have none."""
     outcome = decided_outcome(group)
     consequence = ending(finding for _, finding in group)
     for before, found in ((True, removed), (False, added)):

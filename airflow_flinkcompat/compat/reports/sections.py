@@ -16,20 +16,24 @@ from airflow_flinkcompat.secrets import mask_secrets
 HEADLINES = {
     Outcome.COMPATIBLE: "COMPATIBLE: the job can resume from its savepoint",
     Outcome.PARTIAL: "PARTIAL: the job can resume, but some metrics start from zero",
-    Outcome.UNKNOWN: "UNKNOWN: it cannot be told whether the savepoint still fits",
+    Outcome.UNKNOWN: "UNKNOWN: whether the savepoint still fits is not known",
     Outcome.INCOMPATIBLE: "INCOMPATIBLE: the savepoint must not be used",
 }
 _ONE_SIDED = {
     one_sided.ADDED.code: "NEW DEPLOYMENT: there is nothing to compare it with",
-    one_sided.REMOVED.code: "DELETED: the script is gone, and its job runs on",
+    one_sided.REMOVED.code: "DELETED: the script was deleted, but its job still runs",
+}
+_FIRST_START = {
+    Outcome.UNKNOWN: "NEW DEPLOYMENT: whether {engine} accepts {script} is not known",
+    Outcome.INCOMPATIBLE: "REFUSED: {engine} does not accept {script}",
 }
 WHICH_ENGINE = (
     "No engine was named, so both are judged and the worse verdict counts. Name the one that runs the job: in "
     'flinkcompat.toml (engine = "flink" or "vvr"), with --engine flink or --engine vvr, or in the environment variable '
     "FLINKCOMPAT_ENGINE."
 )
-IN_FULL = "With --engine {} that report is shown in full, with what to do next."
-SAME = "On {} the findings are the same; --engine {} shows what they rest on there."
+IN_FULL = "--engine {} shows that report in full, with the next steps."
+SAME = "The findings on {} are the same; --engine {} shows their basis."
 _LONGEST = 600
 """Characters of one clause; who wants to know the rest goes to the place that is named beside it."""
 
@@ -53,6 +57,9 @@ def headline(report: Report) -> str:
     Returns:
         The line, without the engine.
     """
+    if report.findings[0].rule == one_sided.ADDED.code and report.outcome in _FIRST_START:
+        engine = engine_label(report).removeprefix("open-source ")
+        return _FIRST_START[report.outcome].format(engine=engine, script=format_inline(report.new_source))
     line = _ONE_SIDED.get(report.findings[0].rule) or HEADLINES[report.outcome]
     resumes = report.outcome in (Outcome.COMPATIBLE, Outcome.PARTIAL)
     return (
@@ -119,12 +126,12 @@ def _sections(report: Report) -> Iterator[Section]:
 _FIT = {
     Outcome.COMPATIBLE: "its state fits",
     Outcome.PARTIAL: "its state fits in part",
-    Outcome.UNKNOWN: "it cannot be told whether its state fits",
+    Outcome.UNKNOWN: "whether its state fits is not known",
     Outcome.INCOMPATIBLE: "its state does not fit",
 }
 
 
-_UNCHANGED = "its state is unchanged, the doubt is about something else"
+_UNCHANGED = "its state is unchanged; the doubt is about something else"
 
 
 def _kind(operator: OperatorReport) -> str:

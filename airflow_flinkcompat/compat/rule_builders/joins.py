@@ -50,7 +50,7 @@ def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
         if not all(map(compares, changed)):
             return unmeasured("only comparisons of a column of one input with one of the other were measured")
         if any(one_row_twice(side) for side in sides(pair)):
-            return unmeasured("an input hands on one column twice: what is stored of it cannot be told")
+            return unmeasured("an input emits one column twice: what is stored of it is not known")
         if outer is not None and any(side.join != "INNER" for side in sides(pair)):
             return outer
         return right(*ids)
@@ -85,7 +85,7 @@ def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids
     below = unmeasured("other windows below this join were not measured")
     return {
         "keys": Row("the equated columns changed", changed, keys, show=shown_keys),
-        "conditions": Row("what is asked of a pair of rows changed", changed, conditions, show=shown_conditions),
+        "conditions": Row("the condition on a pair of rows changed", changed, conditions, show=shown_conditions),
         "row": layout_row("other columns are kept of an input", changed, *kept),
         "filters": filters_row(f"{page}; WHERE page", wrong(*filters, consequence=None)),
         "windows": Row("the windows of an input changed", below, below, show=format_value),

@@ -39,7 +39,7 @@ NOTICED_ABOVE = {
         "lj-agg-key-lookup",
         "ga-nested-inner-mod",
         "ua-branch-filter-change",
-        note="what is above keeps the old results",
+        note="operators above it keep the old results",
     ),
 }
 """What a change comes to that an operator above notices, which gathered what was handed on before."""

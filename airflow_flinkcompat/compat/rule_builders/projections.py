@@ -54,7 +54,7 @@ def moved_by_outer_join(pair: PipelinePair) -> bool:
 
 
 def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
-    """Where it cannot be told whether VVR plans a condition or a computation above an operator or below it."""
+    """Where it is not known whether VVR plans a condition or a computation above an operator or below it."""
     if moved_by_outer_join(pair):
         return {"vvr": inferred(Outcome.UNKNOWN, "it may ask for partners, which makes an outer join another join")}
     if "filters" in pair.parts and any(top.form is JoinForm.TEMPORAL for top in joins(pair)):
@@ -62,7 +62,7 @@ def on_vvr(pair: PipelinePair) -> Mapping[str, Verdict]:
     if _asks_about_partitions(pair):
         return {"vvr": inferred(Outcome.UNKNOWN, "it asks about PARTITION BY alone and may be asked below")}
     if any(isinstance(top, OverOperator) for top in sinks.tops(pair)) and not _bare(pair):
-        return {"vvr": inferred(Outcome.UNKNOWN, "what stands beside an OVER call is computed below it")}
+        return {"vvr": inferred(Outcome.UNKNOWN, "columns next to an OVER call are computed below it")}
     return {}
 
 
@@ -196,7 +196,7 @@ def coming_or_going(pair: PipelinePair) -> Verdict | None:
     if not pair.removed and len(pair.added) == 1 and _sort(pair.added[0]) and _handed_on(pair):
         if not _chained(pair.added[0], pair):
             return unmeasured(STRAIGHT_ON_SOURCE)
-        return right("so-added", note="it starts empty behind a query that kept nothing")
+        return right("so-added", note="it starts empty after a query that kept nothing")
     return None
 
 

@@ -11,7 +11,7 @@ RULE = metrics_rule(
     rows=(1, 1),
     flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-add-agg-front", "w-add-agg-bigint"),
     says=lambda fates: f"{listed(fates.added)} is new; {listed(fates.kept)} did not change",
-    rationale="Stored accumulators hold no value for the new metric. VVR starts it at zero beside the kept ones; "
+    rationale="Stored accumulators hold no value for the new metric. VVR starts it at zero next to the kept ones; "
     "open-source Flink finds another accumulator layout and refuses.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), COUNT(item)"),
     yields_to="ranked-row-changed",

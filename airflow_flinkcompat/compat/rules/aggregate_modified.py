@@ -11,7 +11,7 @@ RULE = metrics_rule(
     flink=measured(Outcome.INCOMPATIBLE, "w-mod-max-min", "g-mod-max-min", "w-first-last"),
     says=lambda fates: f"{became(fates.function_changes)}: another function is another metric",
     rationale="A changed metric is a deleted one and a new one. Open-source Flink reads the old accumulator as the new "
-    "metric's where the types fit: MAX goes on from a MIN, without an error.",
+    "metric's where the types fit: MAX continues from a MIN, without an error.",
     example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MIN(item)"),
     yields_to="ranked-row-changed",
     group=Unwindowed(("ga-mod-sum-max", "ga-mod-sum-count", "ga-mod-sum-avg"), on_page=True),

@@ -131,7 +131,7 @@ def _constant(part: Expression) -> bool:
 
 
 def _null(part: Expression) -> bool:
-    """Whether a constant may be NULL."""
+    """Return whether a constant may be NULL."""
     return _constant(part) and _of_constants(part)
 
 

@@ -30,7 +30,7 @@ NOTHING_FIRES = "no operator of this query keeps state that could fire"
 LATE_ADDED = measured(
     Outcome.INCOMPATIBLE,
     "group-windows-late-added",
-    note="a late row begins anew a window that had closed, whose state is gone",
+    note="a late row reopens a window that had closed, whose state is gone",
     consequence=Consequence.SILENTLY_WRONG,
 )
 

@@ -10,7 +10,7 @@ RULE = metrics_rule(
     rows=(15, 18),
     flink=measured(Outcome.INCOMPATIBLE, "g-add-to-none"),
     says=lambda _: "there was no metric before",
-    rationale="State without metrics has no accumulators a metric could go on from.",
+    rationale="State without metrics has no accumulators for a metric to continue from.",
     example=selecting("customer, window_start", "customer, window_start, COUNT(*)"),
     group=Unwindowed(("ga-add-first",)),
 )

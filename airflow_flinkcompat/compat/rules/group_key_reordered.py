@@ -36,7 +36,7 @@ def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
     return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "as the window pages say")}
 
 
-NOT_SAID = inferred(Outcome.UNKNOWN, "no page says in which order the Table API groups")
+NOT_SAID = inferred(Outcome.UNKNOWN, "no page states the order in which the Table API groups")
 
 RULE = Rule(
     code="group-key-reordered",

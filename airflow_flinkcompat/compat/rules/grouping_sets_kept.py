@@ -39,7 +39,7 @@ RULE = Rule(
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.UNKNOWN, "Window TVF row 26"),
-        "flink": inferred(Outcome.UNKNOWN, "kept beside another change: not measured"),
+        "flink": inferred(Outcome.UNKNOWN, "kept next to another change: not measured"),
     },
     rationale="The vendor's check does not look into grouping sets, whether they changed or not.",
     example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),

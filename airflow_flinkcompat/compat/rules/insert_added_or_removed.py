@@ -27,7 +27,7 @@ TABLES_TOO = Verdict(
 
 STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query that brings new state")
 SEVERAL_SETS = inferred(Outcome.UNKNOWN, "measured within one statement set that holds every query")
-REPLACED = inferred(Outcome.UNKNOWN, "jobs came and went: one of them may be meant to go on from the other's state")
+REPLACED = inferred(Outcome.UNKNOWN, "jobs came and went: one of them may be meant to resume from the other's state")
 OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside of a statement set is a job of its own", ids=UNCHANGED)
 
 
@@ -82,7 +82,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
     # Where sinks are checked too, one that comes or goes is an operator with state.
     checked = sink_state_checked(change)
     for output, own in zip(change.removed, change.own_jobs[0], strict=True):
-        note = ": its job is started no more, and what it stored is left behind"
+        note = ": its job is not started again, and its state is left unused"
         on_vvr = TABLES_TOO if declared else checked
         yield match(f"{into(output.sink)} is gone", note, on_vvr, own, gone=output)
     for output, own in zip(change.added, change.own_jobs[1], strict=True):

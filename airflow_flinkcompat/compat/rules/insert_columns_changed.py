@@ -28,7 +28,7 @@ RULE = Rule(
         "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
         "flink": measured(Outcome.COMPATIBLE, "sinks-column-list"),
     },
-    rationale="The list says which column of the sink takes which value; nothing is stored for it.",
+    rationale="The list maps values to columns of the sink; nothing is stored for it.",
     example=Example(
         SINK + "\n" + windowed("customer, SUM(amount)"),
         SINK + " (total, customer)\n" + windowed("SUM(amount), customer"),

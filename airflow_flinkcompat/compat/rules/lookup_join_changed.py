@@ -44,7 +44,7 @@ def on_vvr(pair: OperatorPair) -> Verdict:
     if dict(pair.pipeline.new_pipeline.settings).get(lookups.STRATEGY, "").upper() == "TRY_RESOLVE":
         return RESOLVED
     if gathered_above(pair):
-        return documented(Outcome.UNKNOWN, "Lookup join page: what it hands on may break operators behind it")
+        return documented(Outcome.UNKNOWN, "Lookup join page: the rows that it emits may break operators after it")
     return documented(Outcome.COMPATIBLE, "Lookup join page: any change")
 
 
@@ -161,7 +161,7 @@ RULE = Rule(
         "flink": measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
     },
     rationale="A synchronous lookup asks another system and keeps nothing. What reads it may: an aggregation above "
-    "goes on from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an "
+    "continues from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an "
     "answer, as they come in: Flink refuses to restore them into rows of other columns or types, also when none waits. "
     "It is asynchronous by the option lookup.async, by the LOOKUP hint, or as its connector decides.",
     example=Example(JOIN.format("JOIN"), JOIN.format("LEFT JOIN")),

@@ -12,7 +12,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
         return
     old, new = lookups.modes(pair)
     if (old, new) == (LookupMode.ASYNCHRONOUS, LookupMode.SYNCHRONOUS):
-        yield RuleMatch("lookup join: it is asynchronous no longer", (), f"{old.value} lookup", f"{new.value} lookup")
+        yield RuleMatch("lookup join: it is no longer asynchronous", (), f"{old.value} lookup", f"{new.value} lookup")
 
 
 SCRIPT = (

@@ -12,7 +12,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
     if sides is not None and "metrics written twice" in pair.parts:
         old, new = (f"{format_expressions(side.aggregates)} and {side.repeated_calls} of them again" for side in sides)
         yield RuleMatch(
-            "a metric is computed once more, or once less, over a column that says the same",
+            "a metric is computed once more, or once less, over an equal column",
             pair.claim("metrics written twice"),
             old,
             new,
@@ -34,7 +34,7 @@ RULE = Rule(
         "flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: both calls have an accumulator"),
     },
     rationale="Flink keeps a repeated call once, but only where both are written over the same column: MAX(amount) and "
-    "MAX(paid) are two accumulators though paid is only another name, or a computed column that says the same.",
+    "MAX(paid) are two accumulators though paid is only another name, or an equal computed column.",
     example=Example(QUERY.format("MAX(amount)", MINUTE), QUERY.format("MAX(amount), MAX(paid)", MINUTE)),
     find=find,
 )

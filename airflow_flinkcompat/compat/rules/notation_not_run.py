@@ -29,8 +29,8 @@ RULE = Rule(
         "vvr": inferred(Outcome.UNKNOWN, "VVR is made of Flink", Reason.VERSION),
         "flink": inferred(Outcome.UNKNOWN, "old string expressions were refused by 2.3.0", Reason.VERSION),
     },
-    rationale="What the program says is understood, but this version of the engine cannot be told so: the old string "
-    "expressions went with Flink 1.16, and what only FLIP-11 has never came. Whatever runs is another program.",
+    rationale="What the program says is understood, but this version of the engine has no way to express it: the "
+    "old string expressions went with Flink 1.16, and the rest of FLIP-11 never came. Another program runs.",
     example=Example(
         PROGRAM + MINUTE + 'orders.group_by(col("w"), col("customer")).select(col("amount").sum).execute()\n',
         PROGRAM + MINUTE + 'orders.group_by("w, customer").select("amount.sum").execute()\n',

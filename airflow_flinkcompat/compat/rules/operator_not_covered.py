@@ -51,7 +51,7 @@ RULE = Rule(
     title="A change around an operator without rules",
     scope=RuleScope.PIPELINE,
     verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
-    rationale="INTERSECT and EXCEPT, subqueries in conditions and joins that cannot be told apart keep state of their "
+    rationale="INTERSECT and EXCEPT, subqueries in conditions and joins that cannot be matched keep state of their "
     "own, often whole rows; any difference in such an operator or in its chain may break it.",
     example=Example(
         "SELECT customer FROM orders INTERSECT SELECT region FROM orders;",

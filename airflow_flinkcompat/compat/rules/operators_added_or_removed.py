@@ -18,7 +18,7 @@ LIMITED = measured(Outcome.INCOMPATIBLE, "li-added", consequence=Consequence.SIL
 EMPTY = inferred(
     Outcome.INCOMPATIBLE,
     "it begins empty, as a LIMIT did that came (li-added): what was read before is missing from its results, unless "
-    "the sources behind it are refused",
+    "its sources are refused",
 )
 NOTHING_KEPT = inferred(Outcome.UNKNOWN, "no operator keeps state; what becomes of the sources was not measured")
 

@@ -80,7 +80,7 @@ def row(pair: OperatorPair, difference: Difference) -> Verdict:
 def all_columns(pair: OperatorPair, difference: Difference) -> Verdict:
     if keeps_no_rows(pair):
         return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
-    return unmeasured("which of its columns the planner keeps cannot be told")
+    return unmeasured("which of its columns the planner keeps is not known")
 
 
 def format_frame(value: Frame) -> str:

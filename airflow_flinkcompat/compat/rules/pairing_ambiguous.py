@@ -9,7 +9,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
     if change.ambiguous:
         names = ", ".join(name or "a bare SELECT" for name in change.ambiguous)
         yield RuleMatch(
-            f"several queries write into {names} and it cannot be told which replaced which",
+            f"several queries write into {names}, and which replaced which is not known",
             change.claim("pairing"),
         )
 
@@ -18,7 +18,7 @@ SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\nEXECUT
 PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
 RULE = Rule(
     code="pairing-ambiguous",
-    title="It cannot be told which query replaced which",
+    title="Which query replaced which is not known",
     scope=RuleScope.SCRIPT,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),

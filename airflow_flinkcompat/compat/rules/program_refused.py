@@ -15,7 +15,7 @@ DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another p
 
 ON_VVR = inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ)
 """What Flink refuses, whatever it is."""
-MAY_BE = inferred(Outcome.UNKNOWN, "whether Flink takes the proposed script cannot be told")
+MAY_BE = inferred(Outcome.UNKNOWN, "whether Flink accepts the proposed script is not known")
 OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
 NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is made of Flink and has no other columns or tables to find")
 
@@ -67,7 +67,7 @@ def of_declarations(side: Side) -> Iterator[Refusal]:
 
 
 def _added(change: Change) -> Iterator[Refusal]:
-    """What Flink refuses of queries that the deployed script does not have."""
+    """Refusals of queries that the deployed script does not have."""
     for place, output in change.new.outputs[0].items():
         if any(output is each for each in change.added):
             pipeline = change.new.program.pipelines[place]

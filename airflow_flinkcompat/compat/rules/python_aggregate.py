@@ -24,7 +24,7 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = (aggregates_in(side, "python") for side in (pair.old, pair.new))
     if old or new:
         yield RuleMatch(
-            "a Python aggregate function takes part: the check cannot see into its state",
+            "a Python aggregate function is used: the check cannot see into its state",
             (),
             listed(old) or "none",
             listed(new) or "none",

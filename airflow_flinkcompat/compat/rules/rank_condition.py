@@ -23,9 +23,9 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
         kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
         if before != after or kept:
             yield RuleMatch(
-                "a condition stands beside that on the rank, on both sides"
+                "both sides have a condition next to the one on the rank"
                 if kept
-                else "a condition beside that on the rank changed",
+                else "a condition next to the one on the rank changed",
                 claims,
                 format_conditions(before),
                 format_conditions(after),
@@ -35,13 +35,13 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
 
 RULE = Rule(
     code="rank-condition",
-    title="A condition beside that on the rank",
+    title="A condition next to the one on the rank",
     scope=RuleScope.PIPELINE,
     verdicts={
         "vvr": inferred(Outcome.UNKNOWN, "the page shows nothing but WHERE rk < N"),
         "flink": inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
     },
-    rationale="The page of Window Top-N knows a condition on the rank and no other beside it.",
+    rationale="The page of Window Top-N knows a condition on the rank and no other.",
     example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
     find=find,
     plan_cover=PlanCover.ALWAYS,

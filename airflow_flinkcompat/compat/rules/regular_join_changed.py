@@ -33,7 +33,7 @@ RULE = parts_rule(
     vvr=documented(Outcome.INCOMPATIBLE, PAGE),
     flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
     rationale="A join keeps the rows of both inputs by the equated columns. What is asked of a pair of rows beyond "
-    "them stands outside an inner join's state: open-source Flink goes on with a changed comparison; VVR's page knows "
-    "no such exception.",
+    "them stands outside an inner join's state: open-source Flink keeps running with a changed comparison; VVR's page "
+    "knows no such exception.",
     example=Example(JOIN.format("a.item = b.item"), JOIN.format("a.item = b.item AND a.region = b.region")),
 )

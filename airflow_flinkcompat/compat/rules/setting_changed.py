@@ -17,9 +17,9 @@ VVR: Mapping[str, Verdict] = {
     "table.optimizer.state-compatibility.ignore-filter": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
     "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
 }
-TUNED = inferred(Outcome.COMPATIBLE, "it takes part in neither the plan nor what is stored")
+TUNED = inferred(Outcome.COMPATIBLE, "it affects neither the plan nor the state")
 NOTES: Mapping[str, str] = {
-    emission.TTL: "; what is stored keeps its old time to live until it is next touched",
+    emission.TTL: "; stored values keep their old time to live until they are next updated",
     "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
 }
 

@@ -29,7 +29,7 @@ RULE = Rule(
     title="An operator that several queries share was taken apart, or several became one",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page says which query takes over a state that was shared"),
+        "vvr": inferred(Outcome.UNKNOWN, "no page states which query takes over a state that was shared"),
         "flink": Verdict(
             Outcome.INCOMPATIBLE,
             Basis.INFERRED,
@@ -38,7 +38,7 @@ RULE = Rule(
         ),
     },
     rationale="Queries of one statement set that compute the same share one operator. Once one of them computes "
-    "something else, the job holds one operator more, and it cannot be told whose state it takes.",
+    "something else, the job holds one operator more, and whose state it takes is not known.",
     example=Example(
         SINKS + SET.format(TOTAL, TOTAL),
         SINKS + SET.format(TOTAL, windowed("customer, SUM(amount) + COUNT(item)")),

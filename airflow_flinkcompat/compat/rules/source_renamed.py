@@ -96,7 +96,7 @@ def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | 
     before, after = table_parts(old), table_parts(new)
     uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
     if any(map(_named_by_place, (old, new))) and any(used.use is TableUse.SOURCE for used in uses):
-        return OptionVerdict("what is read may be found by the name of the table", BY_NAME)
+        return OptionVerdict("the data may be found by the name of the table", BY_NAME)
     if any(before[part] != after[part] for part in before if part != "options"):
         return OptionVerdict("", _unlike(pair, old, new))
     found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
@@ -109,7 +109,7 @@ def find(change: Change) -> Iterable[RuleMatch]:
         if all(map(_literal, (difference.before, difference.after))):
             before, after = (shortened(format_value(rows)) for rows in (difference.before, difference.after))
             yield RuleMatch(
-                "other literal rows are read: rows of a script are read once, and a job that has read them is given no "
+                "other literal rows are read: rows of a script are read once, and a job that has read them gets no "
                 "others by a restore",
                 (difference.key,),
                 before,

@@ -325,7 +325,7 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
     read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
     kept = any(pair.old.segment.origin and pair.operators for pair in read)
     if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:
-        return "rows by key are normalised by an operator of its own, so that every id behind it changes", NORMALIZED
+        return "rows by key are normalised by an operator of its own, so that every id after it changes", NORMALIZED
     if not read:
         says = "rows are looked up by another connector"
         return says, inferred(Outcome.UNKNOWN, f"{says}: no restore shows it")
@@ -333,10 +333,10 @@ def connector_on_flink(change: Change, table: str, difference: Difference) -> tu
     if difference.before is None and style == "kafka" and difference.after is not None:
         return f"what the consumer of the old connector.type has stored, no other source reads: {ANEW}", OLD_CONSUMER
     if stored is not other and {stored, other} <= READ_BY_ITSELF:
-        says = f"the savepoint holds {stored.value}, which a source of {difference.after} cannot go on from: {ANEW}"
+        says = f"the savepoint holds {stored.value}, which a source of {difference.after} cannot resume from: {ANEW}"
         return says, ANOTHER_SOURCE
     old = difference.before or (f"the old connector.type {style}" if style else "a table of a catalog")
-    says = f"the savepoint holds what {old} stored ({stored.value}), not what another connector would go on from"
+    says = f"the savepoint holds what {old} stored ({stored.value}), not positions for another connector"
     return says, inferred(Outcome.UNKNOWN, "a change between these source connectors was not measured")
 
 

@@ -66,7 +66,7 @@ RULE = Rule(
         "flink": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
     },
     rationale="What was not read may hold anything. Flink's parser refuses a proposed statement of a kind that this "
-    "grammar knows whole, and no job comes of it.",
+    "grammar knows whole, and no job starts.",
     example=Example(
         windowed("customer, SUM(amount)"),
         "SELECT FROM WHERE;\n" + windowed("customer, SUM(amount)"),

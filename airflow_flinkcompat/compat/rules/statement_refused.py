@@ -10,7 +10,7 @@ from airflow_flinkcompat.compat.rules.program_refused import NAME_ON_VVR, ON_VVR
 from airflow_flinkcompat.model import Outcome
 
 _REFUSED = expected("asked of Flink's planner, 2.3.0")
-MAY_BE = inferred(Outcome.UNKNOWN, "whether Flink plans the proposed statement cannot be told")
+MAY_BE = inferred(Outcome.UNKNOWN, "whether Flink accepts the proposed statement is not known")
 
 _TOTALS = "CREATE TABLE totals (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
 

@@ -79,7 +79,7 @@ def _drop(fact: OtherStatement, place: int, change: Change) -> str:
     program = change.programs[place]
     if kind == "VIEW":
         known = name in fact.declared_before
-        return "" if known and fact.queries_before < len(program.pipelines) else "no query behind it reads the view"
+        return "" if known and fact.queries_before < len(program.pipelines) else "no later query reads the view"
     if name not in change.tables_of_sides[place]:
         return "no query uses the table"
     if not _declared_by_options(program, name):
@@ -90,7 +90,7 @@ def _drop(fact: OtherStatement, place: int, change: Change) -> str:
         return ""
     used = _used_before(fact, place, change)
     views = fact.declared_before.intersection(view for view, _ in program.views)
-    return "" if used is None or name in used or views else "the script declares the table itself, behind it"
+    return "" if used is None or name in used or views else "the script declares the table itself, after it"
 
 
 def _declared_anew(fact: OtherStatement, program: Program) -> bool:
@@ -124,8 +124,8 @@ RULE = Rule(
     title="A statement came or went that does nothing to the queries",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "it takes part in no query"),
-        "flink": inferred(Outcome.COMPATIBLE, "it takes part in no job", ids=UNCHANGED),
+        "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
+        "flink": inferred(Outcome.COMPATIBLE, "no job uses it", ids=UNCHANGED),
     },
     rationale="SHOW, DESCRIBE and EXPLAIN show something. CREATE DATABASE, and DROP of a table in front of its own "
     "declaration, make a script fit to run twice. A job is planned from what is declared where its query stands.",

@@ -59,7 +59,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
             )
         elif part == "further inputs":
             page = documented(Outcome.INCOMPATIBLE, "UNION ALL page: an input added or removed above state")
-            free = inferred(Outcome.COMPATIBLE, "nothing behind it keeps state")
+            free = inferred(Outcome.COMPATIBLE, "nothing after it keeps state")
             yield RuleMatch(
                 "inputs of a UNION ALL came or went",
                 (difference.key,),
@@ -74,7 +74,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
                 "what an input of a UNION ALL hands on changed",
                 (difference.key,),
                 verdicts={
-                    "vvr": vvr or inferred(Outcome.COMPATIBLE, "nothing behind it keeps state"),
+                    "vvr": vvr or inferred(Outcome.COMPATIBLE, "nothing after it keeps state"),
                     "flink": below or unmeasured("another branch of a union was not measured"),
                 },
             )

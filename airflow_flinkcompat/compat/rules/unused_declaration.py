@@ -25,7 +25,7 @@ RULE = Rule(
     title="A declaration nothing uses",
     scope=RuleScope.SCRIPT,
     verdicts={
-        "vvr": inferred(Outcome.COMPATIBLE, "it takes part in no query"),
+        "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
         "flink": measured(Outcome.COMPATIBLE, "declarations-unused-table"),
     },
     rationale="The planner sees only what a query reads or writes.",

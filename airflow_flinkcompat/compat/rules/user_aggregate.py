@@ -12,7 +12,7 @@ def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     old, new = ([*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new))
     if (old or new) and pair.changed:
         yield RuleMatch(
-            "a Java or Scala aggregate function takes part",
+            "a Java or Scala aggregate function is used",
             (),
             listed(old) or "none",
             listed(new) or "none",

@@ -26,7 +26,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
 
 RULE = Rule(
     code="window-bounds-in-keys-changed",
-    title="GROUP BY holds both window bounds, or no longer",
+    title="GROUP BY holds both window bounds, or no longer does",
     scope=RuleScope.OPERATOR,
     verdicts={
         "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 19"),

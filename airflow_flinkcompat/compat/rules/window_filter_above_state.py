@@ -26,7 +26,7 @@ RULE = Rule(
         "vvr": inferred(Outcome.UNKNOWN, "no row names filters on the fields of a legacy group window"),
         "flink": inferred(Outcome.UNKNOWN, "not measured"),
     },
-    rationale="The fields of a legacy group window exist only above it; no page says what a condition on them does.",
+    rationale="The fields of a legacy group window exist only above it; no page states what a condition on them does.",
     example=Example(
         f"SELECT customer, SUM(amount)\n{GROUPED};",
         f"SELECT customer, SUM(amount)\n{GROUPED}\n"

@@ -12,7 +12,7 @@ NO_PAGE = inferred(Outcome.UNKNOWN, "no page speaks of window joins")
 
 def join(pair: OperatorPair, difference: Difference) -> Verdict:
     if any(one_row_twice(side) for side in sides(pair)):
-        return unmeasured("an input hands on one column twice: what is stored of it cannot be told")
+        return unmeasured("an input emits one column twice: what is stored of it is not known")
     return right("wj-inner-to-left", "wj-left-to-inner", "wj-semi-to-anti")
 
 

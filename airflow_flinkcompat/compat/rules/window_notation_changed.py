@@ -32,7 +32,7 @@ RULE = Rule(
     title="The same window in the other notation",
     scope=RuleScope.OPERATOR,
     verdicts={
-        "vvr": inferred(Outcome.UNKNOWN, "no page says whether the two operators share state"),
+        "vvr": inferred(Outcome.UNKNOWN, "no page states whether the two operators share state"),
         "flink": measured(
             Outcome.INCOMPATIBLE,
             "w-tumble-to-legacytumble-samesize",

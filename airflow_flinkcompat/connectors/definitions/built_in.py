@@ -17,7 +17,7 @@ from airflow_flinkcompat.connectors.facts import (
 )
 from airflow_flinkcompat.connectors.startup import Startup
 
-_MADE = Startup(itself="anew: it makes its rows")
+_MADE = Startup(itself="anew: it generates its rows")
 _FAKER = "FlinkFakerTableSource (0.5): a NumberSequenceSource before a function that stores nothing"
 _DATAGEN = "RandomGenerator, which stores nothing; a sequence has other options"
 _SEQUENCE = "SequenceGenerator, which stores where each sequence stands"
@@ -74,7 +74,7 @@ CONNECTORS = (
                     "fields.*.end",
                     OptionEffect.READ,
                     ("generated-stateless-sequence-end", "generated-group-sequence-end"),
-                    says="the sequence goes on where it stood, to its new end",
+                    says="the sequence continues where it stood, to its new end",
                 ),
                 *facts(OptionEffect.STATE, _SEQUENCE, "fields.*.kind", "fields.*.start"),
                 *facts(OptionEffect.BOUNDED_END, _SEQUENCE, "number-of-rows"),

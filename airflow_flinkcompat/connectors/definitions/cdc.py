@@ -18,8 +18,8 @@ _CAPTURES_NONE = f"{_PAGE}: scan newly added tables; a reader captures none with
 _CHUNKS = ("cdc-stateless-chunk", "cdc-group-chunk")
 _ENGINE = ("cdc-stateless-renamed-heartbeat",)
 _ELSEWHERE = (
-    "a restored source goes on from the stored position: only changes since the savepoint come from another table, its "
-    "rows of before never do"
+    "a restored source resumes from the stored position: only changes since the savepoint come from another table, its "
+    "earlier rows never do"
 )
 _POSTGRES = (
     OptionFact(
@@ -90,7 +90,7 @@ _OTHER_READER = "the reader with the option and the one without store positions 
 _MYSQL_STARTUP = OptionFact(
     "scan.startup.mode",
     OptionEffect.STARTUP,
-    document="MySqlSource: what is stored decides how a restored reader goes on",
+    document="MySqlSource: the stored position decides where a restored reader resumes",
     default="initial",
     values=("initial", "earliest-offset", "latest-offset"),
 )

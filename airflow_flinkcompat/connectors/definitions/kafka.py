@@ -29,7 +29,7 @@ _ISOLATION = OptionFact(
     OptionEffect.DELIVERY_GUARANTEE,
     document="Kafka's page on its clients' configuration",
     says="read_committed leaves out records of transactions that are open or were aborted, and read_uncommitted does "
-    "not: what a source that goes on from stored offsets makes of such records was not measured",
+    "not: how a source that resumes from stored offsets treats such records was not measured",
     default="read_uncommitted",
 )
 _STARTUP = (
@@ -38,7 +38,7 @@ _STARTUP = (
     "ks-tumble-startup-group-offsets",
     "ks-group-startup-specific",
 )
-_BEGINNING = "only a start without state reads it; this job goes on from the stored offsets"
+_BEGINNING = "only a start without state reads it; this job resumes from the stored offsets"
 _WATERMARK = ("ks-tumble-wm-idle", "ks-group-wm-align")
 _TOPICS = ListedPlaces(
     separator=";",
@@ -65,7 +65,7 @@ _SCAN_PARALLELISM = OptionFact(
     "scan.parallelism",
     OptionEffect.STATE,
     ("ks-stateless-scan-parallelism-2", "ks-group-scan-parallelism-2"),
-    says="a source with a parallelism of its own is chained to nothing, and every operator behind it gets another id",
+    says="a source with a parallelism of its own is chained to nothing, and every operator after it gets another id",
 )
 _DISCOVERY = OptionFact(
     "scan.topic-partition-discovery.interval",
@@ -97,7 +97,7 @@ _SOURCE = SourceFacts(
                 "ks-tumble-group-id-removed",
                 "ks-group-group-id",
             ),
-            says="the group's committed offsets are read by a start without state alone; this job goes on from the "
+            says="the group's committed offsets are read only by a start without state; this job resumes from the "
             "stored offsets",
         ),
         *_SECURITY,

@@ -23,7 +23,7 @@ _PENDING = (
     "into the new one"
 )
 _VERSION_OF_OLD = "the savepoint holds a version of the old table, which means nothing in another one"
-_BEGINNING = "a start without state begins where it says; a restored source goes on from the version that it has stored"
+_BEGINNING = "a start without state begins where it says; a restored source resumes from its stored version"
 
 _PLANNED = "it decides which operators are planned for the sink, or how many subtasks they have"
 _OF_THE_TABLE = "a property of the table, which is taken when the table is created"

@@ -110,7 +110,7 @@ def _running(target: Target, job_id: JobRef) -> tuple[JobStatus, Sequence[JobVer
     if job.state != "RUNNING":
         raise DeployRefused(f"job {job_id} ({job.name}) is {job.state}: only a job that is RUNNING can be adopted")
     if described is not None and not described.streaming:
-        raise DeployRefused(f"job {job_id} ({job.name}) is a batch job: it has no state to go on from")
+        raise DeployRefused(f"job {job_id} ({job.name}) is a batch job: it has no state to resume from")
     return job, None if described is None else described.vertices
 
 

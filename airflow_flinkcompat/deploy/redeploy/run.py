@@ -166,7 +166,7 @@ class StateMigration(Protocol):
             savepoint: What :meth:`write` wrote.
 
         Returns:
-            How that went, in words; also where it cannot be told.
+            How that went, in words; also where it is not known.
 
         Raises:
             DeployError: The savepoint was refused.

@@ -211,7 +211,9 @@ def _not_stopped(run: Run, asked: JobStop, head: HeadEntry, reason: str) -> Star
     failed = FailedEntry(**run.attempt, start=former, message=message.rstrip("."))
     if status is not None and not status.terminal:
         run.append(failed)
-        return StartFailed(f"{message}\nIt goes on as before; nothing was started. Mend the cause, then deploy again")
+        return StartFailed(
+            f"{message}\nIt keeps running as before; nothing was started. Remove the cause, then deploy again"
+        )
     checkpoint, words = _left(run, asked, status)
     # Whoever cancelled it meant to: only a job that failed, as Flink would restart it, is started again.
     if checkpoint is not None and state == "FAILED" and run.options.roll_back:

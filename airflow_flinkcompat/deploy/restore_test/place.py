@@ -39,7 +39,7 @@ class RestoreTestTarget(
 
 _LACKS: Mapping[type, str] = {
     RestoreTests: "starts no job over stand-ins for what it would share with the live one",
-    LiveSavepoints: "takes no savepoint of a job that goes on",
+    LiveSavepoints: "takes no savepoint of a running job",
     RestoreObservations: "does not show what a job took of its savepoint",
     SavepointStore: "does not dispose of savepoints",
     JobDescriptions: "does not show how jobs are built",

@@ -254,7 +254,7 @@ class _Run:
 
     def _savepoint(self, watcher: Watcher) -> Snapshot:
         def ask() -> str:
-            self.log(f"taking a savepoint of {self.job_id}, which goes on")
+            self.log(f"taking a savepoint of {self.job_id}, which keeps running")
             asked = Operation(Verb.SAVEPOINT, new_id(), self.job_id)
             watcher.announce(asked)
             self.target.savepoint(self.job_id, asked.request_id, self.options.savepoint_directory)

@@ -12,7 +12,7 @@ from airflow_flinkcompat.deploy.errors import DeployRefused
 
 _CHOICES = "as-stored, earliest, latest, script, or a moment as 2026-01-31T00:00:00Z"
 _IGNORED = (
-    "with a savepoint or checkpoint every source goes on from the offset stored there, and Flink ignores where else it "
+    "with a savepoint or checkpoint every source resumes from the offset stored there, and Flink ignores where else it "
     "is told to begin: leave the offsets out (or say as-stored), or start stateless"
 )
 

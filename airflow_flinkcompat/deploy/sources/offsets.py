@@ -51,7 +51,7 @@ class StartupOffset:
 
 def with_state(path: str | None) -> tuple[dict[str, Any], ...]:
     """What the ledger keeps of a start with state."""
-    words = f"every source goes on from its offset in {path}; one without any there begins by its own options"
+    words = f"every source resumes from its offset in {path}; one without any there starts by its own options"
     return ({"choice": str(Offset.AS_STORED), "words": words},)
 
 
@@ -167,7 +167,7 @@ def _as_stored(source: SourceTable, former: Sequence[SourceTable]) -> StartupOff
     group = "properties.group.id"
     kept = {each.options.get(group) for each in same} == {source.options.get(group)}
     reset = source.options.get("properties.auto.offset.reset", "none")
-    words = f"table {source.name} goes on where the former job stood"
+    words = f"table {source.name} resumes where the former job stood"
     return StartupOffset(
         source.path, source.connector, str(Offset.AS_STORED), {}, words, topic, kept and reset in ("none", "earliest")
     )
@@ -199,7 +199,7 @@ def _require_no_hint(source: SourceTable, choice: Choice) -> None:
     if told := sorted(counts & source.hinted):
         raise DeployRefused(
             f"table {source.name}: a hint of the script sets {', '.join(told)}, which wins over the options of the "
-            f"table, so it cannot be told to begin at {choice}: remove the hint, or choose {Offset.SCRIPT}"
+            f"table, so it cannot be made to begin at {choice}: remove the hint, or choose {Offset.SCRIPT}"
         )
 
 

@@ -45,7 +45,7 @@ def positions_of(states: Iterable[StoredList]) -> dict[str, dict[int, int]]:
             if before != offset:
                 raise PositionsUnknown(
                     f"two sources of the job read topic {topic} and stood at different places of partition "
-                    f"{partition} ({before} and {offset}), so no one place goes on without loss or doubles"
+                    f"{partition} ({before} and {offset}), so no single position resumes without loss or duplicates"
                 )
     return found
 

@@ -416,7 +416,7 @@ class JobHistories(Protocol):
             job: The job.
 
         Returns:
-            None where it cannot be told.
+            None where it is not known.
         """
 
 
@@ -447,7 +447,7 @@ class StartOutcomes(Protocol):
             job: The job.
 
         Returns:
-            False where its start ended otherwise; None where it cannot be told.
+            False where its start ended otherwise; None where it is not known.
         """
 
 

@@ -28,7 +28,7 @@ def stored_as(type: DataType) -> str:
         LayoutNotDerived: How such values are stored was not measured.
     """
     if type.name not in _PLAIN or not type.is_known:
-        raise LayoutNotDerived(f"how a {type} is stored is not told")
+        raise LayoutNotDerived(f"how a {type} is stored is not known")
     text = str(type)
     word = text.partition(" ")[0]
     return text.replace(word, _WIDE[word], 1) if word in _WIDE else text

@@ -139,12 +139,12 @@ def _namespace(operator: AggregateOperator, keys_in_order: bool) -> StateNamespa
         raise LayoutNotDerived("a condition on its keys may have sessions assigned by an operator of its own")
     read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
     if read & set(operator.keys):
-        raise LayoutNotDerived("what is computed of a key alone is planned away")
+        raise LayoutNotDerived("an expression of a key alone is planned away")
     averaged = any(call.function == "AVG" for call in operator.aggregates)
     if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
         raise LayoutNotDerived("an average beside DISTINCT, without a key, may be planned as a sum and a count")
     if operator.kind not in _NAMESPACES:
-        raise LayoutNotDerived(f"what a {operator.kind} keeps is not told")
+        raise LayoutNotDerived(f"what a {operator.kind} keeps is not known")
     return StateNamespace.WINDOW if _in_sessions(operator) else _NAMESPACES[operator.kind]
 
 
@@ -159,7 +159,7 @@ def _accumulated(
     planned = []
     for number, each in enumerate(calls):
         if each.call.language != "builtin" or each.call.order_by:
-            raise LayoutNotDerived("what an aggregate function of one's own keeps is not told")
+            raise LayoutNotDerived("the state of a user-defined aggregate function is not known")
         values = each.over_values
         planned.append(
             PlannedCall(
@@ -182,7 +182,7 @@ def _accumulated(
 def _result(each: _Call) -> DataType:
     spec = functions.lookup(each.call.function)
     if spec is None:
-        raise LayoutNotDerived(f"what {each.call.function} keeps is not told")
+        raise LayoutNotDerived(f"what {each.call.function} keeps is not known")
     return spec.result_type(each.arguments)
 
 

@@ -29,7 +29,7 @@ def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = F
     """
     try:
         if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
-            raise LayoutNotDerived("only operators straight over tables are told")
+            raise LayoutNotDerived("only operators directly over tables are known")
         match operator:
             case AggregateOperator():
                 found: StateLayout | LayoutUnknown = derive_aggregation(operator, time_to_live)
@@ -38,7 +38,7 @@ def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = F
             case JoinOperator():
                 found = derive_join(operator, symbols, time_to_live)
             case _:
-                raise LayoutNotDerived(f"what {operator.kind} keeps is told by compiled plans alone")
+                raise LayoutNotDerived(f"what {operator.kind} keeps is known from compiled plans alone")
         return found if isinstance(found, LayoutUnknown) else with_script_compositions(operator, found)
     except LayoutNotDerived as error:
         return LayoutUnknown(str(error))

@@ -47,14 +47,14 @@ def derive_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) ->
         Its layout, or why what Flink plans of it keeps was not measured.
 
     Raises:
-        LayoutNotDerived: What Flink plans of it cannot be told.
+        LayoutNotDerived: What Flink plans of it is not known.
     """
     if operator.constant_key or operator.selected:
         raise LayoutNotDerived("which columns a ranking stores depends on how it is written")
     _sure_of_columns(operator.segments)
     asked = (*operator.partition, *(key for key, _, _ in operator.order))
     if any(key not in operator.row and not window_field(key) for key in asked):
-        raise LayoutNotDerived("where a computed key stands in a stored row is not told")
+        raise LayoutNotDerived("the position of a computed key in a stored row is not known")
     clock = operator.order_clock
     by_time = clock is TimeAttribute.ROWTIME
     times = {} if clock is None else {operator.order[0][0]: clock}
@@ -92,12 +92,12 @@ def derive_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) ->
         Its layout, or why what Flink plans of it keeps was not measured.
 
     Raises:
-        LayoutNotDerived: What Flink plans of it cannot be told.
+        LayoutNotDerived: What Flink plans of it is not known.
     """
     _sure_of_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
     if operator.form is JoinForm.INTERVAL and not by_time:
-        raise LayoutNotDerived("what an interval join by processing time keeps is told by compiled plans alone")
+        raise LayoutNotDerived("what an interval join by processing time keeps is known from compiled plans alone")
     times = {(time.operator, time.output) for time in operator.times if by_time and isinstance(time, OperatorColumn)}
     left, right = (
         _columns(row, types, symbols, {each: TimeAttribute.ROWTIME for input, each in times if input == side}, side)
@@ -119,7 +119,7 @@ def derive_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) ->
         case JoinForm.WINDOW:
             kind, config = "window-join", {"joinSpec": spec}
         case _:
-            raise LayoutNotDerived(f"what a {operator.form} keeps is told by compiled plans alone")
+            raise LayoutNotDerived(f"what a {operator.form} keeps is known from compiled plans alone")
     return _laid_out(kind, config, (left, right), symbols)
 
 
@@ -146,7 +146,7 @@ def _columns(
     """The columns of a stored row; a computed one may stand anywhere among them."""
     bounds = {place for place, column in enumerate(row) if window_field(column)}
     if any(not isinstance(column, SourceColumn) and place not in bounds for place, column in enumerate(row)):
-        raise LayoutNotDerived("where a computed column stands in a stored row is not told")
+        raise LayoutNotDerived("the position of a computed column in a stored row is not known")
     return ColumnMeanings(
         tuple(symbols.of("column", side, column) for column in row),
         tuple(map(describe, row)),

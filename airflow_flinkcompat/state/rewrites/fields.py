@@ -140,7 +140,7 @@ def mixed(
             return f"a metric is computed of {old}, which would go on, and {new}, which would begin now"
     if of_all and filtering & of_later:
         told = ", ".join(words(field for field in begun if _is_of(field, filtering)))
-        return f"{told}, which would begin now, decides which results go on"
+        return f"{told}, which would start empty, decides which results continue"
     return ""
 
 

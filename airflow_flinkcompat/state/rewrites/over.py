@@ -26,7 +26,7 @@ def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, 
     if reason := next(filter(None, refused), ""):
         return reason
     if _beside(before) != _beside(after):
-        return "its maps and lists beside the accumulators are others"
+        return "its maps and lists next to the accumulators differ"
     rows = row_states(*map(_without_accumulators, (before, after)))
     return rows if isinstance(rows, str) else (accumulators, *rows)
 

@@ -100,7 +100,7 @@ def test_what_each_answer_does(snapshot: SnapshotAssertion) -> None:
 )
 def test_what_a_restart_does_about_history(known: ReportContext, words: str) -> None:
     (restart,) = (each.text for each in possible_answers(INCOMPATIBLE, known) if each.branch == "restart")
-    begins = "All state is given up, also what would fit. Without state, table orders begins with all its files"
+    begins = "All state is discarded, even state that would fit. Without state, table orders starts with all its files"
     assert restart.startswith(begins)
     assert restart.partition("included.")[2].strip() == words
 
@@ -138,7 +138,7 @@ def test_statements_that_lose_less_are_split_off() -> None:
     split = "Or split the change: check and deploy the statements for large first, then those for totals."
     both = [step.text for step in steps(several(OTHER_METRIC, OTHER_LIMIT))]
     places = [
-        next(n for n, text in enumerate(both) if text.startswith(lead)) for lead in ("Do not resume", split, "Or give")
+        next(n for n, text in enumerate(both) if text.startswith(lead)) for lead in ("Do not", split, "Or discard")
     ]
     assert places == sorted(places)
     for edits in ((OTHER_METRIC,), (OTHER_LIMIT,), (OTHER_METRIC, OTHER_TOPIC), (OTHER_LIMIT, OTHER_TOPIC)):
@@ -154,4 +154,4 @@ def test_a_moved_source_begins_anew_in_the_step_that_keeps_state(kept: Migration
     first = "\n".join((steps(found)[0].text, *steps(found)[0].commands))
     assert "--restart-source orders" in first
     in_airflow = steps(found, ReportContext(entry=4, migrates=True))[0].text
-    assert "With source-moved in check.accept, orders begins anew and the rest of the state is kept." in in_airflow
+    assert "With source-moved in check.accept, orders restarts and the rest of the state is kept." in in_airflow

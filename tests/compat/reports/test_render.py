@@ -211,7 +211,7 @@ def test_steps_follow_the_outcome(rule: Rule, engine: str) -> None:
         rule.code in ("program-refused", "statement-refused") and engine == "flink"
     )
     if found.outcome is Outcome.INCOMPATIBLE:
-        assert words.startswith("Mend the script" if cannot_start else "Do not resume.")
+        assert words.startswith("Correct the script" if cannot_start else "Do not resume.")
         assert "`resume`" not in words
     if found.outcome is not Outcome.COMPATIBLE:
         assert ("flinkcompat backfill" in str(steps(found))) is not cannot_start

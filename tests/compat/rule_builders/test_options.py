@@ -140,7 +140,7 @@ def test_options_of_a_format_are_in_no_state_of_a_sink(sink: str, before: str, a
 
 def test_where_a_source_begins_is_said_in_one_sentence() -> None:
     assert [finding.message for finding in of_source(KAFKA, KAFKA + LATEST).findings] == [
-        "source table seen: scan.startup.mode changed: only a start without state reads it; this job goes on from the "
+        "source table seen: scan.startup.mode changed: only a start without state reads it; this job resumes from the "
         "stored offsets"
     ]
 
@@ -149,7 +149,7 @@ def test_where_a_source_begins_is_said_in_one_sentence() -> None:
 def test_a_topic_that_was_taken_away_is_read_on(query: str) -> None:
     report = of_source(KAFKA, KAFKA.replace("'t'", "'u'"), query)
     assert report.outcome is Outcome.INCOMPATIBLE
-    assert "goes on reading t and reads u from the beginning" in report.findings[0].message
+    assert "keeps reading t and reads u from the beginning" in report.findings[0].message
     assert report.findings[0].consequence is not None
     kept = "`flinkcompat migrate` with --restart-source may keep the rest"
     assert (kept in report.findings[0].message) is (query != PLAIN)
@@ -360,7 +360,7 @@ def test_tables_of_a_database_that_come(connector: str, old: str, new: str, outc
     report = of_source(table.format(old), table.format(new))
     assert report.outcome is outcome
     if outcome is Outcome.INCOMPATIBLE:
-        assert "never its rows of before; the way out is" in report.findings[0].message
+        assert "never its rows of before; restart this source" in report.findings[0].message
 
 
 @pytest.mark.parametrize(

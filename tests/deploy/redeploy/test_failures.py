@@ -42,7 +42,7 @@ def _savepoint_cannot_be_written(stage: DeploymentFixture, place: Path, **option
 
 
 def _goes_on(stage: DeploymentFixture, message: str) -> str:
-    assert "It goes on as before; nothing was started. Mend the cause, then deploy again" in message
+    assert "It keeps running as before; nothing was started. Remove the cause, then deploy again" in message
     stage.goes_on(stage.first.job_id)
     assert stage.run().kind == "deployed", "with the cause mended the same run goes through"
     return message

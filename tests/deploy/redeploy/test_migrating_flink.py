@@ -230,7 +230,7 @@ def test_where_history_cannot_be_read_nothing_is_stopped(
     known = KnownHistory({"orders": (files.root / "nowhere").as_uri()})
     with (
         ExitStack() as opened,
-        pytest.raises(DeployRefused, match="the job goes on, as its state is not computed"),
+        pytest.raises(DeployRefused, match="the job keeps running, because its state is not computed"),
     ):
         migrated(local_flink, target, ledger, script(files, **OLD), history=known, hold=opened.enter_context)
     assert target.running(ledger.deployment) == (entry.job_id,)

@@ -338,7 +338,8 @@ def test_stop_that_fails_leaves_the_old_job(target: FakeCluster, ledger: Ledger)
     run(target, ledger, V1)
     target.fail, target.stops["job-2"] = "result", ""  # the cluster knows the stop and does not do it
     with pytest.raises(
-        StartFailed, match=r"job job-1 could not be stopped with a savepoint and is RUNNING: .*\nIt goes on as before"
+        StartFailed,
+        match=r"job job-1 could not be stopped with a savepoint and is RUNNING: .*\nIt keeps running",
     ):
         run(target, ledger, V2)
     assert kinds(ledger)[4:] == ["deploying", "stopping", "failed"]

@@ -104,7 +104,7 @@ def test_kinesis_is_told_a_moment_in_its_own_form() -> None:
 @pytest.mark.parametrize(
     ("source", "given", "words"),
     [
-        (RATES, "latest", r"rates \(filesystem\) cannot begin at latest: it begins with all its files"),
+        (RATES, "latest", r"rates \(filesystem\) cannot begin at latest: it starts with all its files"),
         (RATES, "2026-01-31T00:00:00Z", r"rates \(filesystem\) cannot begin at 2026-01-31T00:00:00Z"),
         (RATES, "as-stored", r"rates \(filesystem\) cannot go on where the former job stood"),
         (replace(RATES, connector="upsert-kafka"), "latest", "with the topic's earliest record, as always"),
@@ -133,11 +133,11 @@ def test_every_source_says_how_it_begins_by_itself() -> None:
     unset = replace(ORDERS, options=TOPIC)
     words = [begun.words for begun in decide([ORDERS, unset, RATES], SourceOffsets())]
     assert words == [
-        "table orders begins by its own options: scan.startup.mode = earliest-offset, properties.group.id = g",
-        "table orders begins by its connector's default, scan.startup.mode = group-offsets (properties.group.id = g)",
-        "table rates begins with all its files, those read before included",
+        "table orders starts by its own options: scan.startup.mode = earliest-offset, properties.group.id = g",
+        "table orders starts by its connector's default, scan.startup.mode = group-offsets (properties.group.id = g)",
+        "table rates starts with all its files, those read before included",
     ]
-    assert all(by_itself(connector, {}).startswith("begins ") for connector in [*catalogue(), "unheard-of", ""])
+    assert all(by_itself(connector, {}).startswith("starts ") for connector in [*catalogue(), "unheard-of", ""])
 
 
 # -------------------------------------------------------------------------------- what a savepoint tells
@@ -284,7 +284,7 @@ def test_with_state_offsets_are_stored_ones(ledger: Ledger, mode: str, offsets: 
     assert (len(target.calls), target.now) == (before, {"job-1": "RUNNING"})
     entry = run(target, ledger, start_mode="savepoint", offsets="as-stored")
     assert [row["choice"] for row in entry.start.offsets] == ["as-stored"]
-    assert f"goes on from its offset in {entry.start.savepoint}" in entry.start.offsets[0]["words"]
+    assert f"resumes from its offset in {entry.start.savepoint}" in entry.start.offsets[0]["words"]
 
 
 def test_as_stored_without_state_begins_where_the_stop_left_it(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

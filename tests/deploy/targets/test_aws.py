@@ -299,7 +299,7 @@ def test_a_start_that_failed_says_why(account: Account) -> None:
 def test_a_stop_that_failed_leaves_the_job_and_can_be_tried_again(account: Account, tmp_path: Path) -> None:
     first = account.deploy(tmp_path, SCRIPT)
     account.jobs.stop_fails = "the savepoint timed out"
-    with pytest.raises(StartFailed, match=r"StopApplication FAILED: the savepoint timed out\nIt goes on as before"):
+    with pytest.raises(StartFailed, match=r"StopApplication FAILED: the savepoint timed out\nIt keeps running"):
         account.deploy(tmp_path, CHANGED)
     assert account.target().running("orders") == (first.job_id,)
     account.jobs.stop_fails = ""

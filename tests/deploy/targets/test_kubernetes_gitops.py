@@ -134,7 +134,8 @@ def test_a_plan_is_what_the_repository_should_hold_and_nothing_else(orders: Depl
         "# One merge, one step: the operator stops the job with a savepoint and starts the script from it. Nobody "
         "compares that savepoint before the start, and nobody brings the former script back: if the job does not run, "
         "revert the merge, and hold what Flink says of its restore against the savepoint.",
-        "# The last-state fallback is off: where the savepoint fails the job goes on, and the operator tries again.",
+        "# The last-state fallback is off: if the savepoint fails, the job keeps running, and the operator tries "
+        "again.",
         "# The next run of the deployment records it once the job runs and Flink says that it was restored from the "
         "savepoint that the operator recorded (latest.restored).",
     ]

@@ -80,7 +80,7 @@ def unreadable(row: AuditRow) -> tuple[str, str]:
 
 def test_what_cannot_be_judged_says_why() -> None:
     reason, message = unreadable(audit_pair(AuditPair("orders", job(V1), job(BROKEN))))
-    assert (reason, message) == ("syntax", "jobs/orders.sql:5:1: Expected something after SELECT; mend the statement")
+    assert (reason, message) == ("syntax", "jobs/orders.sql:5:1: Expected something after SELECT")
     reason, message = unreadable(audit_pair(AuditPair("orders", job(V1), job(TABLES))))
     assert reason == "not-judged"
     assert "holds no INSERT and no SELECT" in message

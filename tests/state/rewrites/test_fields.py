@@ -70,7 +70,7 @@ def test_keys_are_found_by_what_they_say() -> None:
     [
         ([{SUM, COUNT}], {}, "a metric is computed of SUM(b), which would go on, and COUNT(b), which would begin now"),
         ([{SUM}, {COUNT}], {}, ""),
-        ([], {COUNT}, "COUNT(b), which would begin now, decides which results go on"),
+        ([], {COUNT}, "COUNT(b), which would start empty, decides which results continue"),
         ([], {SUM}, ""),
     ],
 )

@@ -52,7 +52,7 @@ def is_lookup(operator: object) -> bool:
 
 
 def keeps_nothing(operator: Operator, output: Output, program: Program) -> bool:
-    """Whether an operator is a lookup join that surely stores no state.
+    """Return whether an operator is a lookup join that surely stores no state.
 
     Args:
         operator: An operator of the query.

@@ -34,7 +34,7 @@ SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
 
 
 def needs_calc(operator: AggregateOperator, program: Program) -> bool | None:
-    """Whether the planner puts a Calc between the source and this aggregation; None where it cannot be told.
+    """Return whether the planner puts a Calc between the source and this aggregation; None where it is not known.
 
     It does where something is computed or filtered, or where the columns are wanted in another order than the table
     declares them (measured: ``w-reorder`` is refused at submit because a Calc appears).

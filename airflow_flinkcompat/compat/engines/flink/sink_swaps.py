@@ -106,7 +106,7 @@ def _between_stateful(pair: PipelinePair, names: tuple[str | None, str | None]) 
         return right(*KAFKA_TO_FILES) if at_parallelism_one(pair) else _UNCHAINED
     if names == ("filesystem", "kafka"):
         return unmeasured("rows in files that were not finished are lost; with none in progress a restore was right")
-    return unmeasured(f"what sink {names[0]} keeps is given to sink {names[1]}: not measured")
+    return unmeasured(f"what sink {names[0]} keeps goes to sink {names[1]}: not measured")
 
 
 def _sinks_append(pair: PipelinePair) -> bool:
@@ -143,7 +143,7 @@ def _planned(pair: PipelinePair, old: SinkFacts, new: SinkFacts) -> str:
     if sinks.shares_its_job(pair) and old.operators != new.operators:
         return "another number of operators of the sink numbers those of the statement set's other queries anew"
     if pair.operators and sinks.shares_its_job(pair) and not projected:
-        return "several sinks hang behind one operator: how many are chained to it decides about its id"
+        return "several sinks follow one operator: its id depends on how many are chained to it"
     if new.updates is Known.YES or table is None:
         return ""
     top = pair.new.segment.origin

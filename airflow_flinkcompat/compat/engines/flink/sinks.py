@@ -41,7 +41,7 @@ TAKES_UPSERTS = frozenset(
 )
 PARALLELISM = "sink.parallelism"
 _READ_PARALLELISM = "scan.parallelism"
-UNDECLARED = "the sink is not declared: what is planned in front of it is not known"
+UNDECLARED = "the sink is not declared: the operators planned before it are not known"
 LIMITED = frozenset({"CHAR", "VARCHAR", "BINARY", "VARBINARY"})
 """Types whose values have a length."""
 
@@ -213,7 +213,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
         return UNDECLARED
     windowed = all(isinstance(top, AggregateOperator) and top.windowed for top in tops(pair))
     if old.enforced != new.enforced and (not windowed or shares_its_job(pair)):
-        return "a sink's NOT NULL columns and lengths were changed across a restore only behind a windowed aggregation"
+        return "a sink's NOT NULL columns and lengths were changed across a restore only after a windowed aggregation"
     if shares_its_job(pair) and bool(old.enforced or old.key) != bool(new.enforced or new.key):
         return "an operator that checks for NULL comes or goes, which numbers those of the job's other queries anew"
     if old.parallelism != new.parallelism and not at_any_parallelism:
@@ -223,7 +223,7 @@ def front_stays(pair: PipelinePair, at_any_parallelism: bool = False) -> str:
     if Materializer.NOT_KNOWN in (old.materializer, new.materializer) or old.materializer != new.materializer:
         return "results may be kept once more in front of the sink, by its primary key"
     if old.key != new.key and not all(isinstance(top, AggregateOperator) for top in tops(pair)):
-        return "the sink's primary key was changed across a restore only behind an aggregation"
+        return "the sink's primary key was changed across a restore only after an aggregation"
     return "" if old.partitions == new.partitions else "the sink is partitioned in another way"
 
 
@@ -281,7 +281,7 @@ def materializers(pair: PipelinePair) -> tuple[Materializer, Materializer]:
 
 
 def lack_clause(pair: PipelinePair) -> tuple[bool, bool]:
-    """Whether the line of Flink of each side surely refuses its INSERT for a missing ON CONFLICT."""
+    """Return whether the line of Flink of each side surely refuses its INSERT for a missing ON CONFLICT."""
     before, after = tables(pair)
     return (
         _lacks_clause(pair.old, pair.old_pipeline, pair.old_program, before, pair.lines[0]),
@@ -337,7 +337,7 @@ def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
         ids = ("sm-conflict-error-uniq", "sinks-conflict-deduplicate-to-nothing")
         return _IGNORED, measured(Outcome.INCOMPATIBLE, *ids, consequence=Consequence.SILENTLY_WRONG)
     if new is Materializer.NONE:
-        words, ids = f"Flink plans the {old} no longer", ("upsert-sink-windows-tumble-conflict-deduplicate",)
+        words, ids = f"Flink no longer plans the {old}", ("upsert-sink-windows-tumble-conflict-deduplicate",)
     elif old is Materializer.NONE:
         words, ids = f"Flink plans the {new} in addition", ("upsert-sink-latest-tumble-conflict-nothing",)
     else:

@@ -70,7 +70,7 @@ def doubt(change: OptionChange, fact: OptionFact | None) -> str:
     if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
         return f"'{after[key]}' may be no value of it"
     if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _written(change):
-        return "a sink writes into several topics only by a metadata column that says into which"
+        return "a sink writes into several topics only by a metadata column that names the topic"
     return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
 
 
@@ -86,12 +86,12 @@ def _of_generator(change: OptionChange, after: Options) -> str:
     if option not in _DRAWN:
         return ""
     if after.get(f"fields.{field}.kind", "random").lower() != "random":
-        return f"column {field} is a sequence, of which nothing is drawn"
+        return f"column {field} is a sequence, whose values are not drawn"
     for used in change.uses:
         table = next((each for each in used.pair.new_program.tables if each.name == change.table), None)
         column = next((each for each in (table.stored if table else ()) if each.name == field), None)
         if column is None:
-            return f"the table may have no column {field} of which values are drawn"
+            return f"the table may have no column {field} whose values are drawn"
         types = _DRAWN[option]
         if (types and column.type.name not in types) or (option == "null-rate" and not column.type.nullable):
             return f"column {field} may take no '{option}' by its type"

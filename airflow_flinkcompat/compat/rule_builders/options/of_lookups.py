@@ -104,7 +104,7 @@ def _in_modes(
     another_system = fact.effect is OptionEffect.ADDRESS and not set.intersection(*map(members, change.values))
     elsewhere = another_system or fact.effect is OptionEffect.READ
     if elsewhere and gathered_above(pair):
-        says = "other rows are found from now on, and what is above has gathered values of the old ones"
+        says = "lookups find other rows from now on, and operators above have gathered values of the old ones"
         return OptionVerdict(says, wrong(*GATHERED_FROM_ELSEWHERE))
     if set(modes) == {LookupMode.ASYNCHRONOUS}:
         return _of_waiting(change, fact, pair)

@@ -83,7 +83,7 @@ def _spread(pair: PipelinePair) -> OptionVerdict:
 def _begun_at_the_old_place(change: OptionChange) -> str:
     """What a sink stores of results that it has begun to write and cannot go on with elsewhere; "" where nothing."""
     if change.connector == "filesystem" and not set(formats(change)) <= WRITTEN_WHOLE:
-        return "a file that is not finished goes on where it was begun: rows from now on go to the old place (measured)"
+        return "an unfinished file is completed at the old place, with rows from now on (measured)"
     exactly_once = "exactly-once" in (change.before.get(key, "").lower() for key in GUARANTEES)
     if change.key == BROKERS and exactly_once and not set.intersection(*map(members, change.values)):
         return "transactions that are not committed yet would be asked for at brokers that have never seen them"

@@ -35,16 +35,16 @@ IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "
 IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
 SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
 OTHER_BYTES = ("ks-stateless-format-csv",)
-_ANEW = "the way out is to begin this source anew"
+_ANEW = "restart this source instead"
 _STARTUP, _READS_ALL = "scan.startup.mode", "initial"
 _SCHEMA, _TABLE = "schema-name", "table-name"
 _NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _REMEMBERS_NO_PLACE = (SourceState.NOTHING, SourceState.COUNTER)
-_ONLY_A_START = "only a start without state takes notice of it; this job goes on from the stored positions"
+_ONLY_A_START = "only a start without state reads it; this job resumes from the stored positions"
 _UNSAID = {
     OptionEffect.READ: "something else is read from now on; what a restored source does with the positions it has "
     "stored was not measured with this connector",
-    OptionEffect.STARTUP: "a start without state begins where it says; whether a restored source takes notice of it "
+    OptionEffect.STARTUP: "a start without state begins where it says; whether a restored source reads it "
     "was not measured with this connector",
 }
 
@@ -187,9 +187,7 @@ def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair
     if old == new:
         return OptionVerdict("the same format by another option", right(*SAME_BYTES))
     if append_only(old, new):
-        return OptionVerdict(
-            "no stored position holds the format: what is read from now on has to be in it", right(*OTHER_BYTES)
-        )
+        return OptionVerdict("no stored position holds the format: rows from now on must have it", right(*OTHER_BYTES))
     return not_measured(change, fact, "rows of the one or the other format may update and delete: other operators")
 
 
@@ -209,7 +207,7 @@ def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     gone, come = [p for p in before if p not in after], [p for p in after if p not in before]
     if not gone and not come:
         return OptionVerdict("the same places in another order", right(*listed.reordered))
-    read_on = f"goes on reading {', '.join(gone)}" if gone else ""
+    read_on = f"keeps reading {', '.join(gone)}" if gone else ""
     begun = f"reads {', '.join(come)} from the beginning" if come else ""
     ends = " and ".join(filter(None, (read_on, begun)))
     says = f"a restored {change.connector} source {ends}"
@@ -239,12 +237,12 @@ def _pattern(
     assert listed is not None
     pattern = change.after.get(listed.pattern)
     if old is None or pattern is None or not _matches(pattern, old.split(listed.separator)):
-        says = "what the stored positions are of is read on, the rest from the beginning; which these are is not told"
+        says = "places with stored positions are read on, all others from the beginning; which ones is not known"
         return OptionVerdict(says, unmeasured("a pattern over places"))
     says = "the pattern matches what is read; whatever else it matches is read from the beginning, old rows included"
     if from_beginning and _orderly(pair):
         return OptionVerdict(says, right(*listed.matched, *listed.added))
-    return OptionVerdict(says, unmeasured("which other places the pattern matches is not told"))
+    return OptionVerdict(says, unmeasured("which other places the pattern matches is not known"))
 
 
 def _matches(pattern: str, places: Iterable[str]) -> bool:

@@ -49,7 +49,7 @@ def judged(change: OptionChange) -> OptionVerdict:
     """
     found = [_judged_use(change, used) for used in change.uses]
     if not found:
-        return OptionVerdict("no query that goes on uses the table", unmeasured("the table's queries come or go"))
+        return OptionVerdict("no query that stays uses the table", unmeasured("the table's queries come or go"))
     verdict = combined(each.verdict for each in found)
     worst = max(found, key=lambda each: each.verdict.outcome.rank)
     return OptionVerdict(worst.says, verdict)
@@ -93,13 +93,13 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
         old_style = change.before.get("connector.type") or change.after.get("connector.type")
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
         unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
-        says = f"what it does to a restore was not measured with {who}, and no document says that it is harmless"
+        says = f"its effect on a restore was not measured with {who}, and no document says that it is harmless"
         return OptionVerdict(
             sinks.only_the_sink(change.connector) if unknown_sink else says,
             unmeasured(f"no restore with other such options of {who}"),
         )
     if fact.default is not None and len({value and value.lower() for value in given(change, fact)}) == 1:
-        says = "it is what the connector does without it"
+        says = "it is the connector's default"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     if fact.effect is OptionEffect.IGNORED:
         says = f"a table that is {used.use.value} takes no notice of it"

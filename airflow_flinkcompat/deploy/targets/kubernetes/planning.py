@@ -179,7 +179,7 @@ def _upgrade(base: FlinkResource | None, mode: StartMode) -> list[str]:
         "One merge, one step: the operator stops the job with a savepoint and starts the script from it. Nobody "
         "compares that savepoint before the start, and nobody brings the former script back: if the job does not run, "
         "revert the merge, and hold what Flink says of its restore against the savepoint.",
-        "The last-state fallback is off: where the savepoint fails the job goes on, and the operator tries again.",
+        "The last-state fallback is off: if the savepoint fails, the job keeps running, and the operator tries again.",
         f"{after} that it was restored from the savepoint that the operator recorded (latest.restored).",
     ]
 

@@ -153,7 +153,7 @@ def _sink_words(found: Table) -> Iterator[str]:
 
 
 def _key_traits(output: Output, pipeline: Pipeline, program: Program, found: Table, line: str) -> Iterator[str]:
-    """Whether rows are kept in front of the sink, unless the line refuses the INSERT or may do so."""
+    """Return whether rows are kept in front of the sink, unless the line refuses the INSERT or may do so."""
     refused = list(faults(output, pipeline, program, found, line))
     if refused:
         yield from (REFUSED for each in refused if each.certain)

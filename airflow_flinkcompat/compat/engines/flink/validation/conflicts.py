@@ -269,7 +269,7 @@ def _mode(sink: Table, updates: Known) -> _Mode:
 
 
 def _differs(output: Output, program: Program, sink: Table) -> Known:
-    """Whether no upsert key of the query lies within the sink's primary key."""
+    """Return whether no upsert key of the query lies within the sink's primary key."""
     held = _held(output, sink)
     if held is None or output.segment.functions:
         return Known.NOT_KNOWN
@@ -285,7 +285,7 @@ def _differs(output: Output, program: Program, sink: Table) -> Known:
 
 
 def _held(output: Output, sink: Table) -> frozenset[object] | None:
-    """What the columns of the primary key hold; None where the statement does not fill them one by one."""
+    """Expressions of the primary key's columns; None where the statement does not fill them one by one."""
     if output.partition:
         return None
     names = output.insert_columns or [column.name for column in sink.written]
@@ -308,7 +308,7 @@ def _output(value: object) -> object:
 
 
 def _may_keep(value: object, keys: frozenset[_Key]) -> bool:
-    """Whether the planner may see a key in a computed value: a cast keeps it, and a condition may be decided."""
+    """Return whether the planner may see a key in a computed value: a cast keeps it, and a condition may be decided."""
     if not isinstance(value, FunctionCall) or value.function in _OTHER_VALUES:
         return False
     return any(_output(leaf) in key for leaf in leaves(value) for key in keys)

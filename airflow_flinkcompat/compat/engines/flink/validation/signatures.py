@@ -206,7 +206,7 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
 
 
 def is_refused_late(function: str, types: Sequence[DataType], result: DataType) -> bool:
-    """Whether Flink refuses a call where a query is planned, and takes it in a view that no query reads.
+    """Return whether Flink refuses a call where a query is planned, and takes it in a view that no query reads.
 
     Args:
         function: As in :func:`refused`, which refuses the call.
@@ -236,7 +236,7 @@ def mixed(types: Sequence[DataType]) -> str:
 
 
 def _of_nothing_but_null(function: str, kinds: list[str]) -> bool:
-    """Whether Flink refuses a call for a NULL whose type nothing tells."""
+    """Return whether Flink refuses a call for a NULL whose type nothing tells."""
     if " " not in kinds:
         return False
     if function in _ALL_NULL:

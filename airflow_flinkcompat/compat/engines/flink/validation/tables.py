@@ -127,7 +127,7 @@ def _metadata(table: Table, sink: bool) -> Iterator[Fault]:
 
 
 def _adds_nothing(format: str) -> bool:
-    """Whether a format hands out no metadata beside those that are known."""
+    """Return whether a format hands out no metadata beside those that are known."""
     found = FORMATS.get(format)
     return has_metadata(format) or (found is not None and found.appends is Known.YES)
 
