@@ -13,10 +13,24 @@ from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
+from airflow_flinkcompat.compat.changes.boundary_rows import (
+    Variable,
+    equal_conditions,
+    equal_contributions,
+    equal_values,
+)
 from airflow_flinkcompat.compat.changes.diff_fields import operator_parts, output_parts
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.references import never_null
-from airflow_flinkcompat.plan.expressions import FLIPPED, AggregateCall, Expression, FunctionCall, Literal, transform
+from airflow_flinkcompat.plan.expressions import (
+    FLIPPED,
+    AggregateCall,
+    Expression,
+    FunctionCall,
+    Leaf,
+    Literal,
+    transform,
+)
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
@@ -24,10 +38,11 @@ from airflow_flinkcompat.plan.operators import (
     Output,
     OverOperator,
     operators,
+    sources,
 )
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, leaves
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.plan.types import UNKNOWN
+from airflow_flinkcompat.plan.types import BIGINT, UNKNOWN, DataType
 
 Form = Hashable
 TRUE, FALSE, NULL = ("constant", True), ("constant", False), ("constant", None)
@@ -38,7 +53,6 @@ _NAMES = {
 }  # fmt: skip
 _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "AND": "OR", "OR": "AND"}
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _DEFAULTS = {
     "JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"),
@@ -47,8 +61,6 @@ _DEFAULTS = {
 """The clause of an aggregation that Flink takes where none is written."""
 _PARTS = {"DAY": "DAYOFMONTH", "DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR"}
 _MILLISECONDS = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000, "SECOND": 1_000}
-_TESTED_TRUE = frozenset({"IS TRUE", "IS NOT FALSE"})
-_NEUTRAL = {"+": ("constant", Decimal(0)), "*": ("constant", Decimal(1)), "AND": TRUE, "OR": FALSE}
 
 
 def may_be_same_operator(pair: OperatorPair) -> bool:
@@ -99,7 +111,7 @@ def _distinct_already(operator: Operator) -> bool:
     return isinstance(operator.segment.origin, AggregateOperator) and not operator.segment.filters
 
 
-def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form]:
+def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _Part]:
     parts = {key: forms.of_part(key, value) for key, value in operator_parts(operator).items()}
     if isinstance(operator, OverOperator):
         del parts["all columns"]  # what is kept of them is its row
@@ -121,22 +133,79 @@ def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form]:
     return parts
 
 
+_EVALUATED = ("keys", "aggregates", "condition", "columns")
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of an operator; two are equal if their forms are, or if no row of boundary values tells them apart."""
+
+    name: str
+    value: Any
+    form: Form
+    forms: _Forms
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Part):
+            return NotImplemented
+        return self.form == other.form or self._evaluates_as(other)
+
+    def _evaluates_as(self, other: _Part) -> bool:
+        old, new = self.value, other.value
+        sides = (self.forms.variable, other.forms.variable)
+        if self.name == "aggregates":
+            pairs = zip(old, new, strict=False)
+            return len(old) == len(new) and all(
+                self.forms.form(one) == other.forms.form(another) or equal_contributions(one, another, sides)
+                for one, another in pairs
+            )
+        if self.name in ("keys", "columns"):
+            if not all(isinstance(each, Literal | FunctionCall | Leaf) for each in (*old, *new)):
+                return False  # the keys of a join are pairs
+            return equal_values((old, sides[0]), (new, sides[1]))
+        conditions = [tuple(each) if isinstance(each, frozenset) else (each,) for each in (old, new)]
+        if None in conditions[0] or None in conditions[1]:
+            return False
+        return equal_conditions((conditions[0], sides[0]), (conditions[1], sides[1]))
+
+
 @dataclass(frozen=True)
 class _Forms:
     """Makes forms of one side's expressions; ``types`` are those of its columns that have a name of their own."""
 
-    types: Mapping[str, str]
+    types: Mapping[str, DataType]
     never_null: Set[str]
 
     @classmethod
     def of(cls, output: Output, program: Program) -> _Forms:
-        columns = [column for table in program.tables for column in table.columns]
-        named = Counter(column.name for column in columns)
-        types = {each.name: str(each.type.with_nullability(True)) for each in columns if named[each.name] == 1}
+        read = {source.table for source in sources(output)}
+        columns = [column for table in program.tables if table.name in read for column in table.columns]
+        declared = {(column.name, column.type.with_nullability(True)) for column in columns}
+        named = Counter(name for name, _ in declared)
+        types = {name: type for name, type in declared if named[name] == 1}
         return cls(types, never_null(output, program))
 
-    def of_part(self, part: str, value: Any) -> Form:
-        """A part of an operator; constants are no keys, and a condition that always holds is none."""
+    def of_part(self, part: str, value: Any) -> Form | _Part:
+        """A part of an operator with its form."""
+        form = self._form_of_part(part, value)
+        return _Part(part, value, form, self) if part in _EVALUATED or part.startswith("filters") else form
+
+    def variable(self, leaf: Leaf) -> Variable | None:
+        """The column of the rows below that a leaf is; None for what an operator computes."""
+        below: Any = leaf
+        while isinstance(below, OperatorColumn):
+            below = getattr(below.output, "column", below.output)
+        if isinstance(below, AggregateCall) and below.function == "COUNT":
+            return Variable(self.form(leaf), BIGINT, nullable=False)
+        if isinstance(below, SourceColumn):
+            type = self.types.get(below.column, UNKNOWN)
+            return Variable(self.form(leaf), type, below.column not in self.never_null)
+        return None
+
+    def _form_of_part(self, part: str, value: Any) -> Form:
+        """The form of a part; constants are no keys, and a condition that always holds is none."""
         if part == "keys":
             return tuple(dict.fromkeys(self.form(key) for key in value if not isinstance(key, Literal)))
         if part == "row":
@@ -182,7 +251,7 @@ class _Forms:
         """Return whether a CAST may change nothing: to the column's own type, or between integer types."""
         if isinstance(part, Literal):
             return part.type.name in _WHOLE and target in {("constant", name) for name in _WHOLE}
-        return isinstance(part, SourceColumn) and target == ("constant", self.types.get(part.column))
+        return isinstance(part, SourceColumn) and target == ("constant", str(self.types.get(part.column)))
 
     def _filled(self, part: Any) -> bool:
         while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):
@@ -244,24 +313,14 @@ def _flat(function: str, args: Iterable[Form]) -> Iterable[Form]:
 
 def _called(function: str, args: list[Form]) -> Form:
     """A call of forms, in the one spelling of all that may mean the same."""
-    if function in ("-", "NEG"):
-        return _difference(args)
     if function == "CASE" and len(args) == 3:
         match args:
             case [("IS NULL", tested), default, value] | [("IS NOT NULL", tested), value, default] if value == tested:
                 return _called("COALESCE", [value, default])
     if (found := _by_another_name(function, args)) is not None:
         return found
-    if function == "NOT":
-        return _negated(args[0])
-    if function == "IN":
-        return _called("OR", [_called("=", [args[0], each]) for each in args[1:]])
     if function in (">", ">="):
         return (FLIPPED[function], *reversed(args))
-    if function in _TESTED_TRUE:
-        return args[0]
-    if function == "=" and args[0] == args[1] and _is_constant(args[0]):
-        return TRUE
     return _chained(function, args)
 
 
@@ -282,48 +341,9 @@ def _by_another_name(function: str, args: list[Form]) -> Form | None:
     return None
 
 
-def _difference(args: list[Form]) -> Form:
-    """A difference or a sign, as a sum of products."""
-    *before, last = args
-    return _chained("+", [*before, _chained("*", [("constant", Decimal(-1)), last])])
-
-
 def _chained(function: str, args: list[Form]) -> Form:
     if function in _CHAINED:
         args = [*_flat(function, args)]
-    if function in _NEUTRAL:
-        args = _folded(function, [arg for arg in args if arg != _NEUTRAL[function]])
-        if len(args) < 2:
-            return args[0] if args else _NEUTRAL[function]
     if function in ("AND", "OR"):
         return function, frozenset(args)
     return (function, *(sorted(args, key=repr) if function in _COMMUTE else args))
-
-
-def _folded(function: str, args: list[Form]) -> list[Form]:
-    """Operands of a sum or product with its constants as one."""
-    numbers = [arg[1] for arg in args if isinstance(arg, tuple) and _is_constant(arg) and isinstance(arg[1], Decimal)]
-    if function not in ("+", "*") or len(numbers) < 2:
-        return args
-    total = sum(numbers) if function == "+" else Decimal(1)
-    for number in numbers if function == "*" else ():
-        total *= number
-    rest = [arg for arg in args if not (_is_constant(arg) and isinstance(arg[1], Decimal))]  # type: ignore[index]
-    return rest if ("constant", total) == _NEUTRAL[function] else [*rest, ("constant", total)]
-
-
-def _negated(form: Form) -> Form:
-    match form:
-        case ("constant", bool(value)):
-            return "constant", not value
-        case ("NOT", inner):
-            return inner
-        case ("AND" | "OR" as function, frozenset(parts)):
-            return _called(_NEGATED[function], [_negated(part) for part in parts])
-        case (str(function), one, other) if function in _NEGATED:
-            return _called(_NEGATED[function], [one, other])
-        case ("IS NULL", one):
-            return "IS NOT NULL", one
-        case ("IS NOT NULL", one):
-            return "IS NULL", one
-    return "NOT", form
