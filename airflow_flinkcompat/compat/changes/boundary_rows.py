@@ -40,6 +40,7 @@ _TESTS: Mapping[str, Callable[[Any], bool]] = {
     "IS NOT UNKNOWN": lambda value: value is not None,
 }
 _PASS_OVER_NULL = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "STDDEV_POP", "VARIANCE", "VAR_POP"})
+_LETTERS = 4 * "abcdefghijklmnopqrstuvwxyz"
 _TRUE = Literal(True, DataType("BOOLEAN"))
 _STRICT: Mapping[str, Callable[..., Any]] = {
     "NEG": operator.neg, "ABS": abs, "UPPER": str.upper, "LOWER": str.lower, "REVERSE": lambda text: text[::-1],
@@ -200,7 +201,9 @@ def _boundary_values(variable: Variable, constants: Sequence[Any], compared: Seq
     if kind == "BOOLEAN":
         return [*found, True, False]
     if kind in _TEXT:
-        return [*found, *_texts({each for each in constants if isinstance(each, str)})]
+        lengths = (each for each in constants if type(each) is int and 0 <= each <= len(_LETTERS))
+        texts = {_LETTERS[: each + 1] for each in lengths} | {each for each in constants if isinstance(each, str)}
+        return [*found, *_texts(texts)]
     if kind not in {*WHOLE, *_APPROXIMATE, "DECIMAL"}:
         raise _NotEvaluable
     numbers = _numbers(each for each in constants if isinstance(each, int | float | Decimal))
@@ -223,7 +226,7 @@ def _texts(constants: set[str]) -> Iterable[str]:
     """The constants and texts before and after them, also of what a pattern stands for."""
     found = constants | {re.sub("[%_]", filler, each) for each in constants for filler in ("", "x")}
     near = {near for each in found for near in (each[:-1], f"{each}a", f"{each} ", each.upper(), each.lower())}
-    return sorted({*found, *near, "", "a", "abc"})
+    return sorted({*found, *near, "", "a", " aB9 "})
 
 
 def _numbers(constants: Iterable[int | float | Decimal]) -> set[Decimal]:
