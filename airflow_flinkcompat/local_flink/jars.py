@@ -58,6 +58,12 @@ def fetch(name: str, *, progress: bool | None = None) -> Path:
     return fetch_jar(jars[name], progress=progress)
 
 
+def cached(name: str) -> Path | None:
+    """The local file of the jar ``name`` where it was fetched before; None else."""
+    file = cache_directory() / "jars" / pinned()[name].filename
+    return file if file.is_file() else None
+
+
 def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
     """As ``fetch``, for a jar in hand."""
     folder = cache_directory() / "jars"

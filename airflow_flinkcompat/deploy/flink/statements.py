@@ -73,7 +73,7 @@ class Prepared:
     @property
     def job_sql(self) -> str:
         """The job's statement. ``BEGIN STATEMENT SET; … END`` is for interactive clients: one statement is needed."""
-        return _as_one_statement(self.job.text)
+        return as_one_statement(self.job.text)
 
     @property
     def explain_sql(self) -> str:
@@ -174,10 +174,11 @@ def role(statement: Statement) -> Role:
 
 def planned_sql(job: Statement) -> str:
     """The statement of a job as COMPILE PLAN takes it: an INSERT, or ``STATEMENT SET BEGIN … END``."""
-    return _EXECUTE.sub("", _as_one_statement(job.text), count=1).lstrip()
+    return _EXECUTE.sub("", as_one_statement(job.text), count=1).lstrip()
 
 
-def _as_one_statement(text: str) -> str:
+def as_one_statement(text: str) -> str:
+    """The text of a statement as one that Flink parses by itself, a statement set included."""
     return _BEGIN_SET.sub("EXECUTE STATEMENT SET BEGIN", text, count=1)
 
 

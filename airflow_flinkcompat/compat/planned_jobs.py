@@ -1,0 +1,282 @@
+"""What Flink's own planner makes of both scripts, and how a restore of one from the other ends.
+
+The order is Flink's: what it refuses to plan, operators that no longer exist, state that cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_flinkcompat.model import Consequence, Span
+
+_DEFAULT_MAX_PARALLELISM = 128
+"""What Flink takes for a parallelism of at most 85 where none is set."""
+_PLACE = re.compile(r"\bline (\d+), column (\d+)")
+_NOT_WHOLE = re.compile(
+    r"Object '[^']*' not found|Table '?[^ ]*'? (?:was not found|does not exist)|Cannot find table|"
+    r"No match found for function signature|[Ff]unction .{0,200}(?:does not exist|not found)|"
+    r"Could not find (?:any|an implementation)|Could not (?:load|find) (?:class|function)|Cannot instantiate|"
+    r"ClassNotFound|NoClassDefFound|implementation class",
+    re.DOTALL,
+)
+"""Errors that say what the script lacks here, a declaration or a jar: elsewhere Flink may plan it."""
+_TROUBLE = ("Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why Flink does not plan a script.
+
+    Attributes:
+        message: Flink's own sentence.
+        place: The statement, or the place in it where Flink names one.
+        conclusive: Whether Flink refuses the script everywhere; otherwise something is missing here.
+    """
+
+    message: str
+    place: Span | None
+    conclusive: bool
+
+    @classmethod
+    def of(cls, chain: Sequence[Mapping[str, str]], statement: Span | None) -> Refusal:
+        """The refusal that a chain of exceptions shows.
+
+        Args:
+            chain: Exceptions from the outermost to its root cause, a class and a message each.
+            statement: The place of the statement.
+
+        Returns:
+            The refusal.
+        """
+        texts = [each["message"] for each in chain]
+        classes = " ".join(each["class"].rpartition(".")[2] for each in chain)
+        located = next((text for text in texts if _PLACE.search(text)), "")
+        message = next((text for text in reversed(texts) if text not in ("", "null")), classes)
+        missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
+        ours = any(word in classes for word in ("SqlParserException", "ValidationException", "TableException"))
+        return cls(" ".join(message.split())[:400], _placed(located, statement), ours and not missing)
+
+
+def _placed(message: str, statement: Span | None) -> Span | None:
+    """The place in the script of a place in one of its statements."""
+    found = _PLACE.search(message)
+    if statement is None or found is None:
+        return statement
+    line, column = int(found[1]), int(found[2])
+    column += statement.column - 1 if line == 1 else 0
+    line += statement.line - 1
+    return Span(statement.source, line, column, line, column)
+
+
+@dataclass(frozen=True)
+class PlannedOperator:
+    """An operator of a job as it would be submitted.
+
+    Attributes:
+        id: Its OperatorID, by which a savepoint knows it.
+        name: Its name in Flink's web interface.
+        kind: The class of the operator.
+        keeps: ``yes``, ``no`` or ``may``.
+        basis: How that is known; ``opened`` where the operator was started.
+        component: The class of its source, sink or function.
+        max_parallelism: Its own maximum, 0 or less where none is set.
+        uid: The uid that the script sets, or Flink makes for it.
+        states: Options by the name of each state that it registers; None where it was not started.
+    """
+
+    id: str
+    name: str
+    kind: str
+    keeps: str
+    basis: str
+    component: str
+    max_parallelism: int
+    uid: str
+    states: Mapping[str, Mapping[str, str]] | None
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> PlannedOperator:
+        """The operator that an answer holds."""
+        states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
+        return cls(
+            data["id"], data["name"], data["kind"], data["keeps"], data["basis"], data["component"],
+            data["max_parallelism"], data["uid"] or "", states,
+        )  # fmt: skip
+
+    @property
+    def stateful(self) -> bool:
+        """Whether it keeps state, or may."""
+        return self.keeps != "no"
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job as it would be submitted.
+
+    Attributes:
+        operators: Its operators, sources first.
+        plan: Its compiled plan as JSON; None where Flink compiles none.
+        restores: By OperatorID how Flink's dry restore from the other side's job ended: its exceptions, empty if it
+            took the state.
+        savepoint: A savepoint of the job before its first row, in Flink's format and Base64.
+    """
+
+    operators: tuple[PlannedOperator, ...]
+    plan: Any = field(default=None, repr=False)
+    restores: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict, repr=False)
+    savepoint: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class PlannedScript:
+    """What Flink plans for a script.
+
+    Attributes:
+        flink: The release that planned it.
+        jobs: Its jobs in order.
+        refusal: Why it is not planned to its end.
+        stand_ins: By table the connector or format whose jar is absent.
+        catalogs: By name the type of each catalog that one in memory stands for.
+        lasting: The statements that would change what lasts outside of the session, by kind, in order.
+    """
+
+    flink: str
+    jobs: tuple[PlannedJob, ...] = ()
+    refusal: Refusal | None = None
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    catalogs: Mapping[str, str] = field(default_factory=dict)
+    lasting: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any], places: Sequence[Span]) -> PlannedScript:
+        """The script that an answer tells of.
+
+        Args:
+            answer: The answer of the planner's process.
+            places: The place of each statement.
+
+        Returns:
+            The script.
+        """
+        said, refusal = answer.get("refusal"), None
+        if said is not None:
+            place = places[said["statement"]] if said["statement"] < len(places) else None
+            refusal = Refusal.of(said["chain"], place)
+        elif "failure" in answer:
+            refusal = Refusal.of(answer["failure"], None)
+        jobs = tuple(
+            PlannedJob(
+                tuple(map(PlannedOperator.of, job["operators"])), job.get("plan"), job["restores"], job["savepoint"]
+            )
+            for job in answer.get("jobs", ())
+        )
+        lasting = tuple(each["kind"] for each in answer.get("lasting", ()))
+        return cls(answer["flink"], jobs, refusal, answer.get("stand_ins", {}), answer.get("catalogs", {}), lasting)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How Flink ends a restore of the new script's job from the old one's savepoint, as far as its planner shows it.
+
+    Attributes:
+        flink: The release that planned both.
+        consequence: Where it refuses; None where nothing is refused.
+        operator: The name of the operator that it refuses.
+        message: Why, in a sentence.
+        doubt: Why the planner cannot tell, "" where it can.
+        losses: What is dropped or replaced without a refusal.
+        novelties: What is new or was not started: not known to matter.
+        stand_ins: The connectors and formats whose jars are absent.
+    """
+
+    flink: str
+    consequence: Consequence | None = None
+    operator: str = ""
+    message: str = ""
+    doubt: str = ""
+    losses: tuple[str, ...] = ()
+    novelties: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
+
+
+def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
+    """How a restore ends.
+
+    Args:
+        old: What is deployed.
+        new: What is proposed; its jobs were restored from savepoints of the old ones.
+
+    Returns:
+        The prediction.
+    """
+    absent = tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()}))
+    at_fault = next((each.refusal for each in (new, old) if each.refusal is not None), None)
+    if at_fault is not None:
+        return Prediction(new.flink, doubt=f"{at_fault.place or 'the script'}: {at_fault.message}", stand_ins=absent)
+    if not old.jobs or len(old.jobs) != len(new.jobs):
+        doubt = f"the scripts make {len(old.jobs)} and {len(new.jobs)} jobs"
+        return Prediction(new.flink, doubt=doubt, stand_ins=absent)
+    losses: list[str] = []
+    novelties: list[str] = []
+    for before, after in zip(old.jobs, new.jobs, strict=True):
+        if any(each.uid[:1].isdigit() for each in (*before.operators, *after.operators)):
+            doubt = "uids are made of a counter of the client (table.exec.uid.generation = ALWAYS)"
+            return Prediction(new.flink, doubt=doubt, stand_ins=absent)
+    for before, after in zip(old.jobs, new.jobs, strict=True):
+        for consequence, operator, message in _refusals(before, after):
+            return Prediction(new.flink, consequence, operator, message, stand_ins=absent)
+        losses += _losses(before, after)
+        novelties += _novelties(before, after)
+    return Prediction(new.flink, losses=tuple(losses), novelties=tuple(novelties), stand_ins=absent)
+
+
+def _refusals(before: PlannedJob, after: PlannedJob) -> Iterator[tuple[Consequence, str, str]]:
+    """What Flink refuses, in the order in which it finds it: at submit, then when state is read."""
+    found = {each.id: each for each in after.operators}
+    kept = [each for each in before.operators if each.stateful]
+    for each in kept:
+        if each.id not in found:
+            message = f"the new job has no operator with the id of {each.name} ({each.id}), which keeps state"
+            yield Consequence.REFUSED_AT_SUBMIT, each.name, message
+    for each in kept:
+        one, other = (
+            operator.max_parallelism if operator.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
+            for operator in (each, found[each.id])
+        )
+        if one != other:
+            message = f"the maximum parallelism of {each.name} changes from {one} to {other}"
+            yield Consequence.REFUSED_AT_SUBMIT, each.name, message
+    for each in kept:
+        if chain := after.restores.get(each.id):
+            said = next((one["message"] for one in chain if "Migration" in one["class"]), chain[-1]["message"])
+            yield Consequence.REFUSED_AT_RESTORE, each.name, f"{each.name} cannot read its state: {said[:300]}"
+
+
+def _losses(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
+    found = {each.id: each for each in after.operators}
+    for one in filter(lambda each: each.stateful, before.operators):
+        other = found[one.id]
+        if not other.stateful:
+            yield f"{one.name} keeps state, {other.name} in its place keeps none"
+        elif one.states is not None and other.states is not None:
+            yield from (f"{one.name}: state {name} is no longer read" for name in sorted(set(one.states) - set(other.states)))
+        elif (one.kind, one.component) != (other.kind, other.component):
+            yield f"{one.name}: {other.component or other.kind} takes the place of {one.component or one.kind}"
+
+
+def _novelties(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
+    stored = {each.id: each for each in before.operators}
+    for other in filter(lambda each: each.stateful, after.operators):
+        one = stored.get(other.id)
+        if one is None or not one.stateful:
+            yield f"{other.name} begins without state"
+        elif one.states is None or other.states is None:
+            if other.basis not in ("source", "committer", "sink writer"):
+                yield f"{other.name}: its state is not known"
+        else:
+            yield from (f"{other.name}: state {name} begins empty" for name in sorted(set(other.states) - set(one.states)))
+            changed = [name for name in sorted(set(one.states) & set(other.states)) if one.states[name] != other.states[name]]
+            yield from (f"{other.name}: state {name} has other options" for name in changed)

@@ -1,0 +1,210 @@
+"""Where the planner of a line of Flink comes from: Flink's own jars, its test jars, and the jar of this package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from airflow_flinkcompat.caching import cache_directory
+from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home, jars
+from airflow_flinkcompat.local_flink.processes import find_java
+
+JARS = Path(__file__).parent / "jars"
+HOME_VARIABLE = "FLINK_HOME"
+_LOADER = "flink-table-planner-loader"
+_INSIDE_LOADER = "flink-table-planner.jar"
+
+
+class PlannerMissing(LocalFlinkError):
+    """The planner of a line is not on this machine; the message names the command that installs it."""
+
+
+@dataclass(frozen=True)
+class FlinkLine:
+    """A line of Flink: its name, and the release of it that is measured."""
+
+    name: str
+    version: str
+
+    @property
+    def harness_module(self) -> str:
+        """The module of Flink whose test jar holds the harness for one operator."""
+        return "flink-streaming-java" if self.name.startswith("1.") else "flink-runtime"
+
+    @property
+    def harness(self) -> tuple[str, ...]:
+        """The names in ``jars.toml`` of the test jars that the harness needs."""
+        modules = dict.fromkeys(("flink-core", "flink-runtime", self.harness_module))
+        return (*(f"{module}-tests-{self.name}" for module in modules), f"flink-test-utils-junit-{self.name}")
+
+    @property
+    def jar_name(self) -> str:
+        """The file name of the jar of this package that is built for the line."""
+        return f"flinkcompat-planner-{self.name}.jar"
+
+
+RELEASES: Mapping[str, str] = {
+    "2.3": "2.3.0", "1.20": "1.20.3", "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0", "1.19": "1.19.1",
+}  # fmt: skip
+"""The release of each line that is measured; newest first, then the longest supported one."""
+LINES: Mapping[str, FlinkLine] = {name: FlinkLine(name, RELEASES[name]) for name in ("2.3", "1.20")}
+"""The lines that have a planner."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """All that the planner of a line needs.
+
+    Attributes:
+        line: The line.
+        home: The folder whose ``lib/`` holds Flink's jars.
+        java: The ``java`` that runs it.
+        classpath: The jars, that of this package first.
+    """
+
+    line: FlinkLine
+    home: Path
+    java: Path
+    classpath: tuple[Path, ...]
+
+
+def find(name: str) -> Installation:
+    """Find the planner of a line; nothing is fetched.
+
+    Args:
+        name: The line, for instance ``2.3``.
+
+    Returns:
+        Where its parts are.
+
+    Raises:
+        PlannerMissing: A part is missing, or the line has no planner.
+    """
+    line = _line(name)
+    try:
+        java = find_java()
+    except LocalFlinkError as error:
+        raise PlannerMissing(str(error)) from None
+    home = next(_homes(line), None)
+    if home is None:
+        raise PlannerMissing(f"Flink {line.version} is not on this machine: {_remedy(line)}")
+    harness = [jars.cached(each) for each in line.harness]
+    if None in harness:
+        raise PlannerMissing(f"the test jars of Flink {line.version} are not on this machine: {_remedy(line)}")
+    lib = sorted(each for each in (home / "lib").glob("*.jar") if not each.name.startswith(_LOADER))
+    classpath = (JARS / line.jar_name, _planner_jar(line, home), *lib, *filter(None, harness))
+    return Installation(line, home, java, classpath)
+
+
+def install(name: str) -> Installation:
+    """Fetch what the planner of a line lacks on this machine.
+
+    Flink's jars come from PyPI (``apache-flink-libraries``) unless an environment variable or an installed package
+    names a Flink of the same release; test jars come from Maven Central. All of it is cached.
+
+    Args:
+        name: The line, for instance ``2.3``.
+
+    Returns:
+        Where its parts are.
+
+    Raises:
+        PlannerMissing: There is no Java, or the line has no planner.
+        LocalFlinkError: Flink's jars cannot be fetched.
+        JarError: A test jar cannot be fetched.
+    """
+    line = _line(name)
+    home(line.name)
+    for each in line.harness:
+        jars.fetch(each)
+    return find(name)
+
+
+def home(name: str) -> Path:
+    """The folder whose ``lib/`` holds the jars of a line, fetched from PyPI (330 MB) where no other has them.
+
+    Args:
+        name: The line.
+
+    Returns:
+        The folder.
+
+    Raises:
+        LocalFlinkError: It cannot be fetched.
+    """
+    line = FlinkLine(name, RELEASES[name])
+    if (found := next(_homes(line), None)) is not None:
+        return found
+    folder = _cached_home(line)
+    installer = ("uv", "pip", "install", "--python", sys.executable) if find_spec("uv") else ("pip", "install")
+    wanted = f"apache-flink-libraries=={line.version}"
+    done = subprocess.run(
+        [sys.executable, "-m", *installer, "--no-deps", "--quiet", "--target", str(folder.parent), wanted], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise LocalFlinkError(f"cannot fetch {wanted} into {folder.parent}:\n{done.stderr.strip()}")
+    return flink_home(folder)
+
+
+def status() -> dict[str, str]:
+    """What is on this machine.
+
+    Returns:
+        By line either the folder of its Flink, or what is missing and how it is installed.
+    """
+    found = {}
+    for name in LINES:
+        try:
+            here = find(name)
+            found[name] = f"ready: Flink {here.line.version} in {here.home}"
+        except PlannerMissing as error:
+            found[name] = str(error)
+    return found
+
+
+def _line(name: str) -> FlinkLine:
+    if name not in LINES:
+        raise PlannerMissing(f"no planner is built for Flink {name}; the lines that have one: {', '.join(LINES)}")
+    return LINES[name]
+
+
+def _remedy(line: FlinkLine) -> str:
+    return f"run flinkcompat planner install {line.name}"
+
+
+def _cached_home(line: FlinkLine) -> Path:
+    return cache_directory() / f"flink-{line.version}" / "pyflink"
+
+
+def _homes(line: FlinkLine) -> Iterator[Path]:
+    """The folders of that very release: of ``$FLINK_HOME``, of this environment, of the cache."""
+    given = os.environ.get(HOME_VARIABLE)
+    for folder in (Path(given) if given else None, None, _cached_home(line)):
+        try:
+            found = flink_home(folder)
+        except LocalFlinkError:
+            continue
+        if (found / "lib" / f"flink-dist-{line.version}.jar").is_file():
+            yield found
+
+
+def _planner_jar(line: FlinkLine, home: Path) -> Path:
+    """The planner's own jar, taken out of its loader: without the loader it starts in half of the time."""
+    loader = home / "lib" / f"{_LOADER}-{line.version}.jar"
+    if not loader.is_file():
+        raise PlannerMissing(f"{home / 'lib'} holds no {loader.name}: {_remedy(line)}")
+    stamp = f"{loader.stat().st_size:x}-{loader.stat().st_mtime_ns:x}"
+    target = cache_directory() / "planner" / f"flink-table-planner-{line.version}-{stamp}.jar"
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(loader) as archive:
+            part.write_bytes(archive.read(_INSIDE_LOADER))
+        part.replace(target)
+    return target

@@ -1,0 +1,235 @@
+package flinkcompat.planner;
+
+import java.io.*;
+import java.lang.reflect.Constructor;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.*;
+import org.apache.flink.api.common.typeutils.TypeSerializer;
+import org.apache.flink.api.common.typeutils.TypeSerializerSnapshot;
+import org.apache.flink.core.memory.DataOutputSerializer;
+import org.apache.flink.runtime.OperatorIDPair;
+import org.apache.flink.runtime.checkpoint.*;
+import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
+import org.apache.flink.runtime.jobgraph.JobVertex;
+import org.apache.flink.runtime.jobgraph.OperatorID;
+import org.apache.flink.runtime.state.metainfo.StateMetaInfoSnapshot;
+import org.apache.flink.streaming.api.graph.*;
+import org.apache.flink.streaming.api.operators.*;
+
+/** A job as it would be submitted: its operators, what each keeps, an empty savepoint, and a dry restore of another. */
+final class JobGraphs {
+    private static final List<String> FLINKS =
+        List.of("org.apache.flink.table.runtime.", "org.apache.flink.cep.", "org.apache.flink.streaming.");
+    private static final List<String> GENERATED = List.of("StreamExecCalc", "StreamExecCorrelate", "StreamExecExpand");
+
+    private final StreamGraph graph;
+    private final ClassLoader loader;
+    private final Map<OperatorID, OperatorSubtaskState> empty = new LinkedHashMap<>();
+
+    JobGraphs(StreamGraph graph, ClassLoader loader) {
+        this.graph = graph;
+        this.loader = loader;
+    }
+
+    /** Writes the job into {@code job}, and how a restore from {@code savepoint} ends, where one is passed. */
+    void describe(Map<String, Object> job, String savepoint) throws Exception {
+        Map<OperatorID, OperatorSubtaskState> stored = savepoint.isEmpty() ? Map.of() : read(savepoint);
+        Map<Integer, byte[]> hashes = new StreamGraphHasherV2().traverseStreamGraphAndGenerateHashes(graph);
+        Map<Integer, StreamNode> nodes = new TreeMap<>();
+        graph.getStreamNodes().forEach(node -> nodes.put(node.getId(), node));
+        List<Object> operators = new ArrayList<>();
+        Map<String, Object> restores = new LinkedHashMap<>();
+        for (StreamNode node : nodes.values()) {
+            String hash = new OperatorID(hashes.get(node.getId())).toHexString();
+            String id = node.getUserHash() == null ? hash : node.getUserHash();
+            OperatorID key = new OperatorID(HexFormat.of().parseHex(id));
+            operators.add(operator(node, id, key, stored.get(key), restores));
+        }
+        job.put("name", graph.getJobName());
+        job.put("operators", operators);
+        job.put("restores", restores);
+        job.put("vertices", vertices());
+        job.put("savepoint", written());
+    }
+
+    private Map<String, Object> operator(StreamNode node, String id, OperatorID key, OperatorSubtaskState stored,
+            Map<String, Object> restores) throws Exception {
+        StreamOperatorFactory<?> factory = node.getOperatorFactory();
+        Map<String, Object> operator = new LinkedHashMap<>();
+        operator.put("node", node.getId());
+        operator.put("id", id);
+        operator.put("uid", node.getTransformationUID());
+        operator.put("name", node.getOperatorName());
+        operator.put("kind", factory == null ? "" : operatorClass(factory));
+        operator.put("parallelism", node.getParallelism());
+        operator.put("max_parallelism", OperatorProbe.field(node, "maxParallelism")); // no public getter in 1.20
+        List<Integer> inputs = new ArrayList<>();
+        for (StreamEdge edge : node.getInEdges()) inputs.add(edge.getSourceId());
+        operator.put("inputs", inputs);
+        TypeSerializer<?> keys = node.getStateKeySerializer();
+        operator.put("key", keys == null ? "" : digest(keys.snapshotConfiguration()));
+        keep(operator, node, factory, key, stored, restores);
+        return operator;
+    }
+
+    /** Whether the operator keeps state, how that is known, and what it registers. */
+    private void keep(Map<String, Object> operator, StreamNode node, StreamOperatorFactory<?> factory, OperatorID key,
+            OperatorSubtaskState stored, Map<String, Object> restores) {
+        String type = (String) operator.get("kind");
+        String factoryName = factory == null ? "" : factory.getClass().getSimpleName();
+        boolean keyed = node.getStateKeySerializer() != null;
+        if (factory == null) {
+            kept(operator, "no", "no operator", "");
+        } else if (factoryName.equals("SourceOperatorFactory")) {
+            kept(operator, "yes", "source", name(OperatorProbe.field(factory, "source")));
+        } else if (factoryName.equals("CommitterOperatorFactory")) {
+            kept(operator, "yes", "committer", "");
+        } else if (factoryName.contains("SinkWriterOperatorFactory")) {
+            Object sink = OperatorProbe.field(factory, "sink");
+            boolean state = implementsAny(sink, "SupportsWriterState", "StatefulSink");
+            kept(operator, state ? "yes" : "no", "sink writer", name(sink));
+        } else {
+            Object function = userFunction(factory);
+            boolean checkpointed = implementsAny(function, "CheckpointedFunction", "ListCheckpointed");
+            String classes = type + " " + name(function);
+            boolean lookup = classes.contains("ookup") || classes.contains("AsyncWait");
+            boolean generated = GENERATED.stream().anyMatch(type::startsWith);
+            if (generated && !keyed) {
+                kept(operator, "no", "generated", "");
+            } else if (FLINKS.stream().noneMatch(type::startsWith) || classes.contains("ython")) {
+                kept(operator, "may", "class", name(function));
+            } else if (lookup && !classes.contains("AsyncWait") && !keyed) {
+                kept(operator, "no", "lookup", name(function));
+            } else {
+                boolean edge = node.getInEdges().isEmpty() || node.getOutEdges().isEmpty();
+                kept(operator, checkpointed || keyed ? "may" : "no", "not opened", name(function));
+                probe(operator, node, !lookup && (!edge || keyed), key, stored, restores);
+            }
+        }
+    }
+
+    private void probe(Map<String, Object> operator, StreamNode node, boolean opens, OperatorID key,
+            OperatorSubtaskState stored, Map<String, Object> restores) {
+        try (OperatorProbe probe = new OperatorProbe(node, opens, loader)) {
+            probe.start(null);
+            List<Object> states = new ArrayList<>();
+            for (StateMetaInfoSnapshot state : probe.registered()) {
+                Map<String, String> serializers = new TreeMap<>();
+                for (Map.Entry<String, TypeSerializerSnapshot<?>> each : state.getSerializerSnapshotsImmutable().entrySet()) {
+                    serializers.put(each.getKey(), digest(each.getValue()));
+                }
+                states.add(Map.of("name", state.getName(), "kind", state.getBackendStateType().name(),
+                    "options", new TreeMap<>(state.getOptionsImmutable()), "serializers", serializers));
+            }
+            empty.put(key, probe.snapshot());
+            kept(operator, states.isEmpty() ? "no" : "yes", "opened", (String) operator.get("component"));
+            operator.put("states", states);
+        } catch (Throwable e) {
+            operator.put("failure", Main.chain(e));
+            return;
+        }
+        if (stored != null) {
+            try (OperatorProbe probe = new OperatorProbe(node, opens, loader)) {
+                probe.start(stored);
+                restores.put(key.toHexString(), List.of());
+            } catch (Throwable e) {
+                restores.put(key.toHexString(), Main.chain(e));
+            }
+        }
+    }
+
+    private static void kept(Map<String, Object> operator, String keeps, String basis, String component) {
+        operator.put("keeps", keeps);
+        operator.put("basis", basis);
+        operator.put("component", component);
+    }
+
+    /** The vertices of the job graph, which are chains of operators. */
+    private List<Object> vertices() {
+        List<Object> vertices = new ArrayList<>();
+        for (JobVertex vertex : graph.getJobGraph().getVerticesSortedTopologicallyFromSources()) {
+            List<String> chain = new ArrayList<>();
+            for (OperatorIDPair pair : vertex.getOperatorIDs()) {
+                chain.add(pair.getUserDefinedOperatorID().orElse(pair.getGeneratedOperatorID()).toHexString());
+            }
+            vertices.add(Map.of("name", vertex.getName(), "parallelism", vertex.getParallelism(),
+                "max_parallelism", vertex.getMaxParallelism(), "operators", chain));
+        }
+        return vertices;
+    }
+
+    /** The savepoint of a job that has read no row, in Flink's own format, which every later line reads. */
+    private String written() throws Exception {
+        List<OperatorState> states = new ArrayList<>();
+        for (Map.Entry<OperatorID, OperatorSubtaskState> each : empty.entrySet()) {
+            OperatorState state = operatorState(each.getKey());
+            state.putState(0, each.getValue());
+            states.add(state);
+        }
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        Checkpoints.storeCheckpointMetadata(new CheckpointMetadata(1L, states, List.of()), bytes);
+        return Base64.getEncoder().encodeToString(bytes.toByteArray());
+    }
+
+    /** Lines from 2.0 on take a name and a uid first. */
+    private static OperatorState operatorState(OperatorID id) throws ReflectiveOperationException {
+        for (Constructor<?> each : OperatorState.class.getConstructors()) {
+            Class<?>[] types = each.getParameterTypes();
+            if (types.length == 3) {
+                return (OperatorState) each.newInstance(id, 1, OperatorProbe.MAX_PARALLELISM);
+            }
+            if (types.length == 5 && types[0] == String.class) {
+                return (OperatorState) each.newInstance(null, null, id, 1, OperatorProbe.MAX_PARALLELISM);
+            }
+        }
+        throw new NoSuchMethodException("OperatorState has no constructor that is known");
+    }
+
+    private Map<OperatorID, OperatorSubtaskState> read(String savepoint) throws IOException {
+        Map<OperatorID, OperatorSubtaskState> stored = new HashMap<>();
+        byte[] bytes = Base64.getDecoder().decode(savepoint);
+        try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
+            for (OperatorState state : Checkpoints.loadCheckpointMetadata(in, loader, "memory").getOperatorStates()) {
+                stored.put(state.getOperatorID(), state.getState(0));
+            }
+        }
+        return stored;
+    }
+
+    private String operatorClass(StreamOperatorFactory<?> factory) {
+        return factory.getStreamOperatorClass(loader).getName();
+    }
+
+    private static Object userFunction(StreamOperatorFactory<?> factory) {
+        Object operator = factory instanceof SimpleOperatorFactory<?> simple
+            ? simple.getOperator() : OperatorProbe.field(factory, "operator");
+        return operator instanceof AbstractUdfStreamOperator<?, ?> udf ? udf.getUserFunction() : null;
+    }
+
+    private static String name(Object of) { return of == null ? "" : of.getClass().getName(); }
+
+    private static boolean implementsAny(Object of, String... names) {
+        if (of == null) return false;
+        Set<String> wanted = Set.of(names);
+        return interfaces(of.getClass()).stream().anyMatch(each -> wanted.contains(each.getSimpleName()));
+    }
+
+    private static Set<Class<?>> interfaces(Class<?> of) {
+        Set<Class<?>> all = new LinkedHashSet<>();
+        for (Class<?> type = of; type != null; type = type.getSuperclass()) {
+            for (Class<?> each : type.getInterfaces()) {
+                all.add(each);
+                all.addAll(interfaces(each));
+            }
+        }
+        return all;
+    }
+
+    private static String digest(TypeSerializerSnapshot<?> snapshot) throws IOException, NoSuchAlgorithmException {
+        DataOutputSerializer out = new DataOutputSerializer(256);
+        TypeSerializerSnapshot.writeVersionedSnapshot(out, snapshot);
+        byte[] hash = MessageDigest.getInstance("SHA-256").digest(out.getCopyOfBuffer());
+        return HexFormat.of().formatHex(hash, 0, 8);
+    }
+}

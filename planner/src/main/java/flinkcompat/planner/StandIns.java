@@ -1,0 +1,191 @@
+package flinkcompat.planner;
+
+import java.io.Serializable;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
+import java.util.*;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.connector.source.Boundedness;
+import org.apache.flink.api.connector.source.Source;
+import org.apache.flink.configuration.ConfigOption;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
+import org.apache.flink.table.api.ValidationException;
+import org.apache.flink.table.catalog.Column;
+import org.apache.flink.table.connector.ChangelogMode;
+import org.apache.flink.table.connector.sink.DynamicTableSink;
+import org.apache.flink.table.connector.sink.SinkV2Provider;
+import org.apache.flink.table.connector.sink.abilities.*;
+import org.apache.flink.table.connector.source.*;
+import org.apache.flink.table.connector.source.abilities.*;
+import org.apache.flink.table.connector.source.lookup.LookupFunctionProvider;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.factories.*;
+import org.apache.flink.table.functions.LookupFunction;
+import org.apache.flink.table.module.Module;
+import org.apache.flink.table.types.DataType;
+import org.apache.flink.types.RowKind;
+
+/** Sources and sinks in place of connectors and formats whose jars are absent. A module is asked before any factory. */
+final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableSinkFactory {
+    private static final Pattern ABSENT = Pattern.compile("identifier '([^']*)'");
+    private static final Pattern CHANGES = Pattern.compile(
+        "cdc|upsert|debezium|canal|maxwell|ogg|binlog|logminer|changelog|paimon|hudi|fluss");
+
+    /** By table, what is absent. */
+    final Map<String, String> used = new TreeMap<>();
+
+    private final String changelog;
+    private final boolean pushDown;
+
+    /**
+     * @param changelog which rows sources bring: {@code all} kinds, {@code insert}s, or a {@code guess} by their names
+     * @param pushDown whether sources take projections and watermarks over
+     */
+    StandIns(String changelog, boolean pushDown) {
+        this.changelog = changelog;
+        this.pushDown = pushDown;
+    }
+
+    @Override public Optional<DynamicTableSourceFactory> getTableSourceFactory() { return Optional.of(this); }
+    @Override public Optional<DynamicTableSinkFactory> getTableSinkFactory() { return Optional.of(this); }
+    @Override public String factoryIdentifier() { return "flinkcompat-stand-in"; }
+    @Override public Set<ConfigOption<?>> requiredOptions() { return Set.of(); }
+    @Override public Set<ConfigOption<?>> optionalOptions() { return Set.of(); }
+
+    @Override public DynamicTableSource createDynamicTableSource(Context context) {
+        return realOr(DynamicTableSourceFactory.class, context, real -> real.createDynamicTableSource(context), () ->
+            pushDown ? new PushedSource(changes(context), metadata(context)) : new TableSource(changes(context), metadata(context)));
+    }
+
+    @Override public DynamicTableSink createDynamicTableSink(Context context) {
+        boolean key = context.getCatalogTable().getResolvedSchema().getPrimaryKey().isPresent();
+        return realOr(DynamicTableSinkFactory.class, context, real -> real.createDynamicTableSink(context), () ->
+            new TableSink(key, metadata(context)));
+    }
+
+    private <F extends DynamicTableFactory, T> T realOr(Class<F> type, Context context, Function<F, T> real, Supplier<T> standIn) {
+        String connector = context.getCatalogTable().getOptions().get("connector");
+        String absent = "a table without connector";
+        if (connector != null) {
+            try {
+                return real.apply(FactoryUtil.discoverFactory(context.getClassLoader(), type, connector));
+            } catch (ValidationException e) {
+                absent = absent(e);
+                if (absent == null) throw e;
+            }
+        }
+        used.put(context.getObjectIdentifier().asSummaryString(), absent);
+        return standIn.get();
+    }
+
+    private static String absent(Throwable error) {
+        for (Throwable e = error; e != null; e = e.getCause()) {
+            String message = String.valueOf(e.getMessage());
+            if (message.contains("Could not find any factory for identifier")) {
+                Matcher name = ABSENT.matcher(message);
+                return name.find() ? name.group(1) : "a factory";
+            }
+        }
+        return null;
+    }
+
+    private ChangelogMode changes(Context context) {
+        Map<String, String> options = context.getCatalogTable().getOptions();
+        String names = (options.get("connector") + " " + options.get("format") + " " + options.get("value.format"))
+            .toLowerCase(Locale.ROOT);
+        boolean key = context.getCatalogTable().getResolvedSchema().getPrimaryKey().isPresent();
+        if (changelog.equals("insert") || changelog.equals("guess") && !CHANGES.matcher(names).find()) {
+            return ChangelogMode.insertOnly();
+        }
+        return key && names.contains("upsert") ? ChangelogMode.upsert() : ChangelogMode.all();
+    }
+
+    private static Map<String, DataType> metadata(Context context) {
+        Map<String, DataType> declared = new LinkedHashMap<>();
+        for (Column column : context.getCatalogTable().getResolvedSchema().getColumns()) {
+            if (column instanceof Column.MetadataColumn metadata) {
+                declared.put(metadata.getMetadataKey().orElse(column.getName()), column.getDataType());
+            }
+        }
+        return declared;
+    }
+
+    private static class TableSource implements ScanTableSource, LookupTableSource, SupportsReadingMetadata {
+        final ChangelogMode changes;
+        final Map<String, DataType> metadata;
+
+        TableSource(ChangelogMode changes, Map<String, DataType> metadata) {
+            this.changes = changes;
+            this.metadata = metadata;
+        }
+
+        @Override public ChangelogMode getChangelogMode() { return changes; }
+
+        @Override public ScanRuntimeProvider getScanRuntimeProvider(ScanContext context) {
+            return SourceProvider.of(neverRead());
+        }
+
+        @Override public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext context) {
+            return LookupFunctionProvider.of(new NoLookup());
+        }
+
+        @Override public Map<String, DataType> listReadableMetadata() { return metadata; }
+        @Override public void applyReadableMetadata(List<String> keys, DataType produced) {}
+        @Override public DynamicTableSource copy() { return new TableSource(changes, metadata); }
+        @Override public String asSummaryString() { return "stand-in"; }
+    }
+
+    private static final class PushedSource extends TableSource implements SupportsProjectionPushDown, SupportsWatermarkPushDown {
+        PushedSource(ChangelogMode changes, Map<String, DataType> metadata) { super(changes, metadata); }
+
+        @Override public boolean supportsNestedProjection() { return false; }
+        @Override public void applyProjection(int[][] fields, DataType produced) {}
+        @Override public void applyWatermark(WatermarkStrategy<RowData> strategy) {}
+        @Override public DynamicTableSource copy() { return new PushedSource(changes, metadata); }
+    }
+
+    /** With a primary key it takes changes by key, which an upsert sink does. */
+    private record TableSink(boolean key, Map<String, DataType> metadata)
+            implements DynamicTableSink, SupportsWritingMetadata, SupportsPartitioning, SupportsOverwrite {
+        @Override public ChangelogMode getChangelogMode(ChangelogMode asked) {
+            if (!key) return asked;
+            ChangelogMode.Builder taken = ChangelogMode.newBuilder();
+            for (RowKind kind : asked.getContainedKinds()) if (kind != RowKind.UPDATE_BEFORE) taken.addContainedKind(kind);
+            return taken.build();
+        }
+
+        @Override public SinkRuntimeProvider getSinkRuntimeProvider(Context context) {
+            return SinkV2Provider.of(new DiscardingSink<>());
+        }
+
+        @Override public Map<String, DataType> listWritableMetadata() { return metadata; }
+        @Override public void applyWritableMetadata(List<String> keys, DataType consumed) {}
+        @Override public void applyStaticPartition(Map<String, String> partition) {}
+        @Override public void applyOverwrite(boolean overwrite) {}
+        @Override public DynamicTableSink copy() { return this; }
+        @Override public String asSummaryString() { return "stand-in"; }
+    }
+
+    /** A lookup that is never made. */
+    public static final class NoLookup extends LookupFunction {
+        @Override public Collection<RowData> lookup(RowData key) { throw new UnsupportedOperationException(); }
+    }
+
+    /** A source that is never read: an interface of one answer, which job graphs serialize. */
+    @SuppressWarnings("unchecked")
+    private static Source<RowData, ?, ?> neverRead() {
+        InvocationHandler answer = (InvocationHandler & Serializable) (proxy, method, given) -> switch (method.getName()) {
+            case "getBoundedness" -> Boundedness.CONTINUOUS_UNBOUNDED;
+            case "hashCode" -> 0;
+            case "equals" -> proxy == given[0];
+            case "toString" -> "stand-in";
+            default -> InvocationHandler.invokeDefault(proxy, method, given);
+        };
+        return (Source<RowData, ?, ?>) Proxy.newProxyInstance(
+            StandIns.class.getClassLoader(), new Class<?>[] {Source.class}, answer);
+    }
+}
