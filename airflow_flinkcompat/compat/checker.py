@@ -23,6 +23,7 @@ from airflow_flinkcompat.compat.environments import environments
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.one_column import one_for_each_column
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans
+from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
@@ -54,6 +55,8 @@ TOO_DEEP = Finding(
 )
 
 
+READ = "read from the script"
+"""The ground of a report where Flink's planner was asked in vain."""
 WithHistory = Callable[[Migration, Side, Side], Migration]
 """What a migration to a new side would keep with history, given what it would keep without."""
 
@@ -67,6 +70,7 @@ def check(
     plans: Plans | None = None,
     accepted: Collection[Accept] = (),
     history: WithHistory | None = None,
+    prediction: Prediction | None = None,
 ) -> Report:
     """What the change from ``old`` to ``new`` does to stored state.
 
@@ -78,6 +82,7 @@ def check(
         plans: What Flink compiled of both sides, for engine ``flink`` and SQL scripts; they sharpen the judgement.
         accepted: What a migration may do beside, of which the report tells what it would keep then.
         history: Says what a migration would keep where the rows are known that the job had read; None: they are not.
+        prediction: How Flink's planner ends a restore, where it was asked too; needs ``plans``.
 
     Returns:
         The report: the outcome, the findings and what becomes of each operator and sink.
@@ -93,7 +98,7 @@ def check(
     )
     if plans is None and any(side.language == "python" for side in sides):
         return _in_each_environment(sides[0], sides[1], with_other_engine)
-    return _check(sides[0], sides[1], with_other_engine, plans, accepted, history)
+    return _check(sides[0], sides[1], with_other_engine, plans, accepted, history, prediction)
 
 
 def _in_each_environment(old: Side, new: Side, with_other_engine: bool) -> Report:
@@ -114,6 +119,7 @@ def _check(
     plans: Plans | None = None,
     accepted: Collection[Accept] = (),
     history: WithHistory | None = None,
+    prediction: Prediction | None = None,
 ) -> Report:
     sides = (old, replace(new, beside=old))
     change = Change(*sides)
@@ -121,7 +127,7 @@ def _check(
         raise InputError(f"compiled plans tell of engine flink, the change is judged for {change.engine}")
     if plans is not None and any(side.language != "sql" for side in sides):
         raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
-    explained = None if plans is None else ComparedPlans(change, plans, accepted=accepted)
+    explained = None if plans is None else ComparedPlans(change, plans, accepted=accepted, prediction=prediction)
     try:
         for side in sides:
             side.require_query()
@@ -194,6 +200,37 @@ def _with_migration(
         case [_, _, *_]:
             return replace(report, warnings=(*report.warnings, _ONE_JOB))
     return report
+
+
+def check_planned(old: Side, new: Side, prediction: Prediction, plans: Plans | None) -> Report:
+    """What the change does to stored state, where Flink's planner was asked: its refusals win.
+
+    Where it refuses nothing the rules decide, and where they do not know, the compiled plans do.
+
+    Args:
+        old: The deployed side.
+        new: The proposed side.
+        prediction: How Flink's planner ends a restore.
+        plans: The compiled plans of both sides; None where there are none.
+
+    Returns:
+        The report, with its ground and, where that is another one, the outcome by the rules alone.
+
+    Raises:
+        ScriptError: A script holds no statement.
+        InputError: A script holds no query.
+    """
+    read = check(old, new, with_other_engine=True)
+    if prediction.doubt:
+        warning = f"Flink {prediction.flink} was asked and cannot tell: {prediction.doubt}"
+        return replace(read, ground=READ, warnings=(*read.warnings, warning))
+    ground = f"planned by Flink {prediction.flink}"
+    if prediction.stand_ins:
+        ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
+    if prediction.consequence is None and (read.outcome is not Outcome.UNKNOWN or plans is None):
+        return replace(read, ground=ground)
+    report = check(old, new, with_other_engine=True, plans=plans or ((), ()), prediction=prediction)
+    return replace(report, ground=ground, read_outcome=None if report.outcome is read.outcome else read.outcome)
 
 
 def check_engines(old: Side, new: Side) -> Reports:

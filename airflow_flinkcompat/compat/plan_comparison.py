@@ -27,6 +27,7 @@ from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
+from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Remedy, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
@@ -218,6 +219,7 @@ class ComparedPlans:
     plans: Plans
     asked: SourceOverrides = field(default_factory=SourceOverrides)
     accepted: Collection[Accept] = ()
+    prediction: Prediction | None = None
 
     @cached_property
     def differences(self) -> tuple[PlanDifference, ...]:
@@ -363,6 +365,10 @@ class ComparedPlans:
     @property
     def findings(self) -> tuple[tuple[Rule, Finding], ...]:
         """What differs, each by itself; or that all is equal, unless nothing was changed anyway. Each with its rule."""
+        said = self.prediction
+        if said is not None and said.consequence is not None:
+            verdict = replace(DIFFERS.verdicts["flink"], consequence=said.consequence)
+            return ((DIFFERS, _finding(DIFFERS, f"Flink {said.flink}: {said.message}", verdict)),)
         known = [difference for difference in self.differences if difference.aspect is not Aspect.OTHER]
         if known:
             return tuple((DIFFERS, self._differs(difference)) for difference in known)
@@ -401,6 +407,7 @@ class ComparedPlans:
         versions = {self.change.old.version, self.change.new.version}
         if (
             not plans_may_settle(finding, rule)
+            or (self.prediction is not None and self.prediction.is_uncertain)
             or not (finding.remedy is Remedy.EXPLAIN_PLAN or _SHOWN[rule.plan_cover](self.change))
             or self.differences
             or len(versions) > 1

@@ -201,6 +201,11 @@ class Prediction:
     novelties: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
 
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether anything keeps equal plans from proving that the state fits."""
+        return bool(self.consequence or self.doubt or self.losses or self.novelties or self.stand_ins)
+
 
 def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
     """How a restore ends.

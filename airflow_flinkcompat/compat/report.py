@@ -259,6 +259,8 @@ class Report:
     the proposed script reads, as far as it declares them, with where each begins when it is given no state.
     ``migration`` is what a rewritten savepoint would keep of an incompatible change, where compiled plans tell it.
     ``sinks_begin_empty``: keyed sinks of updating queries at a new place, which has none of the former rows.
+    ``ground`` is who read the scripts, "" where Flink's planner was not asked; ``read_outcome`` the outcome by the rules
+    alone, where the planner's answer changes it.
     ``environments``: in how many ways a program was judged, of which this is the worst; no part of the JSON.
     """
 
@@ -278,6 +280,8 @@ class Report:
     sources: tuple[tuple[str, str], ...] = ()
     migration: MigrationReport | None = None
     sinks_begin_empty: tuple[str, ...] = ()
+    ground: str = ""
+    read_outcome: Outcome | None = None
     environments: int = field(default=1, compare=False, repr=False)
 
     @property
@@ -348,6 +352,8 @@ class Report:
             "warnings": list(self.warnings),
             **({} if self.migration is None else {"migration": self.migration.to_dict()}),
             **({"sinks_begin_empty": list(self.sinks_begin_empty)} if self.sinks_begin_empty else {}),
+            **({"ground": self.ground} if self.ground else {}),
+            **({} if self.read_outcome is None else {"disagrees": self.read_outcome.value}),
         }
 
     @staticmethod
@@ -384,6 +390,8 @@ class Report:
                 sources=tuple((row["table"], row["begins"]) for row in data.get("sources", ())),
                 migration=MigrationReport.from_dict(data["migration"]) if "migration" in data else None,
                 sinks_begin_empty=tuple(data.get("sinks_begin_empty", ())),
+                ground=data.get("ground", ""),
+                read_outcome=Outcome(data["disagrees"]) if "disagrees" in data else None,
             )
         except KeyError as error:
             raise ValueError(f"the report lacks {error}") from error

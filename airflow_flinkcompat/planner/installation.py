@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,19 +66,22 @@ class Installation:
         home: The folder whose ``lib/`` holds Flink's jars.
         java: The ``java`` that runs it.
         classpath: The jars, that of this package first.
+        jars: Those of connectors, formats and functions that a script uses.
     """
 
     line: FlinkLine
     home: Path
     java: Path
     classpath: tuple[Path, ...]
+    jars: tuple[Path, ...] = ()
 
 
-def find(name: str) -> Installation:
+def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
     """Find the planner of a line; nothing is fetched.
 
     Args:
         name: The line, for instance ``2.3``.
+        jars_of_scripts: Jars of connectors, formats and functions.
 
     Returns:
         Where its parts are.
@@ -99,7 +102,7 @@ def find(name: str) -> Installation:
         raise PlannerMissing(f"the test jars of Flink {line.version} are not on this machine: {_remedy(line)}")
     lib = sorted(each for each in (home / "lib").glob("*.jar") if not each.name.startswith(_LOADER))
     classpath = (JARS / line.jar_name, _planner_jar(line, home), *lib, *filter(None, harness))
-    return Installation(line, home, java, classpath)
+    return Installation(line, home, java, classpath, tuple(jars_of_scripts))
 
 
 def install(name: str) -> Installation:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.compiled import QUERY_SINK
 from airflow_flinkcompat.compat.planned_jobs import PlannedScript, Prediction, predicted
+from airflow_flinkcompat.compat.plan_comparison import Plans
+from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.sql import parse_script
 from airflow_flinkcompat.sql.nodes import SetOption
+from airflow_flinkcompat.state.compiled import PlanError, read_plan
 
 PARALLELISM = "parallelism.default"
 _PLANNING = {"table.plan.compile.catalog-objects": "SCHEMA"}  # options of tables may hold secrets
@@ -29,20 +32,7 @@ _STAND_INS: Sequence[Mapping[str, Any]] = (
 )
 """What an absent connector may be; an answer counts where it is the same for all of these."""
 
-
-@dataclass(frozen=True)
-class Sources:
-    """Who plans each side.
-
-    Attributes:
-        old: The planner of the deployed job's line.
-        new: The planner of the new script's line.
-        jars: Jars of connectors, formats and functions.
-    """
-
-    old: Installation
-    new: Installation
-    jars: tuple[Path, ...] = ()
+Pair = tuple[Installation, Installation]
 
 
 @dataclass(frozen=True)
@@ -53,20 +43,23 @@ class Planned:
         old: What is planned for the deployed script.
         new: What is planned for the new one.
         prediction: How a restore ends, where every variant of what is not known says the same.
+        plans: The compiled plans of both sides; None where Flink compiles none.
     """
 
     old: PlannedScript
     new: PlannedScript
     prediction: Prediction
+    plans: Plans | None = None
 
 
-def predict(old: Side, new: Side, sources: Sources) -> Planned:
+def predict(old: Side, new: Side, before: Installation, after: Installation) -> Planned:
     """Ask Flink how a restore of a changed script ends.
 
     Args:
         old: What is deployed.
         new: What is proposed.
-        sources: Who plans each side.
+        before: The planner of the deployed job's line.
+        after: The planner of the new script's line.
 
     Returns:
         The answers.
@@ -75,16 +68,24 @@ def predict(old: Side, new: Side, sources: Sources) -> Planned:
         PlannerFailure: The planner gives no answer.
         ScriptError: A script holds no statement.
     """
+    planned = _predicted(old, new, (before, after))
+    if planned.prediction.doubt:
+        return planned
+    return replace(planned, plans=_plans(old, new, planned))
+
+
+def _predicted(old: Side, new: Side, installed: Pair) -> Planned:
     first, *others = _variants(old, new)
-    planned = _planned(old, new, sources, first)
-    if planned.old.refusal is not None or planned.new.refusal is not None:
-        others = [each for each in others if set(each) != {"settings"}] if planned.prediction.stand_ins else []
+    planned = _planned(old, new, installed, first)
+    if planned.old.refusal is not None or planned.new.refusal is not None:  # whatever the parallelism is
+        others = [each for each in others if "settings" not in each]
     for variant in others:
         if "settings" not in variant and not planned.prediction.stand_ins:
-            continue
-        again = _planned(old, new, sources, {**first, **variant})
+            continue  # no jar is absent
+        again = _planned(old, new, installed, {**first, **variant})
         if (doubt := _disagreement(planned, again, variant)) is not None:
-            return Planned(planned.old, planned.new, Prediction(planned.new.flink, doubt=doubt, stand_ins=planned.prediction.stand_ins))
+            first_said = planned.prediction
+            return replace(planned, prediction=Prediction(first_said.flink, doubt=doubt, stand_ins=first_said.stand_ins))
     return planned
 
 
@@ -97,6 +98,22 @@ def _variants(old: Side, new: Side) -> Iterator[Mapping[str, Any]]:
     yield from _STAND_INS[1:]
 
 
+def _plans(old: Side, new: Side, planned: Planned) -> Plans | None:
+    made = []
+    for side, script in ((old, planned.old), (new, planned.new)):
+        if any(job.plan is None for job in script.jobs):
+            return None
+        try:
+            plans = tuple(read_plan(json.dumps(job.plan)) for job in script.jobs)
+        except PlanError:
+            return None
+        options = options_of_tables(side)
+        for each in plans:
+            give_options(each, options)
+        made.append(plans)
+    return made[0], made[1]
+
+
 def _sets_parallelism(side: Side) -> bool:
     if PARALLELISM in side.settings:
         return True
@@ -104,16 +121,15 @@ def _sets_parallelism(side: Side) -> bool:
     return any(isinstance(tree, SetOption) and tree.this is not None and tree.this.name == PARALLELISM for tree in trees)
 
 
-def _planned(old: Side, new: Side, sources: Sources, variant: Mapping[str, Any]) -> Planned:
-    before = plan(old, sources.old, sources.jars, variant)
-    after = plan(new, sources.new, sources.jars, variant, tuple(job.savepoint for job in before.jobs))
+def _planned(old: Side, new: Side, installed: Pair, variant: Mapping[str, Any]) -> Planned:
+    before = plan(old, installed[0], variant)
+    after = plan(new, installed[1], variant, tuple(job.savepoint for job in before.jobs))
     return Planned(before, after, predicted(before, after))
 
 
 def plan(
     side: Side,
     installation: Installation,
-    jars: Sequence[Path] = (),
     variant: Mapping[str, Any] | None = None,
     restore: Sequence[str] = (),
 ) -> PlannedScript:
@@ -122,7 +138,6 @@ def plan(
     Args:
         side: The script with its settings and catalog.
         installation: Who plans it.
-        jars: Jars of connectors, formats and functions.
         variant: What stands in for what is not known.
         restore: By job a savepoint to restore from.
 
@@ -141,14 +156,10 @@ def plan(
         "statements": [as_one_statement(each.text) for each in statements],
         "settings": {**given.get("settings", {}), **side.settings, **_PLANNING},
         "query_sink": QUERY_SINK,
-        "jars": list(map(str, jars)),
+        "jars": list(map(str, installation.jars)),
         "restore": list(restore),
     }
-    return PlannedScript.of(daemon(installation).ask(question), _places(each.span for each in statements))
-
-
-def _places(spans: Iterator[Span]) -> tuple[Span, ...]:
-    return tuple(spans)
+    return PlannedScript.of(daemon(installation).ask(question), tuple(each.span for each in statements))
 
 
 def _disagreement(one: Planned, other: Planned, variant: Mapping[str, Any]) -> str | None:

@@ -50,7 +50,7 @@ def compile_plans(
     ScriptRefused, GatewayError.
     """
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
-    options = _options(side)
+    options = options_of_tables(side)
     widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
     plans: list[CompiledPlan] = []
     with (
@@ -94,7 +94,7 @@ def _jars_named(line: str, jars_go: str) -> Iterator[None]:
 Options = Mapping[str, Mapping[str, str]]
 
 
-def _options(side: Side) -> Options:
+def options_of_tables(side: Side) -> Options:
     """By the name of each table, declared once and read without hints, the options of its connector and formats."""
     counted = Counter(table.path[2] for table in side.program.tables)
     sinks = (pipeline.sink for pipeline in side.program.pipelines)
@@ -108,7 +108,8 @@ def _options(side: Side) -> Options:
     }
 
 
-def _give_options(plan: CompiledPlan, options: Options) -> None:
+def give_options(plan: CompiledPlan, options: Options) -> None:
+    """Add to a plan, which holds no options, those that say whether the rows of its sources are only added."""
     for node in plan.nodes:
         table = node.config.get("scanTableSource", {}).get("table", {})
         resolved = table.get("resolvedTable")
@@ -125,7 +126,7 @@ def _compiled(
     try:
         _run(runner, session, statement, head + sql, prefix=len(head) + len(sql) - len(statement.text))
         plan = read_plan(file.read_text(encoding="utf-8"))
-        _give_options(plan, options)
+        give_options(plan, options)
         return plan
     except FileNotFoundError:
         raise PlansUnavailable(
