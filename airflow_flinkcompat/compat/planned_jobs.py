@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_flinkcompat.model import Consequence, Span
+from airflow_flinkcompat.sql import Statement
 
 _DEFAULT_MAX_PARALLELISM = 128
 """What Flink takes for a parallelism of at most 85 where none is set."""
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
+_EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
 _NOT_WHOLE = re.compile(
     r"Object '[^']*' not found|Table '?[^ ]*'? (?:was not found|does not exist)|Cannot find table|"
     r"No match found for function signature|[Ff]unction .{0,200}(?:does not exist|not found)|"
@@ -23,7 +25,11 @@ _NOT_WHOLE = re.compile(
     re.DOTALL,
 )
 """Errors that say what the script lacks here, a declaration or a jar: elsewhere Flink may plan it."""
-_TROUBLE = ("Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException")
+_TROUBLE = (
+    "Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException",
+    "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer",
+)  # fmt: skip
+"""Exceptions that say something of this machine rather than of the script."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,8 @@ class Refusal:
         located = next((text for text in texts if _PLACE.search(text)), "")
         message = next((text for text in reversed(texts) if text not in ("", "null")), classes)
         missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
-        ours = any(word in classes for word in ("SqlParserException", "ValidationException", "TableException"))
-        return cls(" ".join(message.split())[:400], _placed(located, statement), ours and not missing)
+        message = _EXPECTED.sub("", message)
+        return cls(" ".join(message.split())[:400], _placed(located, statement), not missing)
 
 
 def _placed(message: str, statement: Span | None) -> Span | None:
@@ -140,7 +146,8 @@ class PlannedScript:
         refusal: Why it is not planned to its end.
         stand_ins: By table the connector or format whose jar is absent.
         catalogs: By name the type of each catalog that one in memory stands for.
-        lasting: The statements that would change what lasts outside of the session, by kind, in order.
+        lookups: The tables among them that rows are looked up in.
+        lasting: The statements that would change what lasts outside of the session, in order.
     """
 
     flink: str
@@ -148,22 +155,23 @@ class PlannedScript:
     refusal: Refusal | None = None
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     catalogs: Mapping[str, str] = field(default_factory=dict)
-    lasting: tuple[str, ...] = ()
+    lasting: tuple[str, ...] = field(default=(), repr=False)
+    lookups: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, answer: Mapping[str, Any], places: Sequence[Span]) -> PlannedScript:
+    def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
         """The script that an answer tells of.
 
         Args:
             answer: The answer of the planner's process.
-            places: The place of each statement.
+            statements: The statements that it was asked about.
 
         Returns:
             The script.
         """
         said, refusal = answer.get("refusal"), None
         if said is not None:
-            place = places[said["statement"]] if said["statement"] < len(places) else None
+            place = statements[said["statement"]].span if said["statement"] < len(statements) else None
             refusal = Refusal.of(said["chain"], place)
         elif "failure" in answer:
             refusal = Refusal.of(answer["failure"], None)
@@ -173,8 +181,11 @@ class PlannedScript:
             )
             for job in answer.get("jobs", ())
         )
-        lasting = tuple(each["kind"] for each in answer.get("lasting", ()))
-        return cls(answer["flink"], jobs, refusal, answer.get("stand_ins", {}), answer.get("catalogs", {}), lasting)
+        lasting = tuple(statements[each["statement"]].text for each in answer.get("lasting", ()))
+        return cls(
+            answer["flink"], jobs, refusal, answer.get("stand_ins", {}), answer.get("catalogs", {}), lasting,
+            tuple(answer.get("lookups", ())),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -235,6 +246,11 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
             return Prediction(new.flink, consequence, operator, message, stand_ins=absent)
         losses += _losses(before, after)
         novelties += _novelties(before, after)
+    if lookups := {*old.lookups, *new.lookups}:
+        doubt = f"whether {', '.join(sorted(lookups))} is looked up asynchronously: its jar is not here"
+        return Prediction(new.flink, doubt=doubt, stand_ins=absent)
+    if old.lasting != new.lasting:
+        novelties.append("other statements change what lasts outside of the session, and the planner passes them over")
     return Prediction(new.flink, losses=tuple(losses), novelties=tuple(novelties), stand_ins=absent)
 
 

@@ -14,7 +14,6 @@ from airflow_flinkcompat.compat.planned_jobs import PlannedScript, Prediction, p
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
-from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.sql import parse_script
@@ -159,7 +158,7 @@ def plan(
         "jars": list(map(str, installation.jars)),
         "restore": list(restore),
     }
-    return PlannedScript.of(daemon(installation).ask(question), tuple(each.span for each in statements))
+    return PlannedScript.of(daemon(installation).ask(question), statements)
 
 
 def _disagreement(one: Planned, other: Planned, variant: Mapping[str, Any]) -> str | None:

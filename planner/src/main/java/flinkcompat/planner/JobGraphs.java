@@ -122,9 +122,9 @@ final class JobGraphs {
                 states.add(Map.of("name", state.getName(), "kind", state.getBackendStateType().name(),
                     "options", new TreeMap<>(state.getOptionsImmutable()), "serializers", serializers));
             }
-            empty.put(key, probe.snapshot());
             kept(operator, states.isEmpty() ? "no" : "yes", "opened", (String) operator.get("component"));
             operator.put("states", states);
+            if (!states.isEmpty()) empty.put(key, probe.snapshot());
         } catch (Throwable e) {
             operator.put("failure", Main.chain(e));
             return;

@@ -74,6 +74,7 @@ final class ScriptPlanner {
             answer.put("refusal", Map.of("statement", number, "chain", Main.chain(e)));
         }
         answer.put("stand_ins", standIns.used);
+        answer.put("lookups", standIns.lookedUp);
         answer.put("catalogs", catalogs);
         answer.put("lasting", lasting);
     }

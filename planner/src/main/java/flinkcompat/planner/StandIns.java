@@ -37,6 +37,8 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
 
     /** By table, what is absent. */
     final Map<String, String> used = new TreeMap<>();
+    /** The tables among them that rows are looked up in: whether that is asynchronous is not known. */
+    final Set<String> lookedUp = new TreeSet<>();
 
     private final String changelog;
     private final boolean pushDown;
@@ -58,7 +60,8 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
 
     @Override public DynamicTableSource createDynamicTableSource(Context context) {
         return realOr(DynamicTableSourceFactory.class, context, real -> real.createDynamicTableSource(context), () ->
-            pushDown ? new PushedSource(changes(context), metadata(context)) : new TableSource(changes(context), metadata(context)));
+            pushDown ? new PushedSource(this, name(context), changes(context), metadata(context))
+                : new TableSource(this, name(context), changes(context), metadata(context)));
     }
 
     @Override public DynamicTableSink createDynamicTableSink(Context context) {
@@ -74,23 +77,33 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
             try {
                 return real.apply(FactoryUtil.discoverFactory(context.getClassLoader(), type, connector));
             } catch (ValidationException e) {
-                absent = absent(e);
+                absent = absent(e, context.getClassLoader());
                 if (absent == null) throw e;
             }
         }
-        used.put(context.getObjectIdentifier().asSummaryString(), absent);
+        used.put(name(context), absent);
         return standIn.get();
     }
 
-    private static String absent(Throwable error) {
+    /** The identifier of a factory that no jar holds; null where the error is another one, or one of another kind has it. */
+    private static String absent(Throwable error, ClassLoader loader) {
         for (Throwable e = error; e != null; e = e.getCause()) {
             String message = String.valueOf(e.getMessage());
             if (message.contains("Could not find any factory for identifier")) {
                 Matcher name = ABSENT.matcher(message);
-                return name.find() ? name.group(1) : "a factory";
+                String identifier = name.find() ? name.group(1) : "a factory";
+                return isKnown(identifier, loader) ? null : identifier;
             }
         }
         return null;
+    }
+
+    private static boolean isKnown(String identifier, ClassLoader loader) {
+        try {
+            return FactoryUtil.discoverFactory(loader, Factory.class, identifier) != null;
+        } catch (ValidationException e) {
+            return !e.getMessage().contains("Could not find any factory");
+        }
     }
 
     private ChangelogMode changes(Context context) {
@@ -114,11 +127,17 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         return declared;
     }
 
+    private static String name(Context context) { return context.getObjectIdentifier().asSummaryString(); }
+
     private static class TableSource implements ScanTableSource, LookupTableSource, SupportsReadingMetadata {
+        final StandIns all;
+        final String table;
         final ChangelogMode changes;
         final Map<String, DataType> metadata;
 
-        TableSource(ChangelogMode changes, Map<String, DataType> metadata) {
+        TableSource(StandIns all, String table, ChangelogMode changes, Map<String, DataType> metadata) {
+            this.all = all;
+            this.table = table;
             this.changes = changes;
             this.metadata = metadata;
         }
@@ -130,22 +149,23 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         }
 
         @Override public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext context) {
+            all.lookedUp.add(table);
             return LookupFunctionProvider.of(new NoLookup());
         }
 
         @Override public Map<String, DataType> listReadableMetadata() { return metadata; }
         @Override public void applyReadableMetadata(List<String> keys, DataType produced) {}
-        @Override public DynamicTableSource copy() { return new TableSource(changes, metadata); }
+        @Override public DynamicTableSource copy() { return new TableSource(all, table, changes, metadata); }
         @Override public String asSummaryString() { return "stand-in"; }
     }
 
     private static final class PushedSource extends TableSource implements SupportsProjectionPushDown, SupportsWatermarkPushDown {
-        PushedSource(ChangelogMode changes, Map<String, DataType> metadata) { super(changes, metadata); }
+        PushedSource(StandIns all, String table, ChangelogMode changes, Map<String, DataType> metadata) { super(all, table, changes, metadata); }
 
         @Override public boolean supportsNestedProjection() { return false; }
         @Override public void applyProjection(int[][] fields, DataType produced) {}
         @Override public void applyWatermark(WatermarkStrategy<RowData> strategy) {}
-        @Override public DynamicTableSource copy() { return new PushedSource(changes, metadata); }
+        @Override public DynamicTableSource copy() { return new PushedSource(all, table, changes, metadata); }
     }
 
     /** With a primary key it takes changes by key, which an upsert sink does. */
