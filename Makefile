@@ -63,7 +63,7 @@ RELEASE_ARGS ?=
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs frontend site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-cli bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs frontend planner site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-cli bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-planner measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ release-check: $(VENV)/.core-ready ## Build what a release uploads into dist, ch
 frontend: $(VENV)/.all-ready ## Build the pages inside Airflow from frontend/ anew (Node 20, or one from PyPI)
 	@python -W ignore -m scripts.write_openapi
 	@scripts/build_frontend.sh
+
+planner: $(VENV)/.core-ready ## Build the jar of Flink's planner from planner/ anew (JDK 17, Maven)
+	@$(WITH_JAVA) python -m scripts.build_planner
 
 test-fast: $(VENV)/.all-ready ## The quick tests: no JVM, no scheduler, no process that takes a second
 	@scripts/test_fast.sh $(PYTEST_ARGS)
@@ -175,6 +178,9 @@ measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## R
 measure-migrations: setup ## Migrate the state of changes on a real Flink, compare with runs from scratch [FLINK=2.3|1.20] [FLINK_OLD=1.20]; goes on where it was left
 	@$(WITH_JAVA) python -m measure.run_migrations --flink $(FLINK) $(if $(FLINK_OLD),--flink-old $(FLINK_OLD)) $(MEASURE_ARGS)
 	@$(if $(FLINK_OLD),,$(WITH_JAVA) python -m measure.run_stacked --flink $(FLINK) $(STACKED_ARGS))
+
+measure-planner: setup ## What Flink's planner predicts of every measured pair, beside how it ended [FLINK=2.3|1.20]
+	@$(WITH_JAVA) python -m measure.planner --flink $(FLINK) $(MEASURE_ARGS)
 
 measure-corpus: $(VENV)/.core-ready ## What is said of the real changes and programs in CORPUS [MEASURE_ARGS='--list unknown']
 	@python -m measure.corpus $(CORPUS) $(MEASURE_ARGS)

@@ -124,7 +124,10 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["set"], row["real"]), []).append(row)
-    lines = ["| set | real outcome | n | predicted by the planner | verdict with it | verdict without |", "|" + "---|" * 6]
+    lines = [
+        "| set | real outcome | n | predicted by the planner | verdict with it | verdict without |",
+        "|" + "---|" * 6,
+    ]
     for (name, real), each in sorted(found.items()):
         kinds = [(row.get("doubt") and "cannot tell") or row.get("predicted", "no answer") for row in each]
         said = (kinds, [row["verdict"] for row in each], [row["read"].partition(":")[0] for row in each])
@@ -134,7 +137,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def faults(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Refusals that were predicted and did not happen, those that were missed, and what is falsely called compatible."""
+    """Predicted refusals that did not happen, refusals that were missed, and what is falsely called compatible."""
     for row in rows:
         said, real, right = row.get("predicted"), REFUSED.get(row["real"], row["real"]), row["real"].startswith(RIGHT)
         name = f"{row['set']} {row['id']} ({row['real']})"

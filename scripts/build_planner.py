@@ -1,7 +1,7 @@
-"""Builds the planner's jar for each line of Flink from planner/: ``python -m scripts.build_planner [--output DIR]``.
+"""Builds the planner's jar from planner/: ``python -m scripts.build_planner [--output DIR]``.
 
-Needs a JDK 17 and Maven. The same sources and the same javac give the same bytes; ``build.json`` names the digest of
-every source and of every jar, which a test compares in Python alone.
+Needs a JDK 17 and Maven. It is built against every line of Flink, and must have the same bytes for each: one jar serves
+them all. ``build.json`` names the digest of every source and of the jar, which a test compares in Python alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_flinkcompat.planner.installation import JARS, LINES
+from airflow_flinkcompat.planner.installation import JAR, LINES
 
 SOURCES = Path(__file__).parents[1] / "planner"
 
@@ -24,28 +24,38 @@ SOURCES = Path(__file__).parents[1] / "planner"
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every source by its path."""
     files = [folder / "pom.xml", *(each for each in (folder / "src").rglob("*") if each.is_file())]
-    return {each.relative_to(folder).as_posix(): hashlib.sha256(each.read_bytes()).hexdigest() for each in sorted(files)}
+    return {
+        each.relative_to(folder).as_posix(): hashlib.sha256(each.read_bytes()).hexdigest() for each in sorted(files)
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=JARS, help="the folder to write to (default: the package's)")
+    parser.add_argument(
+        "--output", type=Path, default=JAR.parent, help="the folder to write to (default: the package's)"
+    )
     options = parser.parse_args(arguments)
     if shutil.which("mvn") is None:
         print("error: Maven is not there: install it, and a JDK 17 (maven, openjdk-17-jdk-headless)", file=sys.stderr)
         return 2
     options.output.mkdir(parents=True, exist_ok=True)
-    built = {}
+    built: dict[str, bytes] = {}
     for line in LINES.values():
         with tempfile.TemporaryDirectory() as made:
             folder = shutil.copytree(SOURCES, Path(made) / "planner", ignore=shutil.ignore_patterns("target"))
             versions = [f"-Dflink.version={line.version}", f"-Dharness.module={line.harness_module}"]
             if code := subprocess.run(["mvn", "-q", "-B", "package", *versions], cwd=folder).returncode:
                 return code
-            jar = shutil.copy(folder / "target" / "flinkcompat-planner.jar", options.output / line.jar_name)
-        built[line.jar_name] = hashlib.sha256(Path(jar).read_bytes()).hexdigest()
-    text = json.dumps({"sources": digests(SOURCES), "jars": built}, indent=2)
+            built[line.name] = (folder / "target" / JAR.name).read_bytes()
+    first, *others = built
+    if unlike := [name for name in others if built[name] != built[first]]:
+        print(
+            f"error: the jar for {', '.join(unlike)} is not that for {first}: no line may need its own", file=sys.stderr
+        )
+        return 1
+    (options.output / JAR.name).write_bytes(built[first])
+    text = json.dumps({"sources": digests(SOURCES), "jar": hashlib.sha256(built[first]).hexdigest()}, indent=2)
     (options.output / "build.json").write_text(f"{text}\n", encoding="utf-8")
     return 0
 

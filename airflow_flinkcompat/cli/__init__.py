@@ -35,6 +35,7 @@ _COMMANDS = {
     "lsp": ("lsp", "Run a language server for editors."),
     "migrate": ("migrate", "Rewrite a savepoint for a changed script."),
     "plan": ("diff", "What the gate in Airflow would do with one deployment."),
+    "planner": ("planner", "Install Flink's own planner, which check --planner asks."),
     "rehearse": ("rehearse", "Restore a script next to the running job, as a rehearsal."),
     "rules": ("rules", "The catalogue of rules, or one rule explained."),
 }

@@ -20,6 +20,7 @@ from airflow_flinkcompat.cli.arguments import (
     parse_variables,
     require_engine,
 )
+from airflow_flinkcompat.cli.planner import NEVER, planner_option, report_of_planner
 from airflow_flinkcompat.cli.project import (
     catalog_option,
     config_option,
@@ -84,6 +85,7 @@ from airflow_flinkcompat.sql import read_script
     "--allow-secrets", is_flag=True, help="Pass a NEW that holds literal secrets, which cannot be deployed (else: 2)."
 )
 @click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
+@planner_option
 @planner_options
 @config_option
 @deployment_option
@@ -104,6 +106,7 @@ def check_command(
     fail_on: str | None,
     allow_secrets: bool,
     explain_plan: bool,
+    ask_planner: str,
     planner: Planner,
     config: str | None,
     deployment: str | None,
@@ -130,6 +133,9 @@ def check_command(
 
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
     --explain-plan (engine flink) both scripts are planned, and nothing is started.
+
+    With --planner (engine flink) Flink's own planner says what it refuses: a script, by line and column with exit code
+    2; a restore, by its operator. flinkcompat planner install fetches it.
     """
     if not new:
         told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
@@ -147,8 +153,7 @@ def check_command(
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
-    if planner.given and not explain_plan:
-        raise InputError("--target, --gateway, --jobmanager, --plan-dir and --jar belong to --explain-plan: add it")
+    _require_asked(planner, explain_plan, ask_planner)
     elsewhere = {name: read_script(path).text for name, path in parse_variables(others, (old, new)).items()}
     programs = [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]
     if explain_plan and programs:
@@ -165,7 +170,10 @@ def check_command(
     plans = None
     if explain_plan and before is not None and after is not None:
         plans = compiled_plans("--explain-plan", before, after, planner)
-    report = judged((before, after), (deployed.source, proposed.source), engine, plans)
+    report = None
+    if before is not None and after is not None and engine is not None and plans is None:
+        report = report_of_planner(ask_planner, before, after, planner.jars)
+    report = report or judged((before, after), (deployed.source, proposed.source), engine, plans)
     called = (by.deployment, by.deployment or shlex.join((old, new)))
     report, notes = with_waivers(report, waivers_beside(new), (before, after), called)
     report = _with_warnings(report, notes)
@@ -178,6 +186,14 @@ def check_command(
         raise InputError("\n  ".join((*exposed, f"{proposed.source} cannot be deployed; {remedy}")))
     if fails_gate(report.gate_outcome, by.fail_on):
         sys.exit(1)
+
+
+def _require_asked(planner: Planner, explain_plan: bool, ask_planner: str) -> None:
+    """Raises InputError: an option of a planner was given, and none is asked."""
+    jars_alone = planner == Planner(jars=planner.jars)
+    if planner.given and not explain_plan and (ask_planner == NEVER or not jars_alone):
+        which = "--explain-plan" if not jars_alone else "--explain-plan or --planner"
+        raise InputError(f"--target, --gateway, --jobmanager, --plan-dir and --jar belong to {which}: add it")
 
 
 def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str]) -> Side | None:

@@ -71,9 +71,9 @@ DIFFERS = Rule(
         "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     },
-    rationale="Asked for with --explain-plan: Flink's planner compiles both scripts. Other operators up to one that "
-    "keeps state are refused at submit, another layout of its state at restore, another meaning of it runs with wrong "
-    "rows.",
+    rationale="Asked for with --explain-plan or --planner: Flink's planner plans both scripts. Other operators up to "
+    "one that keeps state are refused at submit, another layout of its state at restore, another meaning of it runs "
+    "with wrong rows.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
     find=lambda change: (),
     not_applicable=("vvr",),
@@ -88,9 +88,9 @@ EQUAL = Rule(
             Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
         ),
     },
-    rationale="Asked for with --explain-plan: Flink's planner compiles both scripts, and chain, layout and meaning of "
-    "all state are equal. That settles what was unknown only where it shows in a plan: settings, sinks with state, "
-    "functions and other tables do not.",
+    rationale="Asked for with --explain-plan or --planner: Flink's planner compiles both scripts, and chain, layout "
+    "and meaning of all state are equal. That settles what was unknown only where it shows in a plan: settings, sinks "
+    "with state, functions and other tables do not.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
     find=lambda change: (),
     not_applicable=("vvr",),

@@ -16,6 +16,8 @@ from airflow_flinkcompat.sql import Statement
 _DEFAULT_MAX_PARALLELISM = 128
 """What Flink takes for a parallelism of at most 85 where none is set."""
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
+_NODE = re.compile(r"\[\d+\]")
+"""The number of an ExecNode in an operator's name, which counts on in a process."""
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
 _NOT_WHOLE = re.compile(
     r"Object '[^']*' not found|Table '?[^ ]*'? (?:was not found|does not exist)|Cannot find table|"
@@ -108,7 +110,7 @@ class PlannedOperator:
         """The operator that an answer holds."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
-            data["id"], data["name"], data["kind"], data["keeps"], data["basis"], data["component"],
+            data["id"], _NODE.sub("", data["name"]), data["kind"], data["keeps"], data["basis"], data["component"],
             data["max_parallelism"], data["uid"] or "", states,
         )  # fmt: skip
 
@@ -272,8 +274,9 @@ def _refusals(before: PlannedJob, after: PlannedJob) -> Iterator[tuple[Consequen
             yield Consequence.REFUSED_AT_SUBMIT, each.name, message
     for each in kept:
         if chain := after.restores.get(each.id):
-            said = next((one["message"] for one in chain if "Migration" in one["class"]), chain[-1]["message"])
-            yield Consequence.REFUSED_AT_RESTORE, each.name, f"{each.name} cannot read its state: {said[:300]}"
+            migration = any(one["class"].endswith("StateMigrationException") for one in chain)
+            why = "is laid out otherwise, and Flink does not migrate it" if migration else chain[-1]["message"][:300]
+            yield Consequence.REFUSED_AT_RESTORE, each.name, f"the stored state of {each.name} {why}"
 
 
 def _losses(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
@@ -283,7 +286,9 @@ def _losses(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
         if not other.stateful:
             yield f"{one.name} keeps state, {other.name} in its place keeps none"
         elif one.states is not None and other.states is not None:
-            yield from (f"{one.name}: state {name} is no longer read" for name in sorted(set(one.states) - set(other.states)))
+            yield from (
+                f"{one.name}: state {name} is no longer read" for name in sorted(set(one.states) - set(other.states))
+            )
         elif (one.kind, one.component) != (other.kind, other.component):
             yield f"{one.name}: {other.component or other.kind} takes the place of {one.component or one.kind}"
 
@@ -298,6 +303,10 @@ def _novelties(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
             if other.basis not in ("source", "committer", "sink writer"):
                 yield f"{other.name}: its state is not known"
         else:
-            yield from (f"{other.name}: state {name} begins empty" for name in sorted(set(other.states) - set(one.states)))
-            changed = [name for name in sorted(set(one.states) & set(other.states)) if one.states[name] != other.states[name]]
+            yield from (
+                f"{other.name}: state {name} begins empty" for name in sorted(set(other.states) - set(one.states))
+            )
+            changed = [
+                name for name in sorted(set(one.states) & set(other.states)) if one.states[name] != other.states[name]
+            ]
             yield from (f"{other.name}: state {name} has other options" for name in changed)

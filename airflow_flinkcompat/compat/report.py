@@ -259,8 +259,8 @@ class Report:
     the proposed script reads, as far as it declares them, with where each begins when it is given no state.
     ``migration`` is what a rewritten savepoint would keep of an incompatible change, where compiled plans tell it.
     ``sinks_begin_empty``: keyed sinks of updating queries at a new place, which has none of the former rows.
-    ``ground`` is who read the scripts, "" where Flink's planner was not asked; ``read_outcome`` the outcome by the rules
-    alone, where the planner's answer changes it.
+    ``ground`` is who read the scripts, "" where Flink's planner was not asked; ``read_outcome`` is the outcome by the
+    rules alone, where the planner's answer changes it.
     ``environments``: in how many ways a program was judged, of which this is the worst; no part of the JSON.
     """
 

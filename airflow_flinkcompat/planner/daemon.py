@@ -98,10 +98,17 @@ class Daemon:
         if self._process is not None and self._process.poll() is None:
             return False
         self._stop()
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
         classpath = ":".join(map(str, self.installation.classpath))
         self._process = subprocess.Popen(
-            [str(self.installation.java), *_JAVA_OPTIONS, f"-Dflinkcompat.idle={IDLE_SECONDS}", "-cp", classpath, _MAIN],
+            [
+                str(self.installation.java),
+                *_JAVA_OPTIONS,
+                f"-Dflinkcompat.idle={IDLE_SECONDS}",
+                "-cp",
+                classpath,
+                _MAIN,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -15,7 +15,8 @@ from airflow_flinkcompat.caching import cache_directory
 from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home, jars
 from airflow_flinkcompat.local_flink.processes import find_java
 
-JARS = Path(__file__).parent / "jars"
+JAR = Path(__file__).parent / "jars" / "flinkcompat-planner.jar"
+"""Built from ``planner/``, with the same bytes for every line."""
 HOME_VARIABLE = "FLINK_HOME"
 _LOADER = "flink-table-planner-loader"
 _INSIDE_LOADER = "flink-table-planner.jar"
@@ -43,17 +44,12 @@ class FlinkLine:
         modules = dict.fromkeys(("flink-core", "flink-runtime", self.harness_module))
         return (*(f"{module}-tests-{self.name}" for module in modules), f"flink-test-utils-junit-{self.name}")
 
-    @property
-    def jar_name(self) -> str:
-        """The file name of the jar of this package that is built for the line."""
-        return f"flinkcompat-planner-{self.name}.jar"
-
 
 RELEASES: Mapping[str, str] = {
-    "2.3": "2.3.0", "1.20": "1.20.3", "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0", "1.19": "1.19.1",
+    "2.3": "2.3.0", "2.2": "2.2.1", "2.1": "2.1.1", "2.0": "2.0.0", "1.20": "1.20.3", "1.19": "1.19.1",
 }  # fmt: skip
-"""The release of each line that is measured; newest first, then the longest supported one."""
-LINES: Mapping[str, FlinkLine] = {name: FlinkLine(name, RELEASES[name]) for name in ("2.3", "1.20")}
+"""The release of each line that is measured."""
+LINES: Mapping[str, FlinkLine] = {name: FlinkLine(name, version) for name, version in RELEASES.items()}
 """The lines that have a planner."""
 
 
@@ -101,7 +97,7 @@ def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
     if None in harness:
         raise PlannerMissing(f"the test jars of Flink {line.version} are not on this machine: {_remedy(line)}")
     lib = sorted(each for each in (home / "lib").glob("*.jar") if not each.name.startswith(_LOADER))
-    classpath = (JARS / line.jar_name, _planner_jar(line, home), *lib, *filter(None, harness))
+    classpath = (JAR, _planner_jar(line, home), *lib, *filter(None, harness))
     return Installation(line, home, java, classpath, tuple(jars_of_scripts))
 
 
@@ -141,14 +137,16 @@ def home(name: str) -> Path:
     Raises:
         LocalFlinkError: It cannot be fetched.
     """
-    line = FlinkLine(name, RELEASES[name])
+    line = LINES[name]
     if (found := next(_homes(line), None)) is not None:
         return found
     folder = _cached_home(line)
     installer = ("uv", "pip", "install", "--python", sys.executable) if find_spec("uv") else ("pip", "install")
     wanted = f"apache-flink-libraries=={line.version}"
     done = subprocess.run(
-        [sys.executable, "-m", *installer, "--no-deps", "--quiet", "--target", str(folder.parent), wanted], capture_output=True, text=True
+        [sys.executable, "-m", *installer, "--no-deps", "--quiet", "--target", str(folder.parent), wanted],
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         raise LocalFlinkError(f"cannot fetch {wanted} into {folder.parent}:\n{done.stderr.strip()}")

@@ -10,8 +10,8 @@ from typing import Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.compiled import QUERY_SINK
-from airflow_flinkcompat.compat.planned_jobs import PlannedScript, Prediction, predicted
 from airflow_flinkcompat.compat.plan_comparison import Plans
+from airflow_flinkcompat.compat.planned_jobs import PlannedScript, Prediction, predicted
 from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.planner.daemon import daemon
@@ -84,7 +84,9 @@ def _predicted(old: Side, new: Side, installed: Pair) -> Planned:
         again = _planned(old, new, installed, {**first, **variant})
         if (doubt := _disagreement(planned, again, variant)) is not None:
             first_said = planned.prediction
-            return replace(planned, prediction=Prediction(first_said.flink, doubt=doubt, stand_ins=first_said.stand_ins))
+            return replace(
+                planned, prediction=Prediction(first_said.flink, doubt=doubt, stand_ins=first_said.stand_ins)
+            )
     return planned
 
 
@@ -117,7 +119,9 @@ def _sets_parallelism(side: Side) -> bool:
     if PARALLELISM in side.settings:
         return True
     trees = (statement.tree for statement in side.parsed.statements)
-    return any(isinstance(tree, SetOption) and tree.this is not None and tree.this.name == PARALLELISM for tree in trees)
+    return any(
+        isinstance(tree, SetOption) and tree.this is not None and tree.this.name == PARALLELISM for tree in trees
+    )
 
 
 def _planned(old: Side, new: Side, installed: Pair, variant: Mapping[str, Any]) -> Planned:

@@ -20,6 +20,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     finds_the_same,
     format_excerpt,
     format_inline,
+    ground,
     headline,
     notice,
     outcome_label,
@@ -46,6 +47,8 @@ def render_markdown(report: Report, known: ReportContext = NO_CONTEXT) -> str:
     """
     blocks = [[f"## {headline(report)}"], *_notice(report), *_waivers([report])]
     blocks.append([f"{_sides(report)}, {engine_label(report)}"])
+    if report.ground:
+        blocks.append([plain_words(ground(report))])
     if known.project:
         blocks.append([plain_words(known.project)])
     if known.entry:

@@ -19,6 +19,7 @@ from airflow_flinkcompat.compat.reports.sections import (
     finds_the_same,
     format_excerpt,
     format_inline,
+    ground,
     headline,
     notice,
     outcome_label,
@@ -53,6 +54,7 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
     """
     head = [*_wrapped(headline(report), width), *_wrapped(notice(report), width), *_waivers([report], width)]
     head += _wrapped(f"{_sides(report)}, {engine_label(report)}", width)
+    head += _wrapped(ground(report), width)
     blocks = [[*head, *_wrapped(format_inline(known.project), width)]]
     blocks += _blocks(report, width, known, verbose=verbose)
     if report.other is not None and verbose:

@@ -223,6 +223,21 @@ def verdicts(reports: Reports) -> tuple[str, ...]:
     return tuple(found)
 
 
+def ground(report: Report) -> str:
+    """Who read the scripts, and the outcome by the rules alone where that is another one.
+
+    Args:
+        report: The verdict on one change.
+
+    Returns:
+        A line without a full stop; "" where Flink's planner was not asked.
+    """
+    words = report.ground[:1].upper() + report.ground[1:]
+    if report.read_outcome is None:
+        return words
+    return f"{words}; read from the script alone, the change would be {report.read_outcome.value}"
+
+
 def title(report: Report) -> str:
     """The heading over what one of several engines says."""
     return f"On {engine_label(report)}: {headline(report).partition(':')[0].lower()}"

@@ -33,14 +33,10 @@ public final class CapturingExecutor implements PipelineExecutorFactory {
 
     private static JobClient client(JobID id) {
         Class<?>[] types = {JobClient.class, CoordinationRequestGateway.class};
-        return (JobClient) Proxy.newProxyInstance(CapturingExecutor.class.getClassLoader(), types, (proxy, method, given) ->
-            switch (method.getName()) {
+        return (JobClient) Proxy.newProxyInstance(CapturingExecutor.class.getClassLoader(), types,
+            (proxy, method, given) -> switch (method.getName()) {
                 case "getJobID" -> id;
-                case "getJobExecutionResult" ->
-                    CompletableFuture.completedFuture(new JobExecutionResult(id, 0, Map.of()));
-                case "hashCode" -> id.hashCode();
-                case "equals" -> proxy == given[0];
-                case "toString" -> NAME;
+                case "getJobExecutionResult" -> CompletableFuture.completedFuture(new JobExecutionResult(id, 0, Map.of()));
                 default -> throw new UnsupportedOperationException("nothing runs: " + method.getName());
             });
     }

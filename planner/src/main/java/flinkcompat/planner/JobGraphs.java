@@ -2,12 +2,9 @@ package flinkcompat.planner;
 
 import java.io.*;
 import java.lang.reflect.Constructor;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.*;
-import org.apache.flink.api.common.typeutils.TypeSerializer;
-import org.apache.flink.api.common.typeutils.TypeSerializerSnapshot;
-import org.apache.flink.core.memory.DataOutputSerializer;
+import org.apache.commons.lang3.ArrayUtils;
+import org.apache.commons.lang3.ClassUtils;
 import org.apache.flink.runtime.OperatorIDPair;
 import org.apache.flink.runtime.checkpoint.*;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
@@ -61,14 +58,12 @@ final class JobGraphs {
         operator.put("id", id);
         operator.put("uid", node.getTransformationUID());
         operator.put("name", node.getOperatorName());
-        operator.put("kind", factory == null ? "" : operatorClass(factory));
+        operator.put("kind", factory == null ? "" : factory.getStreamOperatorClass(loader).getName());
         operator.put("parallelism", node.getParallelism());
         operator.put("max_parallelism", OperatorProbe.field(node, "maxParallelism")); // no public getter in 1.20
         List<Integer> inputs = new ArrayList<>();
         for (StreamEdge edge : node.getInEdges()) inputs.add(edge.getSourceId());
         operator.put("inputs", inputs);
-        TypeSerializer<?> keys = node.getStateKeySerializer();
-        operator.put("key", keys == null ? "" : digest(keys.snapshotConfiguration()));
         keep(operator, node, factory, key, stored, restores);
         return operator;
     }
@@ -115,12 +110,8 @@ final class JobGraphs {
             probe.start(null);
             List<Object> states = new ArrayList<>();
             for (StateMetaInfoSnapshot state : probe.registered()) {
-                Map<String, String> serializers = new TreeMap<>();
-                for (Map.Entry<String, TypeSerializerSnapshot<?>> each : state.getSerializerSnapshotsImmutable().entrySet()) {
-                    serializers.put(each.getKey(), digest(each.getValue()));
-                }
                 states.add(Map.of("name", state.getName(), "kind", state.getBackendStateType().name(),
-                    "options", new TreeMap<>(state.getOptionsImmutable()), "serializers", serializers));
+                    "options", new TreeMap<>(state.getOptionsImmutable())));
             }
             kept(operator, states.isEmpty() ? "no" : "yes", "opened", (String) operator.get("component"));
             operator.put("states", states);
@@ -172,16 +163,13 @@ final class JobGraphs {
         return Base64.getEncoder().encodeToString(bytes.toByteArray());
     }
 
-    /** Lines from 2.0 on take a name and a uid first. */
+    /** Some lines take a name and a uid first. */
     private static OperatorState operatorState(OperatorID id) throws ReflectiveOperationException {
         for (Constructor<?> each : OperatorState.class.getConstructors()) {
-            Class<?>[] types = each.getParameterTypes();
-            if (types.length == 3) {
-                return (OperatorState) each.newInstance(id, 1, OperatorProbe.MAX_PARALLELISM);
-            }
-            if (types.length == 5 && types[0] == String.class) {
-                return (OperatorState) each.newInstance(null, null, id, 1, OperatorProbe.MAX_PARALLELISM);
-            }
+            Object[] last = {id, 1, OperatorProbe.MAX_PARALLELISM};
+            if (each.getParameterCount() == last.length) return (OperatorState) each.newInstance(last);
+            boolean named = each.getParameterCount() == 5 && each.getParameterTypes()[0] == String.class;
+            if (named) return (OperatorState) each.newInstance(ArrayUtils.addAll(new Object[2], last));
         }
         throw new NoSuchMethodException("OperatorState has no constructor that is known");
     }
@@ -197,10 +185,6 @@ final class JobGraphs {
         return stored;
     }
 
-    private String operatorClass(StreamOperatorFactory<?> factory) {
-        return factory.getStreamOperatorClass(loader).getName();
-    }
-
     private static Object userFunction(StreamOperatorFactory<?> factory) {
         Object operator = factory instanceof SimpleOperatorFactory<?> simple
             ? simple.getOperator() : OperatorProbe.field(factory, "operator");
@@ -210,26 +194,7 @@ final class JobGraphs {
     private static String name(Object of) { return of == null ? "" : of.getClass().getName(); }
 
     private static boolean implementsAny(Object of, String... names) {
-        if (of == null) return false;
-        Set<String> wanted = Set.of(names);
-        return interfaces(of.getClass()).stream().anyMatch(each -> wanted.contains(each.getSimpleName()));
-    }
-
-    private static Set<Class<?>> interfaces(Class<?> of) {
-        Set<Class<?>> all = new LinkedHashSet<>();
-        for (Class<?> type = of; type != null; type = type.getSuperclass()) {
-            for (Class<?> each : type.getInterfaces()) {
-                all.add(each);
-                all.addAll(interfaces(each));
-            }
-        }
-        return all;
-    }
-
-    private static String digest(TypeSerializerSnapshot<?> snapshot) throws IOException, NoSuchAlgorithmException {
-        DataOutputSerializer out = new DataOutputSerializer(256);
-        TypeSerializerSnapshot.writeVersionedSnapshot(out, snapshot);
-        byte[] hash = MessageDigest.getInstance("SHA-256").digest(out.getCopyOfBuffer());
-        return HexFormat.of().formatHex(hash, 0, 8);
+        List<Class<?>> found = of == null ? List.of() : ClassUtils.getAllInterfaces(of.getClass());
+        return found.stream().anyMatch(each -> List.of(names).contains(each.getSimpleName()));
     }
 }

@@ -1,8 +1,9 @@
 package flinkcompat.planner;
 
 import java.lang.reflect.Field;
-import java.lang.reflect.Method;
 import java.util.*;
+import org.apache.commons.lang3.reflect.FieldUtils;
+import org.apache.commons.lang3.reflect.MethodUtils;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.apache.flink.runtime.state.metainfo.StateMetaInfoSnapshot;
@@ -15,6 +16,10 @@ import org.apache.flink.util.InstantiationUtil;
 /** One operator in Flink's test harness: it is initialised, and no row is processed. */
 final class OperatorProbe implements AutoCloseable {
     static final int MAX_PARALLELISM = 128;
+
+    private static final String QUEUES = "priorityQueuesManager";
+    private static final List<String> REGISTERED = List.of(
+        "registeredKVStates", "registeredPQStates", "registeredOperatorStates", "registeredBroadcastStates");
 
     private final AbstractStreamOperatorTestHarness<Object> harness;
     private final boolean opens;
@@ -43,18 +48,12 @@ final class OperatorProbe implements AutoCloseable {
 
     /** Starts the operator with that state, null for none, as a task would. */
     void start(OperatorSubtaskState state) throws Exception {
-        if (state == null) {
-            harness.initializeEmptyState();
-        } else {
-            harness.initializeState(state);
-        }
+        if (state == null) harness.initializeEmptyState(); else harness.initializeState(state);
         if (opens) harness.open();
     }
 
     /** The state of an operator that has seen no row. */
-    OperatorSubtaskState snapshot() throws Exception {
-        return harness.snapshot(1L, 1L);
-    }
+    OperatorSubtaskState snapshot() throws Exception { return harness.snapshot(1L, 1L); }
 
     /** What the operator registered at its backends, in a fixed order. */
     List<StateMetaInfoSnapshot> registered() throws Exception {
@@ -64,11 +63,10 @@ final class OperatorProbe implements AutoCloseable {
         for (String name : List.of("keyedStateBackend", "asyncKeyedStateBackend", "operatorStateBackend")) {
             Object backend = field(handler, name);
             Object adapted = field(backend, "keyedStateBackend");
-            for (Object each : Arrays.asList(backend, adapted, field(backend, "priorityQueuesManager"),
-                    field(adapted, "priorityQueuesManager"))) {
-                for (String map : List.of("registeredKVStates", "registeredPQStates", "registeredOperatorStates",
-                        "registeredBroadcastStates")) {
-                    if (field(each, map) instanceof Map<?, ?> states) {
+            Object[] holders = {backend, adapted, field(backend, QUEUES), field(adapted, QUEUES)};
+            for (Object holder : holders) {
+                for (String map : REGISTERED) {
+                    if (field(holder, map) instanceof Map<?, ?> states) {
                         for (Object state : states.values()) found.add(metaInfo(state));
                     }
                 }
@@ -82,34 +80,18 @@ final class OperatorProbe implements AutoCloseable {
     @Override public void close() throws Exception { harness.close(); }
 
     private static StateMetaInfoSnapshot metaInfo(Object state) throws ReflectiveOperationException {
-        for (Class<?> type = state.getClass(); type != null; type = type.getSuperclass()) {
-            for (Method method : type.getDeclaredMethods()) {
-                String name = method.getName();
-                if ((name.equals("getMetaInfo") || name.equals("getStateMetaInfo")) && method.getParameterCount() == 0) {
-                    method.setAccessible(true);
-                    Object info = method.invoke(state);
-                    Method snapshot = info.getClass().getMethod("snapshot");
-                    snapshot.setAccessible(true);
-                    return (StateMetaInfoSnapshot) snapshot.invoke(info);
-                }
-            }
-        }
-        throw new NoSuchMethodException(state.getClass().getName() + " has no meta info");
+        boolean general = MethodUtils.getMatchingMethod(state.getClass(), "getMetaInfo") != null;
+        Object info = MethodUtils.invokeMethod(state, true, general ? "getMetaInfo" : "getStateMetaInfo");
+        return (StateMetaInfoSnapshot) MethodUtils.invokeMethod(info, true, "snapshot");
     }
 
     /** The value of a field of an object or of a class above its own; null where there is none. */
     static Object field(Object of, String name) {
-        for (Class<?> type = of == null ? null : of.getClass(); type != null; type = type.getSuperclass()) {
-            try {
-                Field field = type.getDeclaredField(name);
-                field.setAccessible(true);
-                return field.get(of);
-            } catch (NoSuchFieldException e) {
-                // In a class above.
-            } catch (IllegalAccessException e) {
-                throw new IllegalStateException(e);
-            }
+        Field field = of == null ? null : FieldUtils.getField(of.getClass(), name, true);
+        try {
+            return field == null ? null : field.get(of);
+        } catch (IllegalAccessException e) {
+            throw new IllegalStateException(e);
         }
-        return null;
     }
 }

@@ -39,17 +39,14 @@ final class ScriptPlanner {
     private final TableEnvironmentImpl session;
     private final StandIns standIns;
     private final ClassLoader loader;
-    private final String querySink;
     private final List<Object> jobs = new ArrayList<>();
     private final List<Object> lasting = new ArrayList<>();
     private final Map<String, String> catalogs = new TreeMap<>();
-    private List<ModifyOperation> openSet;
 
     ScriptPlanner(JsonNode request, Map<String, Object> answer, ClassLoader loader) {
         this.request = request;
         this.answer = answer;
         this.loader = loader;
-        querySink = request.path("query_sink").asText("flinkcompat_query");
         initial.setString("parallelism.default", "1"); // else the cores of this machine, on which chains depend
         request.path("settings").fields().forEachRemaining(each -> {
             if (!each.getKey().matches(NOT_SET)) initial.setString(each.getKey(), each.getValue().asText());
@@ -83,35 +80,20 @@ final class ScriptPlanner {
         String kind = operation.getClass().getSimpleName();
         if (operation instanceof SetOperation set) {
             String key = set.getKey().orElse("");
-            if (!key.isEmpty() && !key.matches(NOT_SET)) {
-                session.getConfig().set(key, set.getValue().orElse(""));
-            }
+            if (!key.isEmpty() && !key.matches(NOT_SET)) session.getConfig().set(key, set.getValue().orElse(""));
         } else if (operation instanceof ResetOperation reset) {
             reset(reset.getKey().map(Set::of).orElseGet(() -> session.getConfig().getConfiguration().keySet()));
-        } else if (operation instanceof BeginStatementSetOperation) {
-            openSet = new ArrayList<>();
-        } else if (operation instanceof EndStatementSetOperation) {
-            job(openSet, number);
-            openSet = null;
         } else if (operation instanceof StatementSetOperation set) {
             job(set.getOperations(), number);
         } else if (operation instanceof SinkModifyOperation insert) {
-            if (openSet != null) {
-                openSet.add(insert);
-            } else {
-                job(List.of(insert), number);
-            }
+            job(List.of(insert), number);
         } else if (operation instanceof QueryOperation query) {
             job(List.of(inFrontOfASink(query, sql)), number);
         } else if (operation instanceof CreateCatalogOperation catalog) {
             create(catalog);
-        } else if (DECLARES.contains(kind)) {
-            session.executeInternal(operation);
-        } else if (REDECLARES.contains(kind)) {
-            session.executeInternal(operation);
-            passOver(kind.replace("Operation", ""), number);
         } else if (!(operation instanceof ExplainOperation)) {
-            passOver(kind.replace("Operation", ""), number);
+            if (DECLARES.contains(kind) || REDECLARES.contains(kind)) session.executeInternal(operation);
+            if (!DECLARES.contains(kind)) lasting.add(Map.of("statement", number, "kind", kind));
         }
     }
 
@@ -123,8 +105,6 @@ final class ScriptPlanner {
         }
     }
 
-    private void passOver(String kind, int number) { lasting.add(Map.of("statement", number, "kind", kind)); }
-
     /** A catalog in memory stands for any other one: creating those connects. */
     private void create(CreateCatalogOperation catalog) {
         String type = String.valueOf(catalog.getProperties().get("type"));
@@ -135,18 +115,7 @@ final class ScriptPlanner {
         catalogs.put(catalog.getCatalogName(), type);
         String first = catalog.getProperties().getOrDefault("default-database", "default");
         session.registerCatalog(catalog.getCatalogName(), new GenericInMemoryCatalog(catalog.getCatalogName(), first) {
-            private final Set<String> asked = new HashSet<>();
-
-            @Override public boolean databaseExists(String name) { // which ones it holds is not known
-                if (asked.add(name) && !super.databaseExists(name)) {
-                    try {
-                        createDatabase(name, new CatalogDatabaseImpl(Map.of(), ""), true);
-                    } catch (Exception e) {
-                        throw new IllegalStateException(e);
-                    }
-                }
-                return true;
-            }
+            @Override public boolean databaseExists(String name) { return true; } // which ones it holds is not known
         });
     }
 
@@ -172,8 +141,9 @@ final class ScriptPlanner {
             String type = column.getDataType().getLogicalType().copy(true).asSerializableString();
             columns.add("`" + column.getName().replace("`", "``") + "` " + type);
         }
-        session.executeSql("DROP TEMPORARY TABLE IF EXISTS `" + querySink + "`");
-        session.executeSql("CREATE TEMPORARY TABLE `" + querySink + "` (" + columns + ") WITH ('connector' = 'blackhole')");
-        return (ModifyOperation) session.getParser().parse("INSERT INTO `" + querySink + "` " + sql).get(0);
+        String sink = "`" + request.path("query_sink").asText() + "`";
+        session.executeSql("DROP TEMPORARY TABLE IF EXISTS " + sink);
+        session.executeSql("CREATE TEMPORARY TABLE " + sink + " (" + columns + ") WITH ('connector' = 'blackhole')");
+        return (ModifyOperation) session.getParser().parse("INSERT INTO " + sink + " " + sql).get(0);
     }
 }

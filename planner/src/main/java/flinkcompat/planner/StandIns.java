@@ -6,8 +6,8 @@ import java.lang.reflect.Proxy;
 import java.util.*;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.commons.lang3.StringUtils;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.connector.source.Boundedness;
 import org.apache.flink.api.connector.source.Source;
@@ -31,7 +31,6 @@ import org.apache.flink.types.RowKind;
 
 /** Sources and sinks in place of connectors and formats whose jars are absent. A module is asked before any factory. */
 final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableSinkFactory {
-    private static final Pattern ABSENT = Pattern.compile("identifier '([^']*)'");
     private static final Pattern CHANGES = Pattern.compile(
         "cdc|upsert|debezium|canal|maxwell|ogg|binlog|logminer|changelog|paimon|hudi|fluss");
 
@@ -60,8 +59,7 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
 
     @Override public DynamicTableSource createDynamicTableSource(Context context) {
         return realOr(DynamicTableSourceFactory.class, context, real -> real.createDynamicTableSource(context), () ->
-            pushDown ? new PushedSource(this, name(context), changes(context), metadata(context))
-                : new TableSource(this, name(context), changes(context), metadata(context)));
+            pushDown ? new PushedSource(context) : new TableSource(context));
     }
 
     @Override public DynamicTableSink createDynamicTableSink(Context context) {
@@ -70,7 +68,8 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
             new TableSink(key, metadata(context)));
     }
 
-    private <F extends DynamicTableFactory, T> T realOr(Class<F> type, Context context, Function<F, T> real, Supplier<T> standIn) {
+    private <F extends DynamicTableFactory, T> T realOr(
+            Class<F> type, Context context, Function<F, T> real, Supplier<T> standIn) {
         String connector = context.getCatalogTable().getOptions().get("connector");
         String absent = "a table without connector";
         if (connector != null) {
@@ -85,13 +84,12 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         return standIn.get();
     }
 
-    /** The identifier of a factory that no jar holds; null where the error is another one, or one of another kind has it. */
+    /** The identifier of a factory that no jar holds; null for other errors, and where one of another kind has it. */
     private static String absent(Throwable error, ClassLoader loader) {
         for (Throwable e = error; e != null; e = e.getCause()) {
             String message = String.valueOf(e.getMessage());
             if (message.contains("Could not find any factory for identifier")) {
-                Matcher name = ABSENT.matcher(message);
-                String identifier = name.find() ? name.group(1) : "a factory";
+                String identifier = StringUtils.substringBetween(message, "identifier '", "'");
                 return isKnown(identifier, loader) ? null : identifier;
             }
         }
@@ -129,43 +127,36 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
 
     private static String name(Context context) { return context.getObjectIdentifier().asSummaryString(); }
 
-    private static class TableSource implements ScanTableSource, LookupTableSource, SupportsReadingMetadata {
-        final StandIns all;
-        final String table;
-        final ChangelogMode changes;
-        final Map<String, DataType> metadata;
+    private class TableSource implements ScanTableSource, LookupTableSource, SupportsReadingMetadata {
+        final DynamicTableFactory.Context context;
 
-        TableSource(StandIns all, String table, ChangelogMode changes, Map<String, DataType> metadata) {
-            this.all = all;
-            this.table = table;
-            this.changes = changes;
-            this.metadata = metadata;
-        }
+        TableSource(DynamicTableFactory.Context context) { this.context = context; }
 
-        @Override public ChangelogMode getChangelogMode() { return changes; }
+        @Override public ChangelogMode getChangelogMode() { return changes(context); }
 
-        @Override public ScanRuntimeProvider getScanRuntimeProvider(ScanContext context) {
+        @Override public ScanRuntimeProvider getScanRuntimeProvider(ScanContext scan) {
             return SourceProvider.of(neverRead());
         }
 
-        @Override public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext context) {
-            all.lookedUp.add(table);
+        @Override public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext lookup) {
+            lookedUp.add(name(context));
             return LookupFunctionProvider.of(new NoLookup());
         }
 
-        @Override public Map<String, DataType> listReadableMetadata() { return metadata; }
+        @Override public Map<String, DataType> listReadableMetadata() { return metadata(context); }
         @Override public void applyReadableMetadata(List<String> keys, DataType produced) {}
-        @Override public DynamicTableSource copy() { return new TableSource(all, table, changes, metadata); }
+        @Override public DynamicTableSource copy() { return new TableSource(context); }
         @Override public String asSummaryString() { return "stand-in"; }
     }
 
-    private static final class PushedSource extends TableSource implements SupportsProjectionPushDown, SupportsWatermarkPushDown {
-        PushedSource(StandIns all, String table, ChangelogMode changes, Map<String, DataType> metadata) { super(all, table, changes, metadata); }
+    private final class PushedSource extends TableSource
+            implements SupportsProjectionPushDown, SupportsWatermarkPushDown {
+        PushedSource(DynamicTableFactory.Context context) { super(context); }
 
         @Override public boolean supportsNestedProjection() { return false; }
         @Override public void applyProjection(int[][] fields, DataType produced) {}
         @Override public void applyWatermark(WatermarkStrategy<RowData> strategy) {}
-        @Override public DynamicTableSource copy() { return new PushedSource(all, table, changes, metadata); }
+        @Override public DynamicTableSource copy() { return new PushedSource(context); }
     }
 
     /** With a primary key it takes changes by key, which an upsert sink does. */
@@ -174,7 +165,7 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         @Override public ChangelogMode getChangelogMode(ChangelogMode asked) {
             if (!key) return asked;
             ChangelogMode.Builder taken = ChangelogMode.newBuilder();
-            for (RowKind kind : asked.getContainedKinds()) if (kind != RowKind.UPDATE_BEFORE) taken.addContainedKind(kind);
+            asked.getContainedKinds().forEach(kind -> { if (kind != RowKind.UPDATE_BEFORE) taken.addContainedKind(kind); });
             return taken.build();
         }
 
@@ -198,13 +189,10 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
     /** A source that is never read: an interface of one answer, which job graphs serialize. */
     @SuppressWarnings("unchecked")
     private static Source<RowData, ?, ?> neverRead() {
-        InvocationHandler answer = (InvocationHandler & Serializable) (proxy, method, given) -> switch (method.getName()) {
-            case "getBoundedness" -> Boundedness.CONTINUOUS_UNBOUNDED;
-            case "hashCode" -> 0;
-            case "equals" -> proxy == given[0];
-            case "toString" -> "stand-in";
-            default -> InvocationHandler.invokeDefault(proxy, method, given);
-        };
+        InvocationHandler answer = (InvocationHandler & Serializable) (proxy, method, given) ->
+            method.getName().equals("getBoundedness") ? Boundedness.CONTINUOUS_UNBOUNDED
+                : method.isDefault() ? InvocationHandler.invokeDefault(proxy, method, given)
+                : method.getName().equals("hashCode") ? 0 : method.getName().equals("equals") ? proxy == given[0] : "";
         return (Source<RowData, ?, ?>) Proxy.newProxyInstance(
             StandIns.class.getClassLoader(), new Class<?>[] {Source.class}, answer);
     }
