@@ -170,7 +170,7 @@ def check_command(
     plans = None
     if explain_plan and before is not None and after is not None:
         plans = compiled_plans("--explain-plan", before, after, planner)
-    report = None
+    report: Report | Reports | None = None
     if before is not None and after is not None and engine is not None and plans is None:
         report = report_of_planner(ask_planner, before, after, planner.jars)
     report = report or judged((before, after), (deployed.source, proposed.source), engine, plans)

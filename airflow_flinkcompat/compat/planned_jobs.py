@@ -265,12 +265,10 @@ def _refusals(before: PlannedJob, after: PlannedJob) -> Iterator[tuple[Consequen
             message = f"the new job has no operator with the id of {each.name} ({each.id}), which keeps state"
             yield Consequence.REFUSED_AT_SUBMIT, each.name, message
     for each in kept:
-        one, other = (
-            operator.max_parallelism if operator.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
-            for operator in (each, found[each.id])
-        )
-        if one != other:
-            message = f"the maximum parallelism of {each.name} changes from {one} to {other}"
+        stored = each.max_parallelism if each.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
+        wanted = found[each.id].max_parallelism
+        if wanted not in (stored, 0, -1):  # where none is set, Flink takes that of the savepoint
+            message = f"the maximum parallelism of {each.name} changes from {stored} to {wanted}"
             yield Consequence.REFUSED_AT_SUBMIT, each.name, message
     for each in kept:
         if chain := after.restores.get(each.id):

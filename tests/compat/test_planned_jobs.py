@@ -47,7 +47,9 @@ def test_an_operator_without_state_may_go() -> None:
     assert predicted(script(operator("a"), operator("s", "no")), script(operator("a"))).consequence is None
 
 
-@pytest.mark.parametrize(("before", "after", "refuses"), [(-1, 128, False), (-1, 4, True), (4, 4, False)])
+@pytest.mark.parametrize(
+    ("before", "after", "refuses"), [(-1, 128, False), (-1, 4, True), (4, 4, False), (4, -1, False)]
+)
 def test_the_maximum_parallelism_of_state_is_fixed(before: int, after: int, refuses: bool) -> None:
     old, new = (script(operator("a", max_parallelism=each)) for each in (before, after))
     assert (predicted(old, new).consequence is Consequence.REFUSED_AT_SUBMIT) == refuses
