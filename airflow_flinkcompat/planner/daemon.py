@@ -9,11 +9,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import os
 import queue
 import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import IO, Any
 
 from airflow_flinkcompat.deploy.errors import redact
@@ -23,6 +25,8 @@ from airflow_flinkcompat.planner.installation import Installation
 SECONDS_A_SCRIPT = 60.0
 SECONDS_OF_START = 120.0
 IDLE_SECONDS = 600
+NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
+"""Where it is ``allow``, connectors and catalogs may connect while a script is planned."""
 _LARGEST_REQUEST = 8_000_000
 _ATTEMPTS = 2
 _MAIN = "flinkcompat.planner.Main"
@@ -99,16 +103,14 @@ class Daemon:
             return False
         self._stop()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
+        options = [*_JAVA_OPTIONS, f"-Dflinkcompat.idle={IDLE_SECONDS}"]
+        isolated: tuple[str, ...] = ()
+        if os.environ.get(NETWORK_VARIABLE) != "allow":
+            isolated = network_of_its_own()
+            options.append(f"-Djdk.net.hosts.file={os.devnull}")  # no name is resolved
         classpath = ":".join(map(str, self.installation.classpath))
         self._process = subprocess.Popen(
-            [
-                str(self.installation.java),
-                *_JAVA_OPTIONS,
-                f"-Dflinkcompat.idle={IDLE_SECONDS}",
-                "-cp",
-                classpath,
-                _MAIN,
-            ],
+            [*isolated, str(self.installation.java), *options, "-cp", classpath, _MAIN],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -160,6 +162,21 @@ class Daemon:
         if self._errors is not None:
             self._errors.close()
             self._errors = None
+
+
+@cache
+def network_of_its_own() -> tuple[str, ...]:
+    """Name the command that runs another one without a network.
+
+    Returns:
+        The command; empty where this system has none.
+    """
+    command = ("unshare", "--map-root-user", "--net")
+    try:
+        works = subprocess.run([*command, "true"], capture_output=True, timeout=10, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        works = False
+    return command if works else ()
 
 
 def _read(stream: IO[bytes] | None, answers: queue.Queue[str]) -> None:

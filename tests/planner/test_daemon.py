@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.planner import daemon as module
-from airflow_flinkcompat.planner.daemon import Daemon, PlannerFailure
+from airflow_flinkcompat.planner.daemon import NETWORK_VARIABLE, Daemon, PlannerFailure, network_of_its_own
 from airflow_flinkcompat.planner.installation import LINES, Installation
 
 STAND_IN = """#!{python}
-import json, os, sys, time
+import json, os, socket, sys, time
 for line in sys.stdin:
     question = json.loads(line)
     what = question["what"]
@@ -22,6 +23,12 @@ for line in sys.stdin:
         open({mark!r}, "w").close()
         print("Exception: it called System.exit", file=sys.stderr, flush=True)
         os._exit(1)
+    if what == "connect":
+        try:
+            socket.create_connection(("127.0.0.1", question["port"]), timeout=5)
+            os._exit(2)
+        except OSError:
+            pass
     if what == "hang":
         time.sleep(60)
     print(json.dumps({{"id": question["id"] + (what == "another"), "pid": os.getpid()}}), flush=True)
@@ -77,6 +84,19 @@ def test_a_script_that_is_never_planned_ends_with_the_time_limit(
         asked.ask({"what": "hang"})
     assert not alive(pid)
     assert asked.ask({"what": "plan"})["pid"] != pid
+
+
+def test_a_script_reaches_no_network_where_the_system_has_one_of_its_own(
+    asked: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        question = {"what": "connect", "port": server.getsockname()[1]}
+        if network_of_its_own():
+            assert asked.ask(question)["pid"]
+        asked.close()
+        monkeypatch.setenv(NETWORK_VARIABLE, "allow")
+        with pytest.raises(PlannerFailure, match="died of this script"):  # it could connect
+            asked.ask(question)
 
 
 def test_an_answer_to_another_question_is_never_taken(asked: Daemon) -> None:
