@@ -21,6 +21,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat import InputError, Side, check
 from airflow_flinkcompat.compat.checker import check_planned
+from airflow_flinkcompat.compat.deployable import UNREADABLE, obstacles
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.planner import Installation, close_all, find, predict
 from airflow_flinkcompat.sql import ScriptError
@@ -90,12 +91,21 @@ def pairs(line: str) -> Iterator[Pair]:
                         )  # fmt: skip
 
 
+_FILES = re.compile(r"'connector' = 'filesystem'[^)]*")
+_KAFKA = (
+    "'connector' = 'kafka', 'topic' = 'sales', 'properties.bootstrap.servers' = 'k:9092', "
+    "'properties.group.id' = 'g', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json'"
+)
+
+
 def _declared(pair: Mapping[str, Any], tables: str) -> str:
     """The tables of a pair that declares none, in the form that its id names."""
     if "CREATE TABLE" in pair["new"]:
         return ""
     if pair["id"].startswith("shape-") and not pair["id"].endswith("-wm-pt"):
         tables = tables.replace(", pt AS PROCTIME()", "")
+        if "-kf-" in pair["id"]:
+            tables = _FILES.sub(_KAFKA, tables)
         if pair["id"].endswith("-fs"):
             tables = re.sub(r", WATERMARK FOR \w+ AS \w+", "", tables)
     return tables
@@ -107,7 +117,9 @@ def judged(pair: Pair, planners: Mapping[str, Installation]) -> dict[str, Any]:
     old, new = pair.sides()
     begin = perf_counter()
     try:
-        row["read"] = check(old, new).outcome.value
+        row["read"] = (
+            "bad input" if any(each.kind in UNREADABLE for each in obstacles(new)) else check(old, new).outcome.value
+        )
     except (InputError, ScriptError) as error:
         row["read"] = f"bad input: {error}"[:300]
     row["read_seconds"] = round(perf_counter() - begin, 3)
@@ -126,6 +138,8 @@ def judged(pair: Pair, planners: Mapping[str, Installation]) -> dict[str, Any]:
         row["planned_seconds"] = round(perf_counter() - begin, 3)
         report = check_planned(old, new, said, planned.plans)
         row |= {"verdict": report.outcome.value, "plans": planned.plans is not None}
+        if row["read"] == "bad input":
+            row["verdict"] = "bad input"  # the command line refuses it before anything is judged
     except (InputError, ScriptError, LocalFlinkError) as error:
         row |= {"verdict": "bad input", "error": str(error)[:300]}
     if row.get("new_refusal", [""])[0] == "refused at plan":

@@ -6,7 +6,7 @@ The order is Flink's: what it refuses to plan, operators that no longer exist, s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,9 @@ _TROUBLE = (
 )  # fmt: skip
 """Exceptions that say something of this machine rather than of the script."""
 
+_BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
+"""Exceptions of the parser and the validator, which do not ask what a connector can do."""
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -49,12 +52,14 @@ class Refusal:
     conclusive: bool
 
     @classmethod
-    def of(cls, chain: Sequence[Mapping[str, str]], statement: Span | None) -> Refusal:
+    def of(cls, chain: Sequence[Mapping[str, str]], statement: Span | None, stand_ins: Collection[str] = ()) -> Refusal:
         """The refusal that a chain of exceptions shows.
 
         Args:
             chain: Exceptions from the outermost to its root cause, a class and a message each.
             statement: The place of the statement.
+            stand_ins: The tables whose connector or format is absent. What they take and hand on is a guess, so only
+                syntax and names are refused for certain where there are any.
 
         Returns:
             The refusal.
@@ -64,6 +69,7 @@ class Refusal:
         located = next((text for text in texts if _PLACE.search(text)), "")
         message = next((text for text in reversed(texts) if text not in ("", "null")), classes)
         missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
+        missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
         message = _EXPECTED.sub("", message)
         return cls(" ".join(message.split())[:400], _placed(located, statement), not missing)
 
@@ -174,7 +180,7 @@ class PlannedScript:
         said, refusal = answer.get("refusal"), None
         if said is not None:
             place = statements[said["statement"]].span if said["statement"] < len(statements) else None
-            refusal = Refusal.of(said["chain"], place)
+            refusal = Refusal.of(said["chain"], place, answer.get("stand_ins", ()))
         elif "failure" in answer:
             refusal = Refusal.of(answer["failure"], None)
         jobs = tuple(

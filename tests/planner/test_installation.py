@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
-from airflow_flinkcompat.local_flink import jars
+from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE as OWN_VARIABLE
 from airflow_flinkcompat.planner import PlannerMissing, find, status
 from airflow_flinkcompat.planner import installation as module
@@ -79,7 +79,7 @@ def test_flink_home_counts_where_it_is_of_that_release(machine: Path, monkeypatc
 
 def test_without_a_java_that_is_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> Path:
-        raise module.LocalFlinkError("no Java found on PATH")
+        raise LocalFlinkError("no Java found on PATH")
 
     monkeypatch.setattr(module, "find_java", none)
     with pytest.raises(PlannerMissing, match="no Java found on PATH"):
