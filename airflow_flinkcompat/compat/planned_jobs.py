@@ -38,7 +38,7 @@ _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidator
 
 
 @dataclass(frozen=True)
-class Refusal:
+class PlannerRefusal:
     """Why Flink does not plan a script.
 
     Attributes:
@@ -52,7 +52,9 @@ class Refusal:
     conclusive: bool
 
     @classmethod
-    def of(cls, chain: Sequence[Mapping[str, str]], statement: Span | None, stand_ins: Collection[str] = ()) -> Refusal:
+    def of(
+        cls, chain: Sequence[Mapping[str, str]], statement: Span | None, stand_ins: Collection[str] = ()
+    ) -> PlannerRefusal:
         """The refusal that a chain of exceptions shows.
 
         Args:
@@ -127,7 +129,7 @@ class PlannedOperator:
 
 
 @dataclass(frozen=True)
-class PlannedJob:
+class SubmittedJob:
     """A job as it would be submitted.
 
     Attributes:
@@ -159,8 +161,8 @@ class PlannedScript:
     """
 
     flink: str
-    jobs: tuple[PlannedJob, ...] = ()
-    refusal: Refusal | None = None
+    jobs: tuple[SubmittedJob, ...] = ()
+    refusal: PlannerRefusal | None = None
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     catalogs: Mapping[str, str] = field(default_factory=dict)
     lasting: tuple[str, ...] = field(default=(), repr=False)
@@ -180,11 +182,11 @@ class PlannedScript:
         said, refusal = answer.get("refusal"), None
         if said is not None:
             place = statements[said["statement"]].span if said["statement"] < len(statements) else None
-            refusal = Refusal.of(said["chain"], place, answer.get("stand_ins", ()))
+            refusal = PlannerRefusal.of(said["chain"], place, answer.get("stand_ins", ()))
         elif "failure" in answer:
-            refusal = Refusal.of(answer["failure"], None)
+            refusal = PlannerRefusal.of(answer["failure"], None)
         jobs = tuple(
-            PlannedJob(
+            SubmittedJob(
                 tuple(map(PlannedOperator.of, job["operators"])), job.get("plan"), job["restores"], job["savepoint"]
             )
             for job in answer.get("jobs", ())
@@ -262,7 +264,7 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
     return Prediction(new.flink, losses=tuple(losses), novelties=tuple(novelties), stand_ins=absent)
 
 
-def _refusals(before: PlannedJob, after: PlannedJob) -> Iterator[tuple[Consequence, str, str]]:
+def _refusals(before: SubmittedJob, after: SubmittedJob) -> Iterator[tuple[Consequence, str, str]]:
     """What Flink refuses, in the order in which it finds it: at submit, then when state is read."""
     found = {each.id: each for each in after.operators}
     kept = [each for each in before.operators if each.stateful]
@@ -283,7 +285,7 @@ def _refusals(before: PlannedJob, after: PlannedJob) -> Iterator[tuple[Consequen
             yield Consequence.REFUSED_AT_RESTORE, each.name, f"the stored state of {each.name} {why}"
 
 
-def _losses(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
+def _losses(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
     found = {each.id: each for each in after.operators}
     for one in filter(lambda each: each.stateful, before.operators):
         other = found[one.id]
@@ -297,7 +299,7 @@ def _losses(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
             yield f"{one.name}: {other.component or other.kind} takes the place of {one.component or one.kind}"
 
 
-def _novelties(before: PlannedJob, after: PlannedJob) -> Iterator[str]:
+def _novelties(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
     stored = {each.id: each for each in before.operators}
     for other in filter(lambda each: each.stateful, after.operators):
         one = stored.get(other.id)

@@ -5,11 +5,11 @@ No job runs and no cluster is needed. ``planner/`` at the root of the repository
 
 from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
 from airflow_flinkcompat.planner.installation import Installation, PlannerMissing, find, install, status
-from airflow_flinkcompat.planner.questions import Planned, predict
+from airflow_flinkcompat.planner.questions import PlannedChange, predict
 
 __all__ = [
     "Installation",
-    "Planned",
+    "PlannedChange",
     "PlannerFailure",
     "PlannerMissing",
     "close_all",

@@ -35,7 +35,7 @@ Pair = tuple[Installation, Installation]
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedChange:
     """The answers about a change.
 
     Attributes:
@@ -51,7 +51,7 @@ class Planned:
     plans: Plans | None = None
 
 
-def predict(old: Side, new: Side, before: Installation, after: Installation) -> Planned:
+def predict(old: Side, new: Side, before: Installation, after: Installation) -> PlannedChange:
     """Ask Flink how a restore of a changed script ends.
 
     Args:
@@ -73,7 +73,7 @@ def predict(old: Side, new: Side, before: Installation, after: Installation) -> 
     return replace(planned, plans=_plans(old, new, planned))
 
 
-def _predicted(old: Side, new: Side, installed: Pair) -> Planned:
+def _predicted(old: Side, new: Side, installed: Pair) -> PlannedChange:
     first, *others = _variants(old, new)
     planned = _planned(old, new, installed, first)
     if planned.old.refusal is not None or planned.new.refusal is not None:  # whatever the parallelism is
@@ -99,7 +99,7 @@ def _variants(old: Side, new: Side) -> Iterator[Mapping[str, Any]]:
     yield from _STAND_INS[1:]
 
 
-def _plans(old: Side, new: Side, planned: Planned) -> Plans | None:
+def _plans(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
     made = []
     for side, script in ((old, planned.old), (new, planned.new)):
         if any(job.plan is None for job in script.jobs):
@@ -124,10 +124,10 @@ def _sets_parallelism(side: Side) -> bool:
     )
 
 
-def _planned(old: Side, new: Side, installed: Pair, variant: Mapping[str, Any]) -> Planned:
+def _planned(old: Side, new: Side, installed: Pair, variant: Mapping[str, Any]) -> PlannedChange:
     before = plan(old, installed[0], variant)
     after = plan(new, installed[1], variant, tuple(job.savepoint for job in before.jobs))
-    return Planned(before, after, predicted(before, after))
+    return PlannedChange(before, after, predicted(before, after))
 
 
 def plan(
@@ -165,7 +165,7 @@ def plan(
     return PlannedScript.of(daemon(installation).ask(question), statements)
 
 
-def _disagreement(one: Planned, other: Planned, variant: Mapping[str, Any]) -> str | None:
+def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:
     """Why two answers about one change cannot both be right, None where they say the same."""
     same = _said(one) == _said(other)
     if same:
@@ -176,6 +176,6 @@ def _disagreement(one: Planned, other: Planned, variant: Mapping[str, Any]) -> s
     return f"it depends on {absent}, whose jar is not here: name it with --jar FILE"
 
 
-def _said(planned: Planned) -> tuple[Any, ...]:
+def _said(planned: PlannedChange) -> tuple[Any, ...]:
     sides = ((side.refusal is None or side.refusal.message) for side in (planned.old, planned.new))
     return (*sides, planned.prediction.consequence, bool(planned.prediction.doubt))

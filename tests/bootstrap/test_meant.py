@@ -117,7 +117,7 @@ COUNTED = "(SELECT a, COUNT(*) AS b FROM orders GROUP BY a)"
             "a, SUM(b) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY a ORDER BY came DESC) AS n FROM orders) "
             "WHERE n <= 3 GROUP BY a",
             (),
-            "this form|straight over tables|are told",
+            "this form|directly over tables|are told",
         ),
     ],
 )

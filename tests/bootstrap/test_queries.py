@@ -199,7 +199,7 @@ VISITS = (
             VISITS
             + f"a, SUM(b) FROM {WINDOWED.format('SESSION', ' PARTITION BY a')} GROUP BY a, window_start, window_end",
             {},
-            "only operators straight over tables",
+            "only operators directly over tables",
         ),
         (VISITS.replace("b + 1,", "3,") + "a, SUM(b) FROM visits GROUP BY a", {}, "columns of several types"),
     ],

@@ -373,7 +373,7 @@ def test_a_partial_change_resumes_then(project: Path, run: Run) -> None:
         (("orders", "window-changed", "--reason", "password=hunter2-plain", *DAY), "--reason holds what looks"),
         (("window-changed", *SAID), "name one deployment or two scripts, then the rule"),
         (("orders", "window-changed", *SAID, "--set", "a=b"), "--set and --catalog belong to two scripts"),
-        (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: is no file here: a waiver is written beside the"),
+        (("a.sql", "b.sql", "window-changed", *SAID), "b.sql: is no file here: a waiver is written next to the"),
     ],
 )  # fmt: skip
 def test_what_is_said_of_a_mistake(project: Path, run: Run, arguments: tuple[str, ...], words: str) -> None:

@@ -76,7 +76,7 @@ def test_the_state_of_a_job_holds_it() -> None:
     [
         (script(format="debezium-json"), "may be taken back"),
         (script(connector="made-up"), "is not known"),
-        (script("SELECT a, own(b) FROM t GROUP BY a;"), "of one's own"),
+        (script("SELECT a, own(b) FROM t GROUP BY a;"), "user-defined"),
         (script("SELECT c, SUM(b) FROM t GROUP BY c;"), "how a ARRAY<INT> is stored"),
         (script("SELECT a, SUM(b) FROM t GROUP BY GROUPING SETS ((a), ());"), "with further operators"),
         (script("SELECT /*+ STATE_TTL('t' = '1 d') */ a, SUM(b) FROM t GROUP BY a;"), "hint"),

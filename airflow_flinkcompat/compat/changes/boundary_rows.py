@@ -22,6 +22,7 @@ from airflow_flinkcompat.plan.types import DataType
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _TEXT = frozenset({"CHAR", "VARCHAR", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
 """Dates and times are their ISO text."""
+TIME_ATTRIBUTES = frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"})
 _APPROXIMATE = frozenset({"FLOAT", "DOUBLE"})
 _CASTS = ("CAST", "TRY_CAST")
 _MOST_ROWS = 2_000
@@ -175,10 +176,12 @@ def _changes_type(expression: Expression, resolve: Resolve) -> bool:
 
 
 def _keeps_type(cast: FunctionCall, resolve: Resolve) -> bool:
-    """Whether a CAST of a column is one to its own type."""
+    """Whether a CAST of a column is one to its own type; a time attribute is one no longer."""
     value, target = cast.args[0], cast.args[1]
     found = resolve(value) if isinstance(value, Leaf) else None
-    return found is not None and isinstance(target, Literal) and target.value == str(found.type)
+    if found is None or found.type.name in TIME_ATTRIBUTES or not isinstance(target, Literal):
+        return False
+    return target.value == str(found.type)
 
 
 def _constants(expressions: Iterable[Expression]) -> Iterable[Any]:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from airflow_flinkcompat.compat.changes.boundary_rows import (
+    TIME_ATTRIBUTES,
     Variable,
     equal_conditions,
     equal_contributions,
@@ -111,7 +112,7 @@ def _distinct_already(operator: Operator) -> bool:
     return isinstance(operator.segment.origin, AggregateOperator) and not operator.segment.filters
 
 
-def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _Part]:
+def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _EvaluatedPart]:
     parts = {key: forms.of_part(key, value) for key, value in operator_parts(operator).items()}
     if isinstance(operator, OverOperator):
         del parts["all columns"]  # what is kept of them is its row
@@ -137,7 +138,7 @@ _EVALUATED = ("keys", "aggregates", "condition", "columns")
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _EvaluatedPart:
     """A part of an operator; two are equal if their forms are, or if no row of boundary values tells them apart."""
 
     name: str
@@ -148,11 +149,11 @@ class _Part:
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Part):
+        if not isinstance(other, _EvaluatedPart):
             return NotImplemented
         return self.form == other.form or self._evaluates_as(other)
 
-    def _evaluates_as(self, other: _Part) -> bool:
+    def _evaluates_as(self, other: _EvaluatedPart) -> bool:
         old, new = self.value, other.value
         sides = (self.forms.variable, other.forms.variable)
         if self.name == "aggregates":
@@ -187,10 +188,10 @@ class _Forms:
         types = {name: type for name, type in declared if named[name] == 1}
         return cls(types, never_null(output, program))
 
-    def of_part(self, part: str, value: Any) -> Form | _Part:
+    def of_part(self, part: str, value: Any) -> Form | _EvaluatedPart:
         """A part of an operator with its form."""
         form = self._form_of_part(part, value)
-        return _Part(part, value, form, self) if part in _EVALUATED or part.startswith("filters") else form
+        return _EvaluatedPart(part, value, form, self) if part in _EVALUATED or part.startswith("filters") else form
 
     def variable(self, leaf: Leaf) -> Variable | None:
         """The column of the rows below that a leaf is; None for what an operator computes."""
@@ -251,7 +252,8 @@ class _Forms:
         """Return whether a CAST may change nothing: to the column's own type, or between integer types."""
         if isinstance(part, Literal):
             return part.type.name in _WHOLE and target in {("constant", name) for name in _WHOLE}
-        return isinstance(part, SourceColumn) and target == ("constant", str(self.types.get(part.column)))
+        type = self.types.get(part.column) if isinstance(part, SourceColumn) else None
+        return type is not None and type.name not in TIME_ATTRIBUTES and target == ("constant", str(type))
 
     def _filled(self, part: Any) -> bool:
         while isinstance(part, OperatorColumn) and isinstance(part.output, PassedOutput):

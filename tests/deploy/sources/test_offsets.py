@@ -108,7 +108,7 @@ def test_kinesis_is_told_a_moment_in_its_own_form() -> None:
         (RATES, "2026-01-31T00:00:00Z", r"rates \(filesystem\) cannot begin at 2026-01-31T00:00:00Z"),
         (RATES, "as-stored", r"rates \(filesystem\) cannot go on where the former job stood"),
         (replace(RATES, connector="upsert-kafka"), "latest", "with the topic's earliest record, as always"),
-        (replace(RATES, connector="datagen"), "earliest", "it makes its rows"),
+        (replace(RATES, connector="datagen"), "earliest", "it generates its rows"),
         (replace(RATES, connector="pulsar"), "earliest", r"its connector \(pulsar\) does, which is not known here"),
         (replace(RATES, connector=""), "earliest", "the connector of its catalog"),
         (replace(ORDERS, hinted=frozenset({MODE, "x"})), "latest", f"a hint of the script sets {MODE}, which wins"),
