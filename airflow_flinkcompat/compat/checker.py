@@ -203,7 +203,7 @@ def _with_migration(
 
 
 def check_planned(old: Side, new: Side, prediction: Prediction, plans: Plans | None) -> Report:
-    """What the change does to stored state, where Flink's planner was asked: its refusals win.
+    """Judge a change with the answer of Flink's planner, whose refusals win.
 
     Where it refuses nothing the rules decide, and where they do not know, the compiled plans do.
 

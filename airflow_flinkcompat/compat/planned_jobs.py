@@ -1,4 +1,4 @@
-"""What Flink's own planner makes of both scripts, and how a restore of one from the other ends.
+"""The jobs that Flink's own planner makes of two scripts, and the end of a restore from one to the other.
 
 The order is Flink's: what it refuses to plan, operators that no longer exist, state that cannot be read.
 """
@@ -14,7 +14,7 @@ from airflow_flinkcompat.model import Consequence, Span
 from airflow_flinkcompat.sql import Statement
 
 _DEFAULT_MAX_PARALLELISM = 128
-"""What Flink takes for a parallelism of at most 85 where none is set."""
+"""Flink's own maximum for a parallelism of at most 85, where none is set."""
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 _NODE = re.compile(r"\[\d+\]")
 """The number of an ExecNode in an operator's name, which counts on in a process."""
@@ -39,7 +39,7 @@ _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidator
 
 @dataclass(frozen=True)
 class PlannerRefusal:
-    """Why Flink does not plan a script.
+    """The reason why Flink does not plan a script.
 
     Attributes:
         message: Flink's own sentence.
@@ -124,7 +124,7 @@ class PlannedOperator:
 
     @property
     def stateful(self) -> bool:
-        """Whether it keeps state, or may."""
+        """True if it keeps state, or may."""
         return self.keeps != "no"
 
 
@@ -148,7 +148,7 @@ class SubmittedJob:
 
 @dataclass(frozen=True)
 class PlannedScript:
-    """What Flink plans for a script.
+    """The jobs that Flink plans for a script.
 
     Attributes:
         flink: The release that planned it.
@@ -200,7 +200,7 @@ class PlannedScript:
 
 @dataclass(frozen=True)
 class Prediction:
-    """How Flink ends a restore of the new script's job from the old one's savepoint, as far as its planner shows it.
+    """The end of a restore of the new job from the old one's savepoint, as Flink's planner shows it.
 
     Attributes:
         flink: The release that planned both.
@@ -224,12 +224,12 @@ class Prediction:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether anything keeps equal plans from proving that the state fits."""
+        """True if anything keeps equal plans from proving that the state fits."""
         return bool(self.consequence or self.doubt or self.losses or self.novelties or self.stand_ins)
 
 
 def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
-    """How a restore ends.
+    """Predict how a restore ends.
 
     Args:
         old: What is deployed.
@@ -265,7 +265,7 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
 
 
 def _refusals(before: SubmittedJob, after: SubmittedJob) -> Iterator[tuple[Consequence, str, str]]:
-    """What Flink refuses, in the order in which it finds it: at submit, then when state is read."""
+    """Flink's refusals in the order in which it finds them: at submit, then when state is read."""
     found = {each.id: each for each in after.operators}
     kept = [each for each in before.operators if each.stateful]
     for each in kept:

@@ -26,7 +26,7 @@ SECONDS_A_SCRIPT = 60.0
 SECONDS_OF_START = 120.0
 IDLE_SECONDS = 600
 NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
-"""Where it is ``allow``, connectors and catalogs may connect while a script is planned."""
+"""The variable that is ``allow`` if connectors and catalogs may connect while a script is planned."""
 _LARGEST_REQUEST = 8_000_000
 _ATTEMPTS = 2
 _MAIN = "flinkcompat.planner.Main"
@@ -98,7 +98,7 @@ class Daemon:
             self._stop()
 
     def _start(self) -> bool:
-        """Whether it had to be started."""
+        """Start the process unless it runs; return whether it was started."""
         if self._process is not None and self._process.poll() is None:
             return False
         self._stop()

@@ -1,4 +1,4 @@
-"""Where the planner of a line of Flink comes from: Flink's own jars, its test jars, and the jar of this package."""
+"""The parts of the planner of a line of Flink: Flink's own jars, its test jars, and the jar of this package."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def home(name: str) -> Path:
 
 
 def status() -> dict[str, str]:
-    """What is on this machine.
+    """Name what is on this machine.
 
     Returns:
         By line either the folder of its Flink, or what is missing and how it is installed.

@@ -29,7 +29,7 @@ _STAND_INS: Sequence[Mapping[str, Any]] = (
     {"changelog": "all"},
     {"changelog": "insert", "push_down": True},
 )
-"""What an absent connector may be; an answer counts where it is the same for all of these."""
+"""Variants of an absent connector; an answer counts where it is the same for all of these."""
 
 Pair = tuple[Installation, Installation]
 
@@ -91,7 +91,7 @@ def _predicted(old: Side, new: Side, installed: Pair) -> PlannedChange:
 
 
 def _variants(old: Side, new: Side) -> Iterator[Mapping[str, Any]]:
-    """What is asked first, and then what else may hold."""
+    """The first question, then the variants of what is not known."""
     known = all(_sets_parallelism(side) for side in (old, new))
     first, *widths = (None,) if known else _UNKNOWN_PARALLELISM
     yield {} if first is None else {"settings": {PARALLELISM: first}}
@@ -136,7 +136,7 @@ def plan(
     variant: Mapping[str, Any] | None = None,
     restore: Sequence[str] = (),
 ) -> PlannedScript:
-    """What Flink plans for one script.
+    """Ask what Flink plans for one script.
 
     Args:
         side: The script with its settings and catalog.
@@ -166,9 +166,8 @@ def plan(
 
 
 def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:
-    """Why two answers about one change cannot both be right, None where they say the same."""
-    same = _said(one) == _said(other)
-    if same:
+    """The doubt that two answers about one change leave; None where they agree."""
+    if _said(one) == _said(other):
         return None
     if "settings" in variant:
         return f"it depends on {PARALLELISM}, which is not known: set it in the script or with --set {PARALLELISM}=N"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from itertools import product
 from math import ceil, floor, prod
 from typing import Any
@@ -132,6 +133,7 @@ def equal_conditions(old: Side, new: Side) -> bool:
 
 
 def _equal(old: Side, new: Side, outcome: Callable[[list[Any]], Any]) -> bool:
+    old, new = ((expressions, cache(resolve)) for expressions, resolve in (old, new))  # asked again on every row
     try:
         variables = {each.name: each for each in (*_variables(old), *_variables(new))}
         constants = [*_constants(old[0]), *_constants(new[0])]
@@ -176,7 +178,7 @@ def _changes_type(expression: Expression, resolve: Resolve) -> bool:
 
 
 def _keeps_type(cast: FunctionCall, resolve: Resolve) -> bool:
-    """Whether a CAST of a column is one to its own type; a time attribute is one no longer."""
+    """Return whether a CAST of a column is one to its own type; a time attribute is none after it."""
     value, target = cast.args[0], cast.args[1]
     found = resolve(value) if isinstance(value, Leaf) else None
     if found is None or found.type.name in TIME_ATTRIBUTES or not isinstance(target, Literal):

@@ -15,6 +15,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat.changes.boundary_rows import (
     TIME_ATTRIBUTES,
+    WHOLE,
     Variable,
     equal_conditions,
     equal_contributions,
@@ -46,7 +47,7 @@ from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import BIGINT, UNKNOWN, DataType
 
 Form = Hashable
-TRUE, FALSE, NULL = ("constant", True), ("constant", False), ("constant", None)
+TRUE, NULL = ("constant", True), ("constant", None)
 _NAMES = {
     "%": "MOD", "SUBSTR": "SUBSTRING", "CHARACTER_LENGTH": "CHAR_LENGTH", "CEILING": "CEIL", "POW": "POWER",
     "IFNULL": "COALESCE", "UNNEST WITH ORDINALITY": "UNNEST", "||": "CONCAT", "IF": "CASE", "STDDEV_SAMP": "STDDEV",
@@ -54,7 +55,6 @@ _NAMES = {
 }  # fmt: skip
 _COMMUTE = frozenset({"+", "*", "=", "<>", "AND", "OR"})
 _CHAINED = frozenset({"+", "*", "AND", "OR", "CONCAT", "COALESCE"})
-_WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _DEFAULTS = {
     "JSON_ARRAYAGG": ("constant", "ABSENT ON NULL"),
     "JSON_OBJECTAGG": ("constant", "NULL ON NULL"),
@@ -251,7 +251,7 @@ class _Forms:
     def _keeps_type(self, part: Any, target: Form) -> bool:
         """Return whether a CAST may change nothing: to the column's own type, or between integer types."""
         if isinstance(part, Literal):
-            return part.type.name in _WHOLE and target in {("constant", name) for name in _WHOLE}
+            return part.type.name in WHOLE and target in {("constant", name) for name in WHOLE}
         type = self.types.get(part.column) if isinstance(part, SourceColumn) else None
         return type is not None and type.name not in TIME_ATTRIBUTES and target == ("constant", str(type))
 
@@ -293,15 +293,11 @@ def _of_input(leaf: Expression) -> Expression:
 def _constant(literal: Literal) -> Form:
     """Integers by value, other numbers with their scale, which affects the result type."""
     value = literal.value
-    if isinstance(value, int) and not isinstance(value, bool) and literal.type.name in _WHOLE:
+    if isinstance(value, int) and not isinstance(value, bool) and literal.type.name in WHOLE:
         return "constant", Decimal(value)
     if literal.type.name.startswith("TIMESTAMP") and isinstance(value, str) and "." in value:
         return "constant", value.rstrip("0").rstrip(".")
     return "constant", value if value is None or isinstance(value, bool | str) else f"{literal.type.name} {value}"
-
-
-def _is_constant(form: Form) -> bool:
-    return isinstance(form, tuple) and form[:1] == ("constant",)
 
 
 def _flat(function: str, args: Iterable[Form]) -> Iterable[Form]:
