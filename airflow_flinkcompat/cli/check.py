@@ -20,7 +20,7 @@ from airflow_flinkcompat.cli.arguments import (
     parse_variables,
     require_engine,
 )
-from airflow_flinkcompat.cli.planner import NEVER, planner_option, report_of_planner
+from airflow_flinkcompat.cli.planner import planner_option
 from airflow_flinkcompat.cli.project import (
     catalog_option,
     config_option,
@@ -48,8 +48,9 @@ from airflow_flinkcompat.compat.one_sided import added_report, removed_report
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
-from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, Waiver, language_of
+from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, PlannerMode, Waiver, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.planner.judgement import judge
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, JobOptions
 from airflow_flinkcompat.sql import read_script
 
@@ -106,7 +107,7 @@ def check_command(
     fail_on: str | None,
     allow_secrets: bool,
     explain_plan: bool,
-    ask_planner: str,
+    ask_planner: PlannerMode,
     planner: Planner,
     config: str | None,
     deployment: str | None,
@@ -172,7 +173,7 @@ def check_command(
         plans = compiled_plans("--explain-plan", before, after, planner)
     report: Report | Reports | None = None
     if before is not None and after is not None and engine is not None and plans is None:
-        report = report_of_planner(ask_planner, before, after, planner.jars)
+        report = judge(before, after, ask_planner, planner.jars, with_other_engine=True)
     report = report or judged((before, after), (deployed.source, proposed.source), engine, plans)
     called = (by.deployment, by.deployment or shlex.join((old, new)))
     report, notes = with_waivers(report, waivers_beside(new), (before, after), called)
@@ -188,10 +189,10 @@ def check_command(
         sys.exit(1)
 
 
-def _require_asked(planner: Planner, explain_plan: bool, ask_planner: str) -> None:
+def _require_asked(planner: Planner, explain_plan: bool, ask_planner: PlannerMode) -> None:
     """Raises InputError: an option of a planner was given, and none is asked."""
     jars_alone = planner == Planner(jars=planner.jars)
-    if planner.given and not explain_plan and (ask_planner == NEVER or not jars_alone):
+    if planner.given and not explain_plan and (ask_planner == "never" or not jars_alone):
         which = "--explain-plan" if not jars_alone else "--explain-plan or --planner"
         raise InputError(f"--target, --gateway, --jobmanager, --plan-dir and --jar belong to {which}: add it")
 

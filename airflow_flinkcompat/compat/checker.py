@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from airflow_flinkcompat.compat import not_covered, rules
@@ -202,7 +202,16 @@ def _with_migration(
     return report
 
 
-def check_planned(old: Side, new: Side, prediction: Prediction, plans: Plans | None) -> Report:
+def check_planned(
+    old: Side,
+    new: Side,
+    prediction: Prediction,
+    plans: Plans | None,
+    *,
+    with_other_engine: bool = True,
+    accepted: Collection[Accept] = (),
+    history: WithHistory | None = None,
+) -> Report:
     """Judge a change with the answer of Flink's planner, whose refusals win.
 
     Where it refuses nothing the rules decide, and where they do not know, the compiled plans do.
@@ -212,6 +221,9 @@ def check_planned(old: Side, new: Side, prediction: Prediction, plans: Plans | N
         new: The proposed side.
         prediction: How Flink's planner ends a restore.
         plans: The compiled plans of both sides; None where there are none.
+        with_other_engine: Whether the report also holds the outcome on the other engine.
+        accepted: What a migration may do on request alone.
+        history: What a migration keeps with history.
 
     Returns:
         The report, with its ground and, where that is another one, the outcome by the rules alone.
@@ -220,7 +232,8 @@ def check_planned(old: Side, new: Side, prediction: Prediction, plans: Plans | N
         ScriptError: A script holds no statement.
         InputError: A script holds no query.
     """
-    read = check(old, new, with_other_engine=True)
+    judged = partial(check, old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
+    read = judged()
     if prediction.doubt:
         warning = f"Flink {prediction.flink} was asked and cannot tell: {prediction.doubt}"
         return replace(read, ground=READ, warnings=(*read.warnings, warning))
@@ -229,7 +242,7 @@ def check_planned(old: Side, new: Side, prediction: Prediction, plans: Plans | N
         ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
     if prediction.consequence is None and (read.outcome is not Outcome.UNKNOWN or plans is None):
         return replace(read, ground=ground)
-    report = check(old, new, with_other_engine=True, plans=plans or ((), ()), prediction=prediction)
+    report = judged(plans=plans or ((), ()), prediction=prediction)
     return replace(report, ground=ground, read_outcome=None if report.outcome is read.outcome else read.outcome)
 
 

@@ -67,6 +67,10 @@ Native = Literal["auto", "off"]
 """Whether DuckDB may aggregate files inside the tasks of Spark: where the rows are the same for certain, or never."""
 NATIVE: tuple[Native, ...] = get_args(Native)
 
+PlannerMode = Literal["auto", "always", "never"]
+"""When Flink's own planner is asked; ``auto``: where it is installed for the version."""
+PLANNER_MODES: tuple[PlannerMode, ...] = get_args(PlannerMode)
+
 
 def language_of(path: str | Path) -> Language:
     """What a file is written in, by its ending; anything but a program is SQL.

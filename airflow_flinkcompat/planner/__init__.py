@@ -1,20 +1,40 @@
 """Flink's own planner, asked in a process of its own: what it refuses, and how a restore of a changed script ends.
 
-No job runs and no cluster is needed. ``planner/`` at the root of the repository holds the Java sources.
+No job runs and no cluster is needed. ``planner/`` at the root of the repository holds the Java sources. Names load on
+first use: a bare install judges without a planner.
 """
 
-from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
-from airflow_flinkcompat.planner.installation import Installation, PlannerMissing, find, install, status
-from airflow_flinkcompat.planner.questions import PlannedChange, predict
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_flinkcompat.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
+    from airflow_flinkcompat.planner.installation import Installation, PlannerMissing, find, install, status
+    from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge
+    from airflow_flinkcompat.planner.questions import PlannedChange, predict
+
+_HOMES = {
+    ".daemon": ("PlannerFailure", "close_all"),
+    ".installation": ("Installation", "PlannerMissing", "find", "install", "status"),
+    ".judgement": ("PlannerUnavailable", "judge"),
+    ".questions": ("PlannedChange", "predict"),
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 __all__ = [
     "Installation",
     "PlannedChange",
     "PlannerFailure",
     "PlannerMissing",
+    "PlannerUnavailable",
     "close_all",
     "find",
     "install",
+    "judge",
     "predict",
     "status",
 ]
