@@ -1,8 +1,11 @@
 """What the product says of everything the repository holds, to compare before and after a move that changes nothing.
 
 ``python -m tests.golden FOLDER`` writes JSON lines: ``reports.jsonl`` (every fixture case and measured pair on both
-engines), ``programs.jsonl`` (every program against itself, on both engines) and ``backfills.jsonl`` (the plan of a
-backfill of every fixture script, or why there is none). Two folders are compared with ``diff -r``;
+engines), ``programs.jsonl`` (every program against itself, on both engines), ``backfills.jsonl`` (the plan of a
+backfill of every fixture script, or why there is none), ``migrations.jsonl`` (the state that a rewritten savepoint
+keeps, by the compiled plans of every measured pair and stored savepoint), ``histories.jsonl`` (the query that computes
+each state of a stored savepoint from past rows) and ``commands.jsonl`` (``--help`` of every command). Two folders are
+compared with ``diff -r``;
 ``python -m tests.golden --outcomes OLD NEW`` lists the outcomes that differ.
 """
 
@@ -10,22 +13,40 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
 from airflow_flinkcompat.backfill import BackfillError, BackfillRequest, explain, plan
+from airflow_flinkcompat.bootstrap.archives import AssumedHistory
+from airflow_flinkcompat.bootstrap.errors import NotComputable
+from airflow_flinkcompat.bootstrap.queries import state_query
+from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import ENGINES, InputError, Side, check, render_text
 from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError
-from measure import results
+from airflow_flinkcompat.state.compiled import read_plan
+from airflow_flinkcompat.state.compiled.symbols import Symbols
+from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.state.migration import Accept, migration
+from airflow_flinkcompat.state.model import StateKind
+from measure import results, savepoints
 from tests import measured
 from tests.backfill.documented_windows import DOCUMENTED
 from tests.backfill.scripts import bids
 from tests.fixture_cases import Case, load_cases
+from tests.measured_plans import planned
+from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
+from tests.savepoint.savepoints import TAKEN
+from tests.state.test_layouts import SINKS
 
 FIXTURES = Path(__file__).parent / "fixtures"
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 Row = dict[str, Any]
 Pair = tuple[str, str, Side, Side]
 """An id that is unique, the engine, and both sides."""
@@ -106,7 +127,78 @@ def _planned(name: str, request: BackfillRequest) -> Row:
         return {"id": name, "outcome": "refused", "error": str(error)}
 
 
-KINDS = {"reports": reports, "programs": programs, "backfills": backfills}
+def migrations() -> Iterator[Row]:
+    """The state that a rewritten savepoint keeps of every measured pair with plans, and of every stored savepoint."""
+    plans = [(name, sides) for name, (olds, news) in planned().items() for sides in zip(olds, news, strict=False)]
+    stored = {name: read_plan((SAVEPOINTS / name / "plan.json").read_text("utf-8")) for name in TAKEN}
+    for name, (old, new) in (*plans, *((name, (same, same)) for name, same in stored.items())):
+        symbols = Symbols()
+        before, after = (job_state(compiled_state(each, symbols, {}, SINKS), symbols) for each in (old, new))
+        for accepted in ((), tuple(Accept)):
+            found = migration(before, after, accepted=accepted)
+            yield {
+                "id": f"{name} {len(accepted)} accepted",
+                "outcome": found.kept.value,
+                "operators": list(map(_readable, found.operators)),
+            }
+
+
+def histories() -> Iterator[Row]:
+    """The query that computes each state of a stored savepoint from past rows, or why there is none."""
+    sides = {each.name: each.side for each in savepoints.load_cases()}
+    for name in TAKEN:
+        side = sides[name.partition("/")[2]]
+        script = Side(side.script.replace("file://DATA", "file:///data"), dict(side.settings), engine="flink")
+        symbols = Symbols()
+        plan_of_job = read_plan((SAVEPOINTS / name / "plan.json").read_text("utf-8"))
+        for spec in job_state(compiled_state(plan_of_job, symbols, {}, SINKS), symbols).specs:
+            if spec.kind is not StateKind.OPERATOR:
+                continue
+            row: Row = {"id": f"{name} {spec.name}"}
+            try:
+                yield {**row, "outcome": "computed", "query": _readable(state_query(script, spec, AssumedHistory()))}
+            except NotComputable as error:
+                yield {**row, "outcome": "not computed", "error": str(error)}
+
+
+def commands() -> Iterator[Row]:
+    """``--help`` of every command."""
+
+    def helps(command: click.Command, context: click.Context) -> Iterator[Row]:
+        yield {"id": context.command_path, "outcome": "", "text": command.get_help(context)}
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                yield from helps(found, click.Context(found, parent=context, info_name=name, terminal_width=100))
+
+    yield from helps(cli, click.Context(cli, info_name="flinkcompat", terminal_width=100))
+
+
+def _readable(value: Any) -> Any:
+    """A value as JSON: fields of dataclasses by name, sets in order, addresses left out."""
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = ((each.name, _readable(getattr(value, each.name))) for each in fields(value))
+        return {type(value).__name__: {name: one for name, one in kept if one not in (None, [], {}, "", False)}}
+    if isinstance(value, Mapping):
+        return {str(_readable(key)): _readable(one) for key, one in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted((_readable(one) for one in value), key=str)
+    if isinstance(value, list | tuple):
+        return list(map(_readable, value))
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return _ADDRESS.sub("", repr(value))
+
+
+KINDS = {
+    "reports": reports,
+    "programs": programs,
+    "backfills": backfills,
+    "migrations": migrations,
+    "histories": histories,
+    "commands": commands,
+}
 
 
 def write(folder: Path) -> None:
