@@ -5,9 +5,8 @@ from __future__ import annotations
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
-from airflow_flinkcompat.model import PLANNER_MODES
+from airflow_flinkcompat.model import PLANNER_MODES, PLANNER_VARIABLE
 
-PLANNER_VARIABLE = "FLINKCOMPAT_PLANNER"
 planner_option = click.option(
     "--planner",
     "ask_planner",

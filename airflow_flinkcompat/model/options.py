@@ -70,6 +70,8 @@ NATIVE: tuple[Native, ...] = get_args(Native)
 PlannerMode = Literal["auto", "always", "never"]
 """When Flink's own planner is asked; ``auto``: where it is installed for the version."""
 PLANNER_MODES: tuple[PlannerMode, ...] = get_args(PlannerMode)
+PLANNER_VARIABLE = "FLINKCOMPAT_PLANNER"
+"""The variable that holds the mode where nothing else names one."""
 
 
 def language_of(path: str | Path) -> Language:

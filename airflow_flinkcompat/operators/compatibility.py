@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BranchMixIn
 
 from airflow_flinkcompat.links.flink import FlinkJobLink
 from airflow_flinkcompat.links.pages import FlinkChangeLink
-from airflow_flinkcompat.model import ACCEPTED, ENGINES, Outcome, Policy
+from airflow_flinkcompat.model import (
+    ACCEPTED,
+    ENGINES,
+    PLANNER_MODES,
+    PLANNER_VARIABLE,
+    Outcome,
+    PlannerMode,
+    Policy,
+)
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.operators import summary as summaries
 from airflow_flinkcompat.operators.summary import Summary
@@ -34,7 +44,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from airflow_flinkcompat.compat import Report, ReportContext, Side
-    from airflow_flinkcompat.compat.plan_comparison import Plans
     from airflow_flinkcompat.compat.waivers import ChangeIdentity
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
@@ -44,6 +53,7 @@ if TYPE_CHECKING:
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
 OPTIONAL_BRANCHES = ("migrate", "unchanged", "reject")
 _ENGINES = ("auto", *sorted(ENGINES))
+_NOT_PLANNED = 'Flink\'s planner plans SQL scripts on engine flink: leave explain_plan and planner="always" out'
 # What Airflow calls the owner of a task that names none.
 _NO_OWNER = "airflow"
 
@@ -74,16 +84,21 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             can be kept. With a branch ``migrate`` an incompatible change takes it where a migration keeps all of the
             state (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
             savepoint of the running job is compared with what the plan predicts; where that fails, a person is asked.
-            Where the branch depends on how much a migration keeps, and the scripts do not show it, Flink's planner is
-            asked: that of the target, of the connection's ``planner_conn_id``, or a Flink on the worker. Without a
-            planner a person is asked.
+            Where the branch depends on how much a migration keeps, and neither the scripts nor the worker's planner
+            show it, the planner of the target or of the connection's ``planner_conn_id`` is asked, or a Flink that is
+            started on the worker. Without any a person is asked.
         redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
             default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)
-        explain_plan: Have the target compile both scripts and compare the plans (engine ``flink``). The task fails
-            where that cannot be done.
-        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed unless
-            both run on one machine. (templated)
+        planner: Whether Flink's own planner on the worker judges the change (engine ``flink``, SQL scripts): ``auto``,
+            where one is installed for the version; ``always``, and without one the task fails; ``never``. None:
+            ``$FLINKCOMPAT_PLANNER``, else ``auto``. The report names its ground. (templated)
+        jars: Jars of connectors, formats and functions for that planner: paths, or patterns such as ``lib/*.jar``,
+            absolute or relative to the DAG's folder. (templated)
+        explain_plan: True is ``planner="always"``, but a worker without a planner has the target compile both scripts
+            and compares the plans.
+        plan_dir: Path or URI of a folder that the SQL Gateway writes plans to and this worker sees too; needed where
+            the target compiles plans on another machine. (templated)
         savepoint_directory: Where the savepoint of the running job goes that is compared before a migration nobody
             decides on; default: the cluster's. (templated)
         accept: What a migration does on request alone: ``filter``, for aggregations to go on over rows of another
@@ -104,8 +119,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
     role = TaskRole.CHECK
     template_fields: Sequence[str] = (
-        *ScriptOperator.template_fields, "engine", "engine_version", "plan_dir", "redeploy_unchanged", "team",
-        "history", "savepoint_directory",
+        *ScriptOperator.template_fields, "engine", "engine_version", "planner", "jars", "plan_dir",
+        "redeploy_unchanged", "team", "history", "savepoint_directory",
     )  # fmt: skip
     operator_extra_links = (FlinkJobLink(), FlinkChangeLink())
     inherits_from_skipmixin = True
@@ -119,6 +134,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         engine_version: str | None = None,
         policy: PolicyTable | Policy | None = None,
         redeploy_unchanged: bool | str = False,
+        planner: PlannerMode | Template | None = None,
+        jars: Sequence[str] = (),
         explain_plan: bool = False,
         plan_dir: str | None = None,
         savepoint_directory: str | None = None,
@@ -136,8 +153,12 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             Policy.of(policy)
         if engine not in _ENGINES and "{{" not in engine:
             raise ValueError(f"engine {engine!r} is not one of {', '.join(_ENGINES)}")
-        if explain_plan and not _may_compile(engine):
-            raise ValueError("explain_plan compares plans of open-source Flink: engine must be flink or auto")
+        if planner and planner not in PLANNER_MODES and "{{" not in planner:
+            raise ValueError(f"planner {planner!r} is not one of {', '.join(PLANNER_MODES)}")
+        if isinstance(jars, str):
+            raise ValueError(f"jars is the text {jars!r}: write a list of paths")
+        if (explain_plan or planner == "always") and not _may_compile(engine):
+            raise ValueError(_NOT_PLANNED)
         if unknown := [each for each in accept if each not in ACCEPTED]:
             raise ValueError(f"accept: {unknown[0]!r} is not one of {', '.join(ACCEPTED)}")
         if accept and not branches.get("migrate"):
@@ -150,6 +171,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.engine_version = engine_version
         self.policy = policy
         self.redeploy_unchanged = redeploy_unchanged
+        self.planner = planner
+        self.jars = jars
         self.explain_plan = explain_plan
         self.plan_dir = plan_dir
         self.savepoint_directory = savepoint_directory
@@ -159,6 +182,11 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         self.settle_seconds = settle_seconds
         self.team = team
         self.job_url = ""
+        self._folders: list[Path] = []
+
+    def _before_rendering(self, jinja_env: Any) -> None:
+        super()._before_rendering(jinja_env)
+        self._folders = [Path(root) for root in getattr(jinja_env.loader, "searchpath", ())]
 
     def execute(self, context: Context) -> Any:
         """Branches; raises AirflowFailException for a script or arguments that cannot be checked."""
@@ -296,25 +324,14 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         return engine, stated or version
 
     def _compare(self, ledger: Ledger, head: HeadEntry, new: Side) -> Summary:
-        from airflow_flinkcompat.bootstrap import KnownHistory
-        from airflow_flinkcompat.compat import check, render_markdown
-        from airflow_flinkcompat.compat.branch import kept_by_migration, planner_decides
+        from airflow_flinkcompat.compat import render_markdown
+        from airflow_flinkcompat.compat.branch import kept_by_migration
         from airflow_flinkcompat.compat.reports.advice import metrics_from_zero
         from airflow_flinkcompat.compat.waivers import ChangeIdentity, waivers_held
-        from airflow_flinkcompat.state.migration import Accept
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head)
-        known_history = KnownHistory(self.history).applied if self.history else None
-        accepted = tuple(map(Accept, self.accept))
-
-        def checked(plans: Plans | None) -> Report:
-            return check(old, new, plans=plans, accepted=accepted, history=known_history)
-
-        report = checked(self._plans(old, new) if self.explain_plan else None)
-        if planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches):
-            report = self._with_planner(old, new, report, checked)
-        report = self._with_waivers(report, ChangeIdentity.of(head.job, new))
+        report = self._with_waivers(self._judged(old, new), ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
         if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
@@ -342,19 +359,64 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             from_zero=[masked_text(name) for name in from_zero],
             policy=policy,
             waivers=[each.to_dict() for each in waivers_held([report])],
+            ground=report.ground,
         )
 
-    def _with_planner(self, old: Side, new: Side, report: Report, checked: Callable[[Plans], Report]) -> Report:
-        """The report with what Flink's planner says a migration keeps; with a warning where it cannot be asked."""
+    def _judged(self, old: Side, new: Side) -> Report:
+        """The verdict: the worker's planner is asked first, then the target's where more has to be known."""
+        from airflow_flinkcompat.bootstrap import KnownHistory
+        from airflow_flinkcompat.compat import check
+        from airflow_flinkcompat.compat.branch import planner_decides
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.model import InputError
+        from airflow_flinkcompat.planner import PlannerUnavailable, judge
+        from airflow_flinkcompat.state.migration import Accept
+
+        known: dict[str, Any] = {
+            "accepted": tuple(map(Accept, self.accept)),
+            "history": KnownHistory(self.history).applied if self.history else None,
+        }
+
+        def by_target() -> Report:
+            self.log.info("Flink's planner compiles both scripts; nothing is started")
+            return check(old, new, plans=self.hook.explain_plans(old, new, self.plan_dir or None), **known)
 
         try:
-            return checked(self._plans(old, new))
+            report = judge(old, new, self._planner_mode(old, new), self._jar_files(), **known)
+        except PlannerUnavailable as error:
+            if not self.explain_plan:
+                raise AirflowFailException(f'planner is "always", and there is no answer: {error}') from None
+            self.log.info("The target is asked in place of a planner on this worker: %s", masked_text(str(error)))
+            return by_target()
+        if not planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches):
+            return report
+        try:
+            return by_target()
         except (DeployError, InputError, AirflowException) as error:
             why = f"Flink's planner could not be asked what a rewritten savepoint keeps: {masked_text(str(error))}"
         self.log.warning("%s", why)
         return replace(report, warnings=(*report.warnings, why))
+
+    def _planner_mode(self, old: Side, new: Side) -> PlannerMode:
+        """When the worker's planner is asked. Raises AirflowFailException: it is no mode, or nothing to be planned."""
+        asked = "always" if self.explain_plan else str(self.planner or os.environ.get(PLANNER_VARIABLE) or "auto")
+        mode = next((each for each in PLANNER_MODES if each == asked), None)
+        if mode is None:
+            raise AirflowFailException(f"planner {asked!r} is not one of {', '.join(PLANNER_MODES)}")
+        if mode == "always" and not (_may_compile(new.engine) and old.language == new.language == "sql"):
+            raise AirflowFailException(f"{_NOT_PLANNED}; this is {new.source} on {new.engine}")
+        return mode
+
+    def _jar_files(self) -> list[Path]:
+        """The jars that scripts need. Raises AirflowFailException: nothing lies where one is named."""
+        found: list[Path] = []
+        for pattern in map(str, self.jars or ()):
+            places = [Path("/")] if Path(pattern).is_absolute() else self._folders
+            matched = sorted(file for place in places for file in place.glob(pattern.lstrip("/")))
+            if not matched:
+                raise AirflowFailException(f"jars: there is no {pattern}; looked in {', '.join(map(str, places))}")
+            found += matched
+        return found
 
     def _with_waivers(self, report: Report, change: ChangeIdentity) -> Report:
         """The report with what is waived beside the script; what is over of it is a warning."""
@@ -381,14 +443,6 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             takes_commands=self.hook.names_jobs_as_flink,
             chooses_offsets=self.hook.target_has(SourceTables),
         )
-
-    def _plans(self, old: Side, new: Side) -> Plans:
-        if not _may_compile(new.engine):
-            raise AirflowFailException(f"explain_plan compares plans of open-source Flink, the engine is {new.engine}")
-        if any(side.language != "sql" for side in (old, new)):
-            raise AirflowFailException("explain_plan compiles SQL scripts, and one side is a program: leave it out")
-        self.log.info("Flink's planner compiles both scripts; nothing is started")
-        return self.hook.explain_plans(old, new, self.plan_dir or None)
 
     def _branch(self, ledger: Ledger, head: HeadEntry, report: Report) -> tuple[str, str | None]:
         """The branch to follow, and the one that the policy alone says; None where it was not asked."""
@@ -469,8 +523,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat import render_text
 
         self.log.info(
-            "Verdict: %s on %s %s, against what entry %s of the ledger deployed → %s: %s",
-            report.outcome, report.engine, report.engine_version, head.number, branch,
+            "Verdict: %s on %s %s%s, against what entry %s of the ledger deployed → %s: %s",
+            report.outcome, report.engine, report.engine_version, f", {report.ground}" * bool(report.ground),
+            head.number, branch,
             ", ".join(self.branches.get(branch, [])) or "nothing downstream",
         )  # fmt: skip
         self.log_lines(masked_text(render_text(report, known=known, verbose=False)))

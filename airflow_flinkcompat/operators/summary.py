@@ -37,6 +37,7 @@ class Summary:
     is resumed. ``policy``: the branch that the policy alone made of the outcome.
     ``origin``: where the version comes from, by the keys of the ledger's ``Origin``. ``waivers``: those that hold, for
     findings of this change. ``checked_entry``: the entry of the ledger that notes the check; 0: it is not known.
+    ``ground``: who read the scripts, "" where Flink's planner was not asked.
     """
 
     deployment: str
@@ -58,6 +59,7 @@ class Summary:
     waivers: Sequence[Mapping[str, Any]] = ()
     history: Mapping[str, str] = field(default_factory=dict)
     checked_entry: int = 0
+    ground: str = ""
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:

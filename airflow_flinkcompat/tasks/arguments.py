@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, NewType, Required
 
 from typing_extensions import TypedDict
 
-from airflow_flinkcompat.model import AcceptName, Branch, EngineName, Language, Late, Native, RehearsalFindingName
+from airflow_flinkcompat.model import (
+    AcceptName,
+    Branch,
+    EngineName,
+    Language,
+    Late,
+    Native,
+    PlannerMode,
+    RehearsalFindingName,
+)
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.model import Policy
@@ -155,6 +164,8 @@ class CheckTable(AnyTask, total=False):
     engine_version: str | None
     policy: PolicyTable | Policy | None
     redeploy_unchanged: bool | str
+    planner: PlannerMode | Template | None
+    jars: Sequence[str]
     explain_plan: bool
     plan_dir: str | None
     savepoint_directory: str | None

@@ -75,6 +75,8 @@ export interface Report {
   new: { source: string };
   warnings: string[];
   migration?: Migration;
+  ground?: string;
+  disagrees?: string;
   other_engine?: { engine: string; outcome: string } | null;
 }
 

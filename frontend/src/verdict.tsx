@@ -21,7 +21,7 @@ export function Verdict({ report }: { report: Report }) {
               ; {ENGINES[report.other_engine.engine] ?? report.other_engine.engine}: {report.other_engine.outcome}
             </>
           )}
-          .
+          .<Ground report={report} />
         </span>
       </p>
       <Why report={report} />
@@ -33,6 +33,19 @@ export function Verdict({ report }: { report: Report }) {
         </ul>
       )}
     </div>
+  );
+}
+
+/** Who read the scripts, and the outcome by the rules alone where that is another one. */
+function Ground({ report }: { report: Report }) {
+  if (!report.ground) return null;
+  const words = report.ground.charAt(0).toUpperCase() + report.ground.slice(1);
+  return (
+    <>
+      {" "}
+      {words}
+      {report.disagrees && `; read from the script alone, the change would be ${report.disagrees}`}.
+    </>
   );
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +17,14 @@ from structlog.testing import capture_logs
 from airflow_flinkcompat.deploy import PlansUnavailable
 from airflow_flinkcompat.deploy.ledger.history import Ledger
 from airflow_flinkcompat.hooks.flink import FlinkHook
+from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.operators import (
     FlinkSqlApprovalOperator,
     FlinkSqlCompatibilityOperator,
     FlinkSqlDeployOperator,
 )
+from airflow_flinkcompat.planner import installation, questions
+from airflow_flinkcompat.planner.installation import LINES, Installation, PlannerMissing
 from tests.deploy.fake_cluster import FakeCluster, number_ids
 from tests.measured_plans import planned
 from tests.operators.fakes import Run, script
@@ -78,6 +83,32 @@ class Site:
         return run, tasks, run.execute(tasks["check"])
 
 
+def worker_plans(monkeypatch: pytest.MonkeyPatch, *answers: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Have a planner on the worker that gives these answers in turn, over and over; what it was asked."""
+    asked: list[Mapping[str, Any]] = []
+    in_turn = cycle(answers)
+
+    def ask(question: Mapping[str, Any]) -> Mapping[str, Any]:
+        asked.append(question)
+        return next(in_turn)
+
+    def find(line: str, jars: Sequence[Path] = ()) -> Installation:
+        return Installation(LINES[line], Path("flink"), Path("java"), (), tuple(jars))
+
+    monkeypatch.setenv(PLANNER_VARIABLE, "auto")
+    monkeypatch.setattr(installation, "find", find)
+    monkeypatch.setattr(questions, "daemon", lambda _: SimpleNamespace(ask=ask))
+    return asked
+
+
+def answer(*ids: str, **other: Any) -> dict[str, Any]:
+    """An answer of Flink 2.3.0: one job, with a stateful operator of each id."""
+    kept = {"kind": "K", "keeps": "yes", "basis": "opened", "component": "", "max_parallelism": -1, "uid": None}
+    operators = [{"id": each, "name": f"Operator {each}", "states": [], **kept} for each in ids]
+    jobs = [{"operators": operators, "plan": None, "restores": {}, "savepoint": ""}]
+    return {"flink": "2.3.0", "jobs": jobs, **other}
+
+
 def planner_compiles(monkeypatch: pytest.MonkeyPatch, measured: str) -> None:
     """Has the planner answer with the stored plans of a measured pair."""
     monkeypatch.setattr(FlinkHook, "explain_plans", lambda *_: planned()[measured])
@@ -103,6 +134,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     def no_planner(*_: Any) -> Any:
         raise PlansUnavailable("no planner here")
 
+    def not_installed(line: str, *_: Any) -> Any:
+        raise PlannerMissing(f"Flink {line} is not on this machine: run flinkcompat planner install {line}")
+
+    monkeypatch.setenv(PLANNER_VARIABLE, "never")
+    monkeypatch.setattr(installation, "find", not_installed)
     monkeypatch.setattr(FlinkHook, "get_conn", lambda _self: found.cluster)
     monkeypatch.setattr(FlinkHook, "explain_plans", no_planner)
     monkeypatch.setattr(FlinkHook, "jobmanager_url", "http://jm:8081")

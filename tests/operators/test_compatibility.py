@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,14 +29,15 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StoppingEntry,
 )
 from airflow_flinkcompat.hooks.flink import FlinkHook
-from airflow_flinkcompat.model import Outcome, join_ddl
+from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.approval import REJECT
+from airflow_flinkcompat.planner import PlannerFailure, questions
 from airflow_flinkcompat.tasks import origin
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.cli.command import VALIDATOR
-from tests.operators.conftest import Site, planner_compiles
+from tests.operators.conftest import Site, answer, planner_compiles, worker_plans
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import ASKING, event
 
@@ -390,11 +392,81 @@ def test_plans_that_cannot_be_had_fail_the_task(deployed: Site, monkeypatch: pyt
         deployed.checked(script(size=5), check={"explain_plan": True})
 
 
-def test_plans_are_of_open_source_flink(deployed: Site) -> None:
-    with pytest.raises(ValueError, match="engine must be flink or auto"):
-        deployed.checked(script(), check={"explain_plan": True, "engine": "vvr"})
-    with pytest.raises(AirflowFailException, match="the engine is vvr"):
-        deployed.checked(script(), check={"explain_plan": True, "engine": "{{ 'vvr' }}"})
+@pytest.mark.parametrize("asks", [{"explain_plan": True}, {"planner": "always"}])
+def test_plans_are_of_open_source_flink(deployed: Site, asks: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="plans SQL scripts on engine flink"):
+        deployed.checked(script(), check={**asks, "engine": "vvr"})
+    with pytest.raises(AirflowFailException, match=r"this is orders\.sql on vvr"):
+        deployed.checked(script(), check={**asks, "engine": "{{ 'vvr' }}"})
+
+
+def test_the_planner_of_the_worker_judges_and_is_named_wherever_the_verdict_is(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch, logs: list[Any]
+) -> None:
+    asked = worker_plans(monkeypatch, answer("a"), answer("b"))
+    run, _tasks, skipped = deployed.checked(script(size=5))
+    assert skipped == ["approve", "first", "resume"]
+    assert len(asked) == 4, "each script with one subtask and with two"
+    summary = run.pushed["check", "summary"]
+    assert summary["ground"] == "planned by Flink 2.3.0"
+    report, markdown = deployed.ledger.read_report(summary["report"])
+    assert report["ground"] == "planned by Flink 2.3.0"
+    assert "Planned by Flink 2.3.0" in markdown
+    lines = [record["event"] for record in logs]
+    assert any(line.startswith("Verdict: incompatible on flink 2.3, planned by Flink 2.3.0, against") for line in lines)
+
+
+def test_a_worker_without_a_planner_reads_the_script_and_says_what_is_missing(deployed: Site, monkeypatch: Any) -> None:
+    monkeypatch.setenv(PLANNER_VARIABLE, "auto")
+    run, _tasks, _skipped = deployed.checked(script(size=5))
+    summary = run.pushed["check", "summary"]
+    assert summary["ground"].startswith("read from the script")
+    assert "run flinkcompat planner install 2.3" in deployed.ledger.read_report(summary["report"])[1]
+
+
+def test_a_planner_that_dies_fails_no_task(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(_question: Any) -> Any:
+        raise PlannerFailure("Flink's planner died of this script")
+
+    worker_plans(monkeypatch, answer("a"))
+    monkeypatch.setattr(questions, "daemon", lambda _: SimpleNamespace(ask=dies))
+    run, _tasks, _skipped = deployed.checked(script(size=5))
+    assert "died of this script" in deployed.ledger.read_report(run.pushed["check", "summary"]["report"])[1]
+    with pytest.raises(AirflowFailException, match=r'planner is "always", and there is no answer: .* died of this'):
+        deployed.checked(script(size=6), check={"planner": "{{ 'always' }}"})
+    assert deployed.kinds()[-1] == "checked", "it is no fault of the version"
+
+
+def test_a_script_that_flink_refuses_fails_for_good_and_is_not_offered_again(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = [{"class": "org.apache.calcite.runtime.CalciteContextException", "message": "At line 1, column 7: no"}]
+    refused = answer(refusal={"statement": 2, "chain": chain})
+    worker_plans(monkeypatch, answer("a"), refused)
+    with pytest.raises(AirflowFailException, match=r"orders\.sql:5:7: Flink 2\.3\.0 refuses it: At line 1"):
+        deployed.checked(script(size=5))
+    last = deployed.ledger.entries()[-1]
+    assert (last.kind, last.message.endswith("no")) == ("failed", True)
+
+
+def test_jars_are_sought_in_the_folder_of_the_dag(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    (deployed.folder / "lib").mkdir()
+    for name in ("kafka.jar", "avro.jar"):
+        (deployed.folder / "lib" / name).touch()
+    asked = worker_plans(monkeypatch, answer("a"))
+    deployed.checked(script(size=5), check={"jars": ["{{ 'lib' }}/*.jar"]})
+    assert asked[0]["jars"] == [str(deployed.folder / "lib" / name) for name in ("avro.jar", "kafka.jar")]
+    with pytest.raises(AirflowFailException, match=r"jars: there is no udf/\*\.jar; looked in "):
+        deployed.checked(script(size=6), check={"jars": ["udf/*.jar"]})
+    with pytest.raises(ValueError, match="write a list of paths"):
+        deployed.checked(script(), check={"jars": "lib/kafka.jar"})
+
+
+def test_the_mode_is_one_of_three(deployed: Site) -> None:
+    with pytest.raises(ValueError, match="planner 'often' is not one of auto, always, never"):
+        deployed.checked(script(), check={"planner": "often"})
+    with pytest.raises(AirflowFailException, match="planner 'often' is not one of auto, always, never"):
+        deployed.checked(script(), check={"planner": "{{ 'often' }}"})
 
 
 def test_the_verdict_stands_outside_the_folded_details(deployed: Site, logs: list[Any]) -> None:

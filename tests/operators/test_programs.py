@@ -139,7 +139,7 @@ def test_the_gateway_is_given_no_program(site: Site) -> None:
 def test_plans_are_of_scripts(site: Site) -> None:
     adopt(site)
     propose(site)
-    with pytest.raises(AirflowFailException, match="explain_plan compiles SQL scripts, and one side is a program"):
+    with pytest.raises(AirflowFailException, match="plans SQL scripts on engine flink: leave explain_plan"):
         checked(site, explain_plan=True)
 
 

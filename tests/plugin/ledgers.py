@@ -86,7 +86,7 @@ class Writing:
         if old is None:
             self.put("check", CheckedEntry(version=JobVersion.of(new), origin=ORIGIN, branch="first"))
             return Review()
-        report = check(Side.of(old), Side.of(new), engine="flink")
+        report = replace(check(Side.of(old), Side.of(new), engine="flink"), ground="planned by Flink 2.3.0")
         path = self.ledger.store_report(report.to_dict(), render_markdown(report), new)
         review = Review(report.outcome.value, path)
         self.put(

@@ -126,6 +126,7 @@ def test_the_sign_of_a_line_stays_at_its_line_when_the_page_is_scrolled(browser:
 def test_why_stands_above_the_form_and_leads_to_the_finding(browser: Browser) -> None:
     with browser.signed_in() as page:
         browser.open(page, browser.waiting("revenue"))
+        assert "Planned by Flink 2.3.0." in page.locator(".fc-verdict").inner_text()
         why = page.locator(".fc-verdict li").first
         said = page.locator("#finding-1 p").first.inner_text()
         assert said in why.inner_text()
