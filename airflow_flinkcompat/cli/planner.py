@@ -30,15 +30,17 @@ def install_command(line: str) -> None:
     """Fetch the planner of a line of Flink, for instance 2.3; it needs Java 17 or 21.
 
     Flink's jars come from PyPI unless FLINK_HOME or this environment has that release, test jars from Maven Central.
-    All of it is cached, and a check needs no network afterwards.
+    Java then archives the classes of a planner, with which one starts in half of the time. All of it is cached, and a
+    check needs no network afterwards.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError
-        from airflow_flinkcompat.planner import install
+        from airflow_flinkcompat.planner import install, make_archive
     except ImportError as error:
         raise bare_install("planner install", error, "local-flink") from None
     try:
         found = install(line)
+        make_archive(found)
     except DeployError as error:
         raise cli_error(error) from None
     click.echo(f"Flink {found.line.version} plans: {found.home}")

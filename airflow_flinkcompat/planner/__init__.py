@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from airflow_flinkcompat.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from airflow_flinkcompat.planner.class_archive import make_archive
     from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
     from airflow_flinkcompat.planner.installation import Installation, PlannerMissing, find, install, status
     from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge
     from airflow_flinkcompat.planner.questions import PlannedChange, predict
 
 _HOMES = {
+    ".class_archive": ("make_archive",),
     ".daemon": ("PlannerFailure", "close_all"),
     ".installation": ("Installation", "PlannerMissing", "find", "install", "status"),
     ".judgement": ("PlannerUnavailable", "judge"),
@@ -35,6 +37,7 @@ __all__ = [
     "find",
     "install",
     "judge",
+    "make_archive",
     "predict",
     "status",
 ]

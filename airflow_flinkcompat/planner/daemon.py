@@ -1,7 +1,8 @@
 """The planner's process for one line of Flink: lines of JSON on its standard input and output.
 
 It starts with the first question, ends with this process or when nothing was asked for some minutes, and is started
-again where it died. A question that ends it twice is an error of that question alone.
+again where it died. A question that ends it twice is an error of that question alone; one whose process was killed
+from outside is asked again.
 """
 
 from __future__ import annotations
@@ -11,35 +12,36 @@ import contextlib
 import json
 import os
 import queue
+import shutil
+import signal
 import subprocess
 import tempfile
 import threading
+import weakref
+from collections import deque
 from collections.abc import Mapping
-from functools import cache
 from typing import IO, Any
 
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.local_flink import LocalFlinkError
-from airflow_flinkcompat.planner.installation import Installation
+from airflow_flinkcompat.planner import isolation
+from airflow_flinkcompat.planner.installation import JAVA_OPTIONS, MAIN, Installation
 
 SECONDS_A_SCRIPT = 60.0
 SECONDS_OF_START = 120.0
 IDLE_SECONDS = 600
-NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
-"""The variable that is ``allow`` if connectors and catalogs may connect while a script is planned."""
 _LARGEST_REQUEST = 8_000_000
-_ATTEMPTS = 2
-_MAIN = "flinkcompat.planner.Main"
-_JAVA_OPTIONS = (
-    # The first compiler only: the start takes half of the processor time.
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
-    "-Xmx768m",
-    "-Xss4m",
-    "-Dlog4j2.configurationFile=flinkcompat-planner-log4j2.properties",
-    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.time", "java.util")),
-)
-_ENDED = ""
+_LARGEST_ANSWER = 64_000_000
+_DEATHS = 2
+"""So often a process may die of a question."""
+_KILLS = 20
+"""So often the process of a question may be killed from outside."""
+_SECONDS_OF_END = 5
+_SIGNALS = (signal.SIGKILL, signal.SIGTERM)
+_KILLED = frozenset(code for each in _SIGNALS for code in (-each, 128 + each))
+_OUT_OF_MEMORY = 3  # of -XX:+ExitOnOutOfMemoryError
+_OF_UNSHARE = "unshare: sigprocmask"  # what it says where its child was killed by SIGKILL
+_ENDED = b""
 
 
 class PlannerFailure(LocalFlinkError):
@@ -57,11 +59,10 @@ class Daemon:
     def __init__(self, installation: Installation, seconds: float = SECONDS_A_SCRIPT) -> None:
         self.installation = installation
         self.seconds = seconds
-        self._process: subprocess.Popen[bytes] | None = None
-        self._answers: queue.Queue[str] = queue.Queue()
-        self._errors: IO[bytes] | None = None
         self._asked = 0
         self._lock = threading.Lock()
+        self._running: _Running | None = None
+        _ALL.add(self)
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Ask what Flink plans for a script.
@@ -76,118 +77,153 @@ class Daemon:
             PlannerFailure: There is none within the time, the process died of it twice, or it is too large.
         """
         with self._lock:
-            for attempt in range(1, _ATTEMPTS + 1):
+            deaths: list[str] = []
+            for _ in range(_KILLS):
                 self._asked += 1
                 line = json.dumps({**question, "id": self._asked}).encode()
                 if len(line) > _LARGEST_REQUEST:
                     raise PlannerFailure(f"the script is too large for the planner: over {_LARGEST_REQUEST} bytes")
-                started = self._start()
-                self._send(line)
-                answer = self._receive(self.seconds + (SECONDS_OF_START if started else 0))
-                if answer is not None:
-                    return answer
-                said = self._said()
+                try:
+                    answer = self._answer(line)
+                    if answer is not None:
+                        return answer
+                    if (death := self._death()) is not None:
+                        deaths.append(death)
+                except BaseException:  # Ctrl-C too: the next answer would be that to this question
+                    self._stop()
+                    raise
                 self._stop()
-                if attempt == _ATTEMPTS:
-                    raise PlannerFailure(f"Flink's planner died of this script{said}")
-            raise AssertionError
+                if len(deaths) == _DEATHS:
+                    raise PlannerFailure(f"Flink's planner died of this script: {deaths[-1]}")
+            raise PlannerFailure(
+                f"Flink's planner was killed {_KILLS} times while it planned this script: "
+                "something on this machine ends it, for instance a limit of memory below 1 GB"
+            )
 
     def close(self) -> None:
         """End the process."""
         with self._lock:
             self._stop()
 
-    def _start(self) -> bool:
-        """Start the process unless it runs; return whether it was started."""
-        if self._process is not None and self._process.poll() is None:
-            return False
-        self._stop()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
-        options = [*_JAVA_OPTIONS, f"-Dflinkcompat.idle={IDLE_SECONDS}"]
-        isolated: tuple[str, ...] = ()
-        if os.environ.get(NETWORK_VARIABLE) != "allow":
-            isolated = network_of_its_own()
+    def forget(self) -> None:
+        """Leave the process to the one that this process was forked from."""
+        self._lock = threading.Lock()
+        running, self._running = self._running, None
+        if running is not None:
+            running.forget()
+
+    def _answer(self, line: bytes) -> dict[str, Any] | None:
+        """The answer; None where the process ended. Raises PlannerFailure: it takes too long."""
+        seconds = self.seconds
+        if self._running is None or self._running.process.poll() is not None:
+            self._stop()
+            self._running = _Running(self.installation)
+            seconds += SECONDS_OF_START
+        said = self._running.ask(line, seconds)
+        if said is None:
+            raise PlannerFailure(f"Flink's planner took more than {self.seconds:.0f} seconds for this script")
+        if said == _ENDED:
+            return None
+        answer: dict[str, Any] = json.loads(said)
+        if answer["id"] != self._asked:
+            raise PlannerFailure("Flink's planner answered another question than the one it was asked")
+        return answer
+
+    def _death(self) -> str | None:
+        assert self._running is not None
+        return self._running.death()
+
+    def _stop(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+
+
+class _Running:
+    """One process with its pipes and its temporary files."""
+
+    def __init__(self, installation: Installation) -> None:
+        way = isolation.strictest(isolation.network_allowed())
+        options = [*JAVA_OPTIONS, f"-Dflinkcompat.idle={IDLE_SECONDS}"]
+        if not isolation.network_allowed():
             options.append(f"-Djdk.net.hosts.file={os.devnull}")  # no name is resolved
-        classpath = ":".join(map(str, self.installation.classpath))
-        self._process = subprocess.Popen(
-            [*isolated, str(self.installation.java), *options, "-cp", classpath, _MAIN],
+        if (archive := installation.class_archive).is_file():
+            options.append(f"-XX:SharedArchiveFile={archive}")
+        arguments = [*options, "-cp", ":".join(map(str, installation.classpath)), MAIN]
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the process)
+        self._folder = "" if way.own_files else tempfile.mkdtemp(prefix="flinkcompat-planner-")
+        self.process = subprocess.Popen(
+            way.around(str(installation.java), arguments, self._folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             start_new_session=True,  # Ctrl-C is for this process, which then closes the pipe
         )
-        answers: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=_read, args=(self._process.stdout, answers), daemon=True).start()
-        self._answers = answers
-        return True
+        self._answers: queue.Queue[bytes] = queue.Queue()
+        self._noise: deque[bytes] = deque(maxlen=10)
+        self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
+        self._reader.start()
 
-    def _send(self, line: bytes) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
+    def ask(self, line: bytes, seconds: float) -> bytes | None:
+        """The answer; empty where the process ended, None where it takes longer."""
+        assert self.process.stdin is not None
         with contextlib.suppress(OSError):  # it died: no answer will come
-            self._process.stdin.write(line + b"\n")
-            self._process.stdin.flush()
-
-    def _receive(self, seconds: float) -> dict[str, Any] | None:
-        """The answer; None where the process ended. Raises PlannerFailure: it takes too long."""
+            self.process.stdin.write(line + b"\n")
+            self.process.stdin.flush()
         try:
-            line = self._answers.get(timeout=seconds)
+            return self._answers.get(timeout=seconds)
         except queue.Empty:
-            self._stop()
-            raise PlannerFailure(f"Flink's planner took more than {seconds:.0f} seconds for this script") from None
-        if line == _ENDED:
             return None
-        answer: dict[str, Any] = json.loads(line)
-        if answer["id"] != self._asked:
-            self._stop()
-            raise PlannerFailure("Flink's planner answered another question than the one it was asked")
-        return answer
 
-    def _said(self) -> str:
-        if self._errors is None:
-            return ""
-        self._errors.seek(0)
-        lines = [line for line in self._errors.read()[-4_000:].decode("utf-8", "replace").splitlines() if line.strip()]
-        return redact(f": {lines[-1][:300]}") if lines else ""
+    def death(self) -> str | None:
+        """The cause of its death; None where it was killed from outside."""
+        try:
+            code = self.process.wait(_SECONDS_OF_END)
+        except subprocess.TimeoutExpired:
+            return "it closed its standard output"
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4_000))
+        said = (self._errors.read() + b"\n" + b"".join(self._noise)).decode("utf-8", "replace")
+        if code == _OUT_OF_MEMORY or "OutOfMemoryError" in said:
+            return "it needs more memory than the planner has"
+        if code in _KILLED or (code == 1 and _OF_UNSHARE in said):
+            return None
+        lines = [line for line in said.splitlines() if line.strip()]
+        ended = f"its process ended with signal {-code}" if code < 0 else f"its process ended with exit code {code}"
+        return redact(f"{ended}; its last words: {lines[-1][:300]}") if lines else ended
 
-    def _stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
+    def stop(self) -> None:
+        """End the process with all that it started, and remove its files."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join(_SECONDS_OF_END)  # until Java has ended too
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._errors.close()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
+    def forget(self) -> None:
+        """Close what was inherited: the process ends when its owner no longer holds the pipe."""
+        for stream in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(AttributeError, OSError):
+                stream.raw.close()  # type: ignore[union-attr] # without the lock of a thread that is not here
+        self.process.returncode = 0  # nobody waits for it here
 
-@cache
-def network_of_its_own() -> tuple[str, ...]:
-    """Name the command that runs another one without a network.
-
-    Returns:
-        The command; empty where this system has none.
-    """
-    command = ("unshare", "--map-root-user", "--net")
-    try:
-        works = subprocess.run([*command, "true"], capture_output=True, timeout=10, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        works = False
-    return command if works else ()
-
-
-def _read(stream: IO[bytes] | None, answers: queue.Queue[str]) -> None:
-    """Hand every answer over, and an empty one at the end."""
-    assert stream is not None
-    with contextlib.suppress(OSError, ValueError):  # closed while it was read
-        for line in stream:
-            answers.put(line.decode("utf-8"))
-    answers.put(_ENDED)
+    def _read(self, stream: IO[bytes]) -> None:
+        """Hand every answer over, and an empty one at the end."""
+        with contextlib.suppress(OSError, ValueError):  # closed while it was read
+            while line := stream.readline(_LARGEST_ANSWER):
+                if line.startswith(b'{"id":') and line.endswith(b"\n"):
+                    self._answers.put(line)
+                else:  # a jar wrote to the descriptor, or the process died in the middle of an answer
+                    self._noise.append(line[-300:])
+        self._answers.put(_ENDED)
 
 
+_ALL: weakref.WeakSet[Daemon] = weakref.WeakSet()
 _DAEMONS: dict[tuple[Any, ...], Daemon] = {}
 
 
@@ -202,3 +238,11 @@ def close_all() -> None:
     for each in _DAEMONS.values():
         each.close()
     _DAEMONS.clear()
+
+
+def _forget_all() -> None:
+    for each in tuple(_ALL):
+        each.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

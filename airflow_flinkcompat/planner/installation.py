@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -17,6 +18,21 @@ from airflow_flinkcompat.local_flink.processes import find_java
 
 JAR = Path(__file__).parent / "jars" / "flinkcompat-planner.jar"
 """Built from ``planner/``, with the same bytes for every line."""
+MAIN = "flinkcompat.planner.Main"
+JAVA_OPTIONS = (
+    # The first compiler only: the start takes half of the processor time.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xmx768m",
+    "-Xss4m",
+    "-XX:MaxMetaspaceSize=512m",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",
+    "-Xlog:disable",
+    "-Xlog:all=error:stderr",
+    "-Dlog4j2.configurationFile=flinkcompat-planner-log4j2.properties",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.time", "java.util")),
+)
 HOME_VARIABLE = "FLINK_HOME"
 _LOADER = "flink-table-planner-loader"
 _INSIDE_LOADER = "flink-table-planner.jar"
@@ -70,6 +86,15 @@ class Installation:
     java: Path
     classpath: tuple[Path, ...]
     jars: tuple[Path, ...] = ()
+
+    @property
+    def class_archive(self) -> Path:
+        """The place of the archive of classes, which holds for this very Java and these very jars; it may be absent."""
+        java = self.java.resolve()
+        files = [each for each in (java, java.parents[1] / "release", *self.classpath) if each.is_file()]
+        stamps = [(str(each), (found := each.stat()).st_size, int(found.st_mtime)) for each in files]
+        digest = hashlib.sha256(repr(stamps).encode()).hexdigest()[:16]
+        return cache_directory() / "planner" / f"classes-{self.line.version}-{digest}.jsa"
 
 
 def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
@@ -164,6 +189,8 @@ def status() -> dict[str, str]:
         try:
             here = find(name)
             found[name] = f"ready: Flink {here.line.version} in {here.home}"
+            if not here.class_archive.is_file():
+                found[name] += f"; for a start in half of the time {_remedy(here.line)}"
         except PlannerMissing as error:
             found[name] = str(error)
     return found

@@ -1,0 +1,96 @@
+"""The limits of a planner's process: no network, no lasting files, and nothing that it started outlives it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+NETWORK_VARIABLE = "FLINKCOMPAT_PLANNER_NETWORK"
+"""The variable that is ``allow`` if connectors and catalogs may connect while a script is planned."""
+_UNSHARE = ("unshare", "--map-root-user")
+_NAMESPACES = ("--pid", "--fork", "--kill-child", "--mount-proc")
+_NO_NETWORK = "--net"
+_OWN_FOLDER = "/dev/shm"
+_LIMITS = """\
+ulimit -c 0; ulimit -f 262144
+folder=$1; java=$2; shift 2
+set -- "$java" -Djava.io.tmpdir="$folder" -XX:ErrorFile="$folder/crash.log" "$@"
+"""
+_OWN_FILES = f"""\
+{_LIMITS}
+for each in $(cut -d ' ' -f 5 /proc/self/mountinfo); do mount -o remount,bind,ro "$each" 2>/dev/null; done
+mount -t tmpfs -o size=256m,mode=700 tmpfs "$folder" && exec "$@"
+"""
+"""Every file system becomes read-only; the folder for temporary files is in memory, and goes with the process."""
+_SHARED_FILES = f"""\
+{_LIMITS}
+"$@"
+code=$?
+rm -rf "$folder"
+exit $code
+"""
+"""The shell removes the folder even where its client was killed."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """A way to confine a process.
+
+    Attributes:
+        command: The command that starts another one in namespaces of its own; empty for none.
+        own_files: Whether it has process ids and temporary files of its own, and can change no other file.
+    """
+
+    command: tuple[str, ...]
+    own_files: bool
+
+    @property
+    def own_network(self) -> bool:
+        """Whether the process reaches no address at all."""
+        return _NO_NETWORK in self.command
+
+    def around(self, java: str, arguments: Sequence[str], folder: str) -> list[str]:
+        """The command that runs Java confined.
+
+        Args:
+            java: The ``java``.
+            arguments: Its arguments.
+            folder: A folder for its temporary files, where it has no files of its own.
+
+        Returns:
+            The command.
+        """
+        script, folder = (_OWN_FILES, _OWN_FOLDER) if self.own_files else (_SHARED_FILES, folder)
+        return [*self.command, "sh", "-c", script, "sh", folder, java, *arguments]
+
+
+@cache
+def strictest(network: bool) -> Isolation:
+    """Find the strictest way that this system allows.
+
+    Args:
+        network: Whether the process may use the network.
+
+    Returns:
+        The way.
+    """
+    net = () if network else (_NO_NETWORK,)
+    ways = [Isolation((*_UNSHARE, *net, *_NAMESPACES), True), Isolation((*_UNSHARE, *net), False)]
+    return next((each for each in ways if each.command != _UNSHARE and _works(each)), Isolation((), False))
+
+
+def network_allowed() -> bool:
+    """Whether the user lets connectors and catalogs connect."""
+    return os.environ.get(NETWORK_VARIABLE) == "allow"
+
+
+def _works(way: Isolation) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return subprocess.run(way.around("true", (), folder), capture_output=True, timeout=10).returncode == 0
+        except (OSError, subprocess.TimeoutExpired):
+            return False
