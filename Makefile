@@ -63,7 +63,7 @@ RELEASE_ARGS ?=
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs frontend planner site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-cli bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-planner measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs frontend planner site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-cli bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-planner measure-random measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -181,6 +181,9 @@ measure-migrations: setup ## Migrate the state of changes on a real Flink, compa
 
 measure-planner: setup ## What Flink's planner predicts of every measured pair, beside how it ended [FLINK=2.3|1.20]
 	@$(WITH_JAVA) python -m measure.planner --flink $(FLINK) $(MEASURE_ARGS)
+
+measure-random: setup ## Plan random pairs, restore some of them on a real Flink, write predicted beside real [FLINK=2.3|1.20] [MEASURE_ARGS='--seed 2']; resumes where it was left
+	@$(WITH_JAVA) python -m measure.run_random --flink $(FLINK) $(MEASURE_ARGS)
 
 measure-corpus: $(VENV)/.core-ready ## What is said of the real changes and programs in CORPUS [MEASURE_ARGS='--list unknown']
 	@python -m measure.corpus $(CORPUS) $(MEASURE_ARGS)

@@ -25,13 +25,11 @@ from airflow_flinkcompat.compat.deployable import UNREADABLE, obstacles
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.planner import Installation, close_all, find, predict
 from airflow_flinkcompat.sql import ScriptError
+from measure import services
 from tests import measured
 
 FOLDER = Path(os.environ.get("FLINKCOMPAT_MEASURED") or Path(__file__).parents[2] / "shared" / "measured")
-JARS = {
-    "2.3": ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres", "postgresql"),
-    "1.20": ("flink-sql-connector-postgres-cdc", "flink-sql-connector-kafka-1.19"),
-}
+JARS = services.JARS | {"1.20": (*services.JARS["1.20"], "flink-sql-connector-postgres-cdc")}
 _SINK = re.compile(r"\bResult\b")
 """The sink that :mod:`tests.measured` declares, a word that Flink reserves."""
 REFUSED = {"refused_at_submit": "refused at submit", "refused_at_restore": "refused at restore"}

@@ -20,7 +20,11 @@ from tests.services.kafka import Broker, kafka_broker
 from tests.services.kafka_client import kafka_client
 from tests.services.postgres import Postgres, postgres
 
-JARS = ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres", "postgresql")
+JARS = {
+    "2.3": ("flink-sql-connector-kafka", "flink-connector-jdbc-core", "flink-connector-jdbc-postgres", "postgresql"),
+    "1.20": ("flink-sql-connector-kafka-1.19", "flink-connector-jdbc-1.20", "postgresql"),
+}
+"""Flink's connectors of both servers, by line."""
 COLUMNS = ("a", "b", "c", "d", "ts")
 """What the values of a row in ``measure/data`` are called in a record."""
 SIDES = {
@@ -135,6 +139,6 @@ def services(folder: Path) -> Iterator[Services]:
         yield Services(broker, jvm, database)
 
 
-def jars() -> tuple[Path, ...]:
+def jars(line: str = "2.3") -> tuple[Path, ...]:
     """Flink's connectors of both, fetched on first use."""
-    return tuple(map(fetch, JARS))
+    return tuple(map(fetch, JARS[line]))

@@ -11,7 +11,7 @@ from measure.pairs import Pair, Side
 from measure.progress import HELD_BACK
 
 _FILES = "'connector' = 'filesystem', 'path' = 'file://DATA/{}', 'format' = 'csv', 'source.monitor-interval' = '100 ms'"
-_TABLES = {
+TABLES = {
     "orders": "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts",
     "untimed": "a STRING, b BIGINT, c STRING, d BIGINT",
     "clicks": "a STRING, b BIGINT, c STRING, d BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts",
@@ -212,40 +212,46 @@ class Stacked:
     @property
     def script(self) -> str:
         """The job over the tables that it names."""
-        under, over = LOWERS[self.lower], UPPERS[self.upper]
-        below = _filled(under.query, self.below)
-        if "windows" in under.gives and over.needs == "time":  # a second window_start would be ambiguous
-            below = f"SELECT k, g, v, w, x, ts FROM ({below})"
-        # A join hands on no watermark where one side has none.
-        timed = "untimed" not in below
-        side = ("timed_clicks" if timed else "untimed_clicks") if under.orders else "untimed_thirds"
-        query = over.query
-        for _ in range(2):  # a value may hold a parameter itself
-            query = _filled(query, {**self.above, "side": side})
-        read = {table for table in _TABLES if table in f"{below} {query}".replace(",", " ").split()}
+        below, query = queries(LOWERS[self.lower], UPPERS[self.upper], self.below, self.above)
+        read = {table for table in TABLES if table in f"{below} {query}".replace(",", " ").split()}
         # It hands on older watermarks than it gets.
         held_back = f"  {HELD_BACK}\n" if self.lower == "interval join" else ""
         options = {table: _FILES.format(table.removeprefix("timed_")) for table in read}
         tables = "".join(
-            f"CREATE TABLE {table} ({held_back}{_TABLES[table]}) WITH ({options[table]});\n" for table in sorted(read)
+            f"CREATE TABLE {table} ({held_back}{TABLES[table]}) WITH ({options[table]});\n" for table in sorted(read)
         )
         return f"{tables}CREATE TEMPORARY VIEW t AS {below};\n{query};\n"
 
 
-def _filled(query: str, values: Mapping[str, str]) -> str:
+def queries(under: Kind, over: Kind, below: Mapping[str, str], above: Mapping[str, str]) -> tuple[str, str]:
+    """The query of the lower operator, and that of the upper one over it as ``t``."""
+    lower = filled(under.query, below)
+    if "windows" in under.gives and over.needs == "time":  # a second window_start would be ambiguous
+        lower = f"SELECT k, g, v, w, x, ts FROM ({lower})"
+    # A join hands on no watermark where one side has none.
+    timed = "untimed" not in lower
+    side = ("timed_clicks" if timed else "untimed_clicks") if under.orders else "untimed_thirds"
+    upper = over.query
+    for _ in range(2):  # a value may hold a parameter itself
+        upper = filled(upper, {**above, "side": side})
+    return lower, upper
+
+
+def filled(query: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         query = query.replace(f"{{{name}}}", value)
     return query
 
 
-def _fits(lower: str, upper: str) -> bool:
-    under, over = LOWERS[lower], UPPERS[upper]
+def fits(lower: str, upper: str, lowers: Mapping[str, Kind] = LOWERS) -> bool:
+    """Whether an upper operator may stand over a lower one."""
+    under, over = lowers[lower], UPPERS[upper]
     # What the watermark has not reached yet is never waited for where an interval join holds it back.
     waits = over.needs and lower in ("interval join", "union")
     return (not over.needs or over.needs in under.gives) and not waits
 
 
-FITTING = tuple((lower, upper) for lower in LOWERS for upper in UPPERS if _fits(lower, upper))
+FITTING = tuple((lower, upper) for lower in LOWERS for upper in UPPERS if fits(lower, upper))
 """The kinds that may be stacked."""
 
 
