@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from airflow_flinkcompat.planner.installation import LINES
 from tests.fleet.repository import git, make_repository
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,6 +73,7 @@ class TestGitHub:
             **files,
             "PATH": path,
             "PYTHONPATH": str(ROOT),
+            "FLINKCOMPAT_PLANNER": "never",
             "RUNNER_TEMP": str(tmp_path),
             "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
             "GITHUB_REPOSITORY": "shop/jobs",
@@ -156,20 +159,65 @@ class TestGitHub:
     def test_the_action_runs_that_script_and_names_its_outputs(self) -> None:
         action = load("action.yml")
         assert action["runs"]["using"] == "composite"
-        assert any("ci/github.sh" in each["run"] for each in action["runs"]["steps"])
+        assert any("ci/github.sh" in each.get("run", "") for each in action["runs"]["steps"])
         script = (ROOT / "ci" / "github.sh").read_text(encoding="utf-8")
         assert all(f'"{name}=' in script for name in action["outputs"])
+
+
+def planner_lines() -> dict[str, str]:
+    """What each recipe runs to have the planner there."""
+    (of_action,) = (each["run"] for each in load("action.yml")["runs"]["steps"] if each.get("id") == "planner")
+    (of_gitlab,) = (line for line in load("ci/gitlab.yml")["flinkcompat"]["script"] if "planner install" in line)
+    dockerfile = (ROOT / "ci" / "Dockerfile").read_text(encoding="utf-8")
+    (of_image,) = re.findall(r"^RUN (flinkcompat planner install .*)$", dockerfile, re.MULTILINE)
+    return {"action": of_action, "gitlab": of_gitlab, "image": of_image}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "mode", "works", "code"),
+    [
+        ("action", "auto", True, 0),
+        ("action", "auto", False, 0),
+        ("action", "always", False, 1),
+        ("gitlab", "never", False, 0),
+        ("gitlab", "auto", True, 0),
+        ("gitlab", "auto", False, 0),
+        ("gitlab", "always", False, 1),
+        ("image", "auto", True, 0),
+        ("image", "auto", False, 1),
+    ],
+)
+def test_the_planner_is_installed(recipe: str, mode: str, works: bool, code: int, tmp_path: Path) -> None:
+    """Where it cannot be, a check goes without it, unless it must be asked."""
+    (tmp_path / "flinkcompat").write_text(f'#!/bin/sh\necho "$PWD $*" >>"$CALLS"; exit {0 if works else 5}\n')
+    (tmp_path / "flinkcompat").chmod(0o755)
+    (tmp_path / "jobs").mkdir()
+    folder = tmp_path if recipe == "action" else tmp_path / "jobs"
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CALLS": str(tmp_path / "calls"), "FOLDER": "jobs"}
+    environment |= {"FLINKCOMPAT_PLANNER": mode, "FLINK": "2.3 1.20", "FLINKCOMPAT_CACHE": str(tmp_path)}
+    environment["RUNNER_TEMP"] = str(tmp_path / "none")
+    done = subprocess.run(["bash", "-e", "-c", planner_lines()[recipe]], cwd=folder, env=environment)
+    assert bool(done.returncode) == bool(code)
+    said = "planner install 2.3 1.20" if recipe == "image" else "planner install"
+    calls = tmp_path / "calls"
+    assert (calls.read_text() if calls.exists() else "") == ("" if mode == "never" else f"{tmp_path}/jobs {said}\n")
+
+
+def test_the_image_is_made_of_what_is_there() -> None:
+    dockerfile = (ROOT / "ci" / "Dockerfile").read_text(encoding="utf-8")
+    arguments = dict(re.findall(r'^ARG (\w+)="?([^"\n]*)', dockerfile, re.MULTILINE))
+    assert set(arguments["FLINK"].split()) <= set(LINES)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(arguments["EXTRAS"].split(",")) <= set(extras)
 
 
 def test_the_gitlab_job(jobs: Path, tmp_path: Path) -> None:
     """Its own lines, as GitLab runs them, but for the installation."""
     job = load("ci/gitlab.yml")["flinkcompat"]
     git(jobs, "remote", "add", "origin", str(jobs))
-    lines = [line for line in job["script"] if "pip install" not in line]
-    assert len(lines) == len(job["script"]) - 1
-    variables = {key: str(value) for key, value in job["variables"].items()}
+    variables = {key: str(value) for key, value in job["variables"].items()} | {"FLINKCOMPAT_PLANNER": "never"}
     done = subprocess.run(
-        ["bash", "-e", "-c", "\n".join(lines)],
+        ["bash", "-e", "-c", "\n".join(job["script"])],
         cwd=jobs,
         env={
             **variables,
@@ -224,7 +272,7 @@ def test_the_files_that_the_page_shows(tmp_path: Path) -> None:
     (remote,) = (each["remote"] for each in gitlab["include"])
     assert (ROOT / remote.partition("/COMMIT/")[2]).is_file()
     assert gitlab["flinkcompat"]["variables"].keys() <= job["variables"].keys()
-    assert Requirement(gitlab["flinkcompat"]["variables"]["FLINKCOMPAT_PACKAGE"]).extras == {"deploy"}
+    assert Requirement(gitlab["flinkcompat"]["variables"]["FLINKCOMPAT_PACKAGE"]).extras == {"jars"}
     (repository,) = hooks["repos"]
     known = {each["id"]: each.get("stages", ["pre-commit"]) for each in load(".pre-commit-hooks.yaml")}
     stages = {stage for hook in repository["hooks"] for stage in known[hook["id"]]}

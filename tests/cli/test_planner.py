@@ -69,6 +69,17 @@ def test_a_line_without_a_planner(run: Run) -> None:
     assert "the lines that have one: 2.3, 2.2" in result.err
 
 
+def test_the_lines_of_the_project_are_installed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "flinkcompat.toml").write_text(
+        '[deployments.a]\nscript = "a.sql"\nengine = "flink"\nengine_version = "1.18.1"\n'
+        '[deployments.b]\nscript = "b.sql"\nengine = "vvr"\n'
+    )
+    result = run("planner", "install", "--config", str(tmp_path / "flinkcompat.toml"))
+    assert "no planner is built for Flink 1.18" in result.err
+    result = run("planner", "install", "--config", "/dev/null")
+    assert (result.code, "begin with flinkcompat init" in result.err) == (2, True)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("flink")
 def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
