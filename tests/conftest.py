@@ -35,6 +35,8 @@ _airflow_home = tempfile.mkdtemp(prefix="flinkcompat-airflow-")
 atexit.register(shutil.rmtree, _airflow_home, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = _airflow_home
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+# No test starts Flink's planner unless it says so.
+os.environ["FLINKCOMPAT_PLANNER"] = "never"
 
 # Its connections are closed when the interpreter is, after pytest has closed the streams that would be written to.
 logging.getLogger("py4j").setLevel(logging.WARNING)

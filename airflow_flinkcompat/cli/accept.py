@@ -17,6 +17,7 @@ import click
 from airflow_flinkcompat.cli.arguments import engine_option, parse_settings, require_engine
 from airflow_flinkcompat.cli.check import judged, side_of
 from airflow_flinkcompat.cli.diff import against_option, named_extras, require_project
+from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import (
     catalog_option,
     config_option,
@@ -36,7 +37,7 @@ from airflow_flinkcompat.compat.waivers import (
     may_restore_wrongly,
     utc_day,
 )
-from airflow_flinkcompat.model import InputError, OutOfReachError, Waiver
+from airflow_flinkcompat.model import InputError, OutOfReachError, PlannerMode, Waiver
 from airflow_flinkcompat.project import FILE_NAME, JobOptions, ProjectFile, unknown_key
 from airflow_flinkcompat.project.revisions import committer, root_of
 from airflow_flinkcompat.project.waivers import waivers_path, with_waiver, without_waivers
@@ -75,6 +76,7 @@ class _Change:
 @click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="Of OLD NEW: a setting in force on both sides.")
 @catalog_option(about="Of OLD NEW: ")
+@asking_options
 @config_option
 def accept_command(
     what: tuple[str, ...],
@@ -90,6 +92,8 @@ def accept_command(
     engine_version: str | None,
     settings: tuple[str, ...],
     catalogs: tuple[str, ...],
+    ask_planner: PlannerMode | None,
+    jars: tuple[Path, ...],
     config: str | None,
 ) -> None:
     """Waive the finding RULE on the change of deployment NAME, or on that from script OLD to NEW.
@@ -119,7 +123,9 @@ def accept_command(
         _remove(script, deployment, rule, subject)
         return
     reason, day = _said(reason, until)
-    given = JobOptions(parse_settings(settings), engine=engine, engine_version=engine_version)
+    given = JobOptions(
+        parse_settings(settings), engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars
+    )
     given = with_named_catalog(given, catalogs)
     change = (
         _of_deployment(what[0], config, given, against)
@@ -261,7 +267,7 @@ def _of_scripts(old: str, new: str, config: str | None, given: JobOptions) -> _C
     named = read_pair(old, new)
     sides = tuple(side_of(each, by.options, {}) for each in named)
     before, after = sides
-    report = judged((before, after), (named[0].source, named[1].source), by.options.engine)
+    report = judged((before, after), (named[0].source, named[1].source), by.options)
     reports = report.each if isinstance(report, Reports) else (report,)
     return _Change(reports, ChangeIdentity.of(before, after), script, by.deployment, shlex.join((old, new)))
 

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from airflow_flinkcompat.cli.arguments import (
     parse_settings,
     require_engine,
 )
+from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import (
     LEDGER_VARIABLE,
     catalog_option,
@@ -30,7 +31,7 @@ from airflow_flinkcompat.cli.project import (
     with_catalogs,
     with_named_catalog,
 )
-from airflow_flinkcompat.model import InputError, JobSpec
+from airflow_flinkcompat.model import InputError, JobSpec, PlannerMode
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
@@ -96,6 +97,7 @@ class _Asked:
     type=click.Choice(tuple(FAIL_ON)),
     help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
 )
+@asking_options
 @click.option(
     "--format", "style", type=click.Choice(FORMAT_NAMES), default="text", show_default=True, help="What is printed."
 )
@@ -121,6 +123,8 @@ def audit_command(
     processes: int,
     master: str | None,
     fail_on: str | None,
+    ask_planner: PlannerMode | None,
+    jars: tuple[Path, ...],
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
@@ -162,7 +166,14 @@ def audit_command(
         project,
         repository_of(Path()) or Path().resolve(),
         with_named_catalog(
-            JobOptions(parse_settings(settings), tuple(map(parse_function, functions)), engine=engine), catalogs
+            JobOptions(
+                parse_settings(settings),
+                tuple(map(parse_function, functions)),
+                engine=engine,
+                planner=ask_planner,
+                jars=jars,
+            ),
+            catalogs,
         ),
         old_engine_version,
         engine_version,
@@ -239,7 +250,8 @@ def _jobs(asked: _Asked) -> Jobs:
         return judging(project, path, None, asked.given, None).options
 
     if asked.ledger is not None:
-        return sources.jobs_of_ledgers(_roots(asked), versions)
+        asking = asked.given if project is None else laid_over(asked.given, project.common)[0]
+        return sources.jobs_of_ledgers(_roots(asked), versions, asking)
     if asked.revisions is not None:
         repository = repository_of(Path())
         if repository is None:
@@ -281,6 +293,8 @@ def _rows(
             raise InputError("--processes are of this machine, --spark has workers of its own: leave one out")
         from airflow_flinkcompat.fleet.audit.spark import audit_on_spark
 
+        # A planner is of this machine: workers are asked to have one only where it must be asked.
+        pairs = (replace(pair, planner="never") if pair.planner == "auto" else pair for pair in pairs)
         return audit_on_spark(pairs, tables, master)
     from airflow_flinkcompat.fleet.audit.workers import audit_here, audit_in_processes
 

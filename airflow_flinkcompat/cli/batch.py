@@ -19,15 +19,21 @@ from airflow_flinkcompat.cli.arguments import (
     parse_function,
     require_engine,
 )
-from airflow_flinkcompat.cli.check import with_waivers
+from airflow_flinkcompat.cli.check import judged, with_waivers
+from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import config_option, judging, named_deployment, project_for, with_catalogs
 from airflow_flinkcompat.cli.scripts import waivers_beside
-from airflow_flinkcompat.compat import Report, Reports, Side, check, check_engines
+from airflow_flinkcompat.compat import Report, Reports, Side
 from airflow_flinkcompat.compat.deployable import bad_input, obstacles
-from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, Waiver
+from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.model import ENGINES, FunctionDeclaration, InputError, Outcome, PlannerMode, Waiver
+from airflow_flinkcompat.planner.judgement import without_notice
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.waivers import read_waivers
 from airflow_flinkcompat.secrets import mask_secrets
+
+_NOTICE = "notice"
+"""The key of an answer for the sentence that no planner is installed, which is shown once at the end."""
 
 
 @click.command("batch")
@@ -40,9 +46,16 @@ from airflow_flinkcompat.secrets import mask_secrets
     help="Exit with 1 for this and worse (default: that of the project file, else never, and "
     f"{DEFAULT_GATE} where no engine is named).",
 )
+@asking_options
 @config_option
 def batch_command(
-    pairs: str, engine: str | None, engine_version: str | None, fail_on: str | None, config: str | None
+    pairs: str,
+    engine: str | None,
+    engine_version: str | None,
+    fail_on: str | None,
+    ask_planner: PlannerMode | None,
+    jars: tuple[Path, ...],
+    config: str | None,
 ) -> None:
     """Check many changes: one JSON object {"id","old","new"} a line in, one answer a line out, in order.
 
@@ -60,7 +73,7 @@ def batch_command(
     there is a gate.
     """
     project = project_for(config, Path())
-    given = JobOptions(engine=engine, engine_version=engine_version)
+    given = JobOptions(engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars)
     common = judging(project, None, None, given, fail_on)
     require_engine(common.options.engine, engine_version=engine_version)
     common.tell()
@@ -71,11 +84,15 @@ def batch_command(
     except OSError as error:
         raise InputError(f"{pairs}: cannot be read: {error.strerror}") from error
     with stream:
-        code = 0
+        code, notices = 0, dict[str, None]()
         for answer in batch(stream, given, project):
+            if notice := answer.pop(_NOTICE, None):
+                notices[notice] = None
             click.echo(json.dumps(answer, ensure_ascii=False))
             sys.stdout.flush()
             code = max(code, _exit_code(answer, fail_on, engine))
+    for notice in notices:
+        click.echo(f"flinkcompat: {notice}", err=True)
     sys.exit(code)
 
 
@@ -114,7 +131,9 @@ def _told(report: Report | Reports, waived: bool) -> dict[str, Any]:
     if isinstance(report, Reports):
         engines = {each.engine: _told(each, waived) for each in report.each}
         return {**_told(report.each[0], waived), **gate, "engines": engines}
-    return {"outcome": report.outcome.value, **gate, "findings": report.to_dict()["findings"]}
+    shown = report.to_dict()
+    planned: dict[str, Any] = {key: shown[key] for key in ("ground", "disagrees") if key in shown}
+    return {"outcome": report.outcome.value, **planned, **gate, "findings": shown["findings"]}
 
 
 def _answered(pair: Mapping[str, Any], given: JobOptions, project: ProjectFile | None) -> dict[str, Any]:
@@ -127,7 +146,7 @@ def _answered(pair: Mapping[str, Any], given: JobOptions, project: ProjectFile |
         if not isinstance(named, str) or named not in ENGINES:
             raise InputError(f"engine {named!r} is not one of {', '.join(ENGINES)}")
         usual = given.engine or (project.common.engine if project else None)
-        given = JobOptions(engine=named, engine_version=given.engine_version if named == usual else None)
+        given = replace(given, engine=named, engine_version=given.engine_version if named == usual else None)
     deployment = _text(pair, "deployment", "the name of one of the project file")
     if deployment is not None and project is None:
         raise InputError(f'"deployment" names one of a {FILE_NAME}, and there is none: add --config FILE')
@@ -149,10 +168,15 @@ def _answered(pair: Mapping[str, Any], given: JobOptions, project: ProjectFile |
         *bad_input(old, options.engine, deployed=True),
     ]:
         raise InputError("; ".join(malformed))
-    report = check_engines(old, new) if options.engine is None else check(old, new)
-    judged, notes = with_waivers(report, waivers, (old, new), (deployment or "", deployment or "OLD NEW"))
-    warnings = [mask_secrets(str(each)) for each in (*obstacles(new), *notes)]
-    return {**_told(judged, bool(waivers)), **({"warnings": warnings} if warnings else {})}
+    report, notice = judged((old, new), ("old", "new"), options), ""
+    said: tuple[str, ...] = ()
+    if isinstance(report, Report):
+        report, notice = without_notice(report)
+        said = report.warnings[-1:] if report.ground == READ else ()
+    found, notes = with_waivers(report, waivers, (old, new), (deployment or "", deployment or "OLD NEW"))
+    warnings = [mask_secrets(str(each)) for each in (*obstacles(new), *said, *notes)]
+    answer = {**_told(found, bool(waivers)), **({"warnings": warnings} if warnings else {})}
+    return {**answer, _NOTICE: notice} if notice else answer
 
 
 def _waivers(pair: Mapping[str, Any], project: ProjectFile | None, deployment: str | None) -> tuple[Waiver, ...]:

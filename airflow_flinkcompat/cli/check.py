@@ -45,12 +45,11 @@ from airflow_flinkcompat.compat import (
 )
 from airflow_flinkcompat.compat.deployable import ObstacleKind, bad_input, obstacles
 from airflow_flinkcompat.compat.one_sided import added_report, removed_report
-from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, PlannerMode, Waiver, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.planner.judgement import judge
+from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge, plan_alone
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, JobOptions
 from airflow_flinkcompat.sql import read_script
 
@@ -85,7 +84,9 @@ from airflow_flinkcompat.sql import read_script
 @click.option(
     "--allow-secrets", is_flag=True, help="Pass a NEW that holds literal secrets, which cannot be deployed (else: 2)."
 )
-@click.option("--explain-plan", is_flag=True, help="Have Flink's planner compile both scripts and compare the plans.")
+@click.option(
+    "--explain-plan", is_flag=True, help="The same as --planner always; with --gateway or --target these plan."
+)
 @planner_option
 @planner_options
 @config_option
@@ -107,7 +108,7 @@ def check_command(
     fail_on: str | None,
     allow_secrets: bool,
     explain_plan: bool,
-    ask_planner: PlannerMode,
+    ask_planner: PlannerMode | None,
     planner: Planner,
     config: str | None,
     deployment: str | None,
@@ -132,11 +133,10 @@ def check_command(
     What is not said here is taken of the project file flinkcompat.toml, found upwards from NEW: engine and version,
     settings, functions, catalog and gate, those of the deployment whose script it is before the common ones.
 
-    Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side. With
-    --explain-plan (engine flink) both scripts are planned, and nothing is started.
+    Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side.
 
-    With --planner (engine flink) Flink's own planner says what it refuses: a script, by line and column with exit code
-    2; a restore, by its operator. flinkcompat planner install fetches it.
+    On engine flink, where flinkcompat planner install has fetched Flink's own planner, it says what Flink refuses: NEW,
+    by line and column with exit code 2; a restore, by its operator. Nothing is started.
     """
     if not new:
         told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
@@ -147,6 +147,8 @@ def check_command(
         variables=parse_variables(variables, (old, new)),
         engine=engine,
         engine_version=engine_version,
+        planner=ask_planner,
+        jars=planner.jars,
     )
     place = path_of(new) or path_of(old)
     by = judging(project_for(config, place), place, deployment, with_named_catalog(said, catalogs), fail_on)
@@ -154,7 +156,11 @@ def check_command(
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
-    _require_asked(planner, explain_plan, ask_planner)
+    if not explain_plan and planner != Planner(jars=planner.jars):
+        raise InputError("--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it")
+    elsewhere_planned = explain_plan and bool(planner.target or planner.gateway)
+    if explain_plan:
+        job = replace(job, planner="always")
     elsewhere = {name: read_script(path).text for name, path in parse_variables(others, (old, new)).items()}
     programs = [path for path in (old, new) if path.endswith(PROGRAM_SUFFIXES)]
     if explain_plan and programs:
@@ -168,13 +174,12 @@ def check_command(
     )
     before, after = side_of(deployed, before_options, elsewhere), side_of(proposed, job, elsewhere)
     exposed = _require_readable(before, after, engine)
-    plans = None
-    if explain_plan and before is not None and after is not None:
+    report: Report | Reports
+    if elsewhere_planned and before is not None and after is not None:
         plans = compiled_plans("--explain-plan", before, after, planner)
-    report: Report | Reports | None = None
-    if before is not None and after is not None and engine is not None and plans is None:
-        report = judge(before, after, ask_planner, planner.jars, with_other_engine=True)
-    report = report or judged((before, after), (deployed.source, proposed.source), engine, plans)
+        report = check(before, after, with_other_engine=True, plans=plans)
+    else:
+        report = judged((before, after), (deployed.source, proposed.source), job)
     called = (by.deployment, by.deployment or shlex.join((old, new)))
     report, notes = with_waivers(report, waivers_beside(new), (before, after), called)
     report = _with_warnings(report, notes)
@@ -187,14 +192,6 @@ def check_command(
         raise InputError("\n  ".join((*exposed, f"{proposed.source} cannot be deployed; {remedy}")))
     if fails_gate(report.gate_outcome, by.fail_on):
         sys.exit(1)
-
-
-def _require_asked(planner: Planner, explain_plan: bool, ask_planner: PlannerMode) -> None:
-    """Raises InputError: an option of a planner was given, and none is asked."""
-    jars_alone = planner == Planner(jars=planner.jars)
-    if planner.given and not explain_plan and (ask_planner == "never" or not jars_alone):
-        which = "--explain-plan" if not jars_alone else "--explain-plan or --planner"
-        raise InputError(f"--target, --gateway, --jobmanager, --plan-dir and --jar belong to {which}: add it")
 
 
 def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str]) -> Side | None:
@@ -224,16 +221,16 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     return replace(side, language=language_of(path), variables=given, files=files)
 
 
-def judged(
-    sides: tuple[Side | None, Side | None], sources: tuple[str, str], engine: str | None, plans: Plans | None = None
-) -> Report | Reports:
-    """The verdict on two sides, one of which may be missing, of the engine that was named or of both."""
+def judged(sides: tuple[Side | None, Side | None], sources: tuple[str, str], options: JobOptions) -> Report | Reports:
+    """The verdict on two sides, one of which may be missing, on the engine that is named or on both."""
     before, after = sides
     if before is None or after is None:
-        return _one_sided(before, after, *sources, engine)
-    if engine is None:
-        return check_engines(before, after)
-    return check(before, after, with_other_engine=True, plans=plans)
+        return _one_sided(before, after, *sources, options)
+    if options.engine is not None:
+        return judge(before, after, options.planner or "auto", options.jars, with_other_engine=True)
+    if options.planner == "always":
+        raise PlannerUnavailable("--planner always plans on open-source Flink: add --engine flink")
+    return check_engines(before, after)
 
 
 def with_waivers(
@@ -266,9 +263,10 @@ def _with_warnings(report: Report | Reports, notes: tuple[str, ...]) -> Report |
 
 
 def _one_sided(
-    old: Side | None, new: Side | None, old_source: str, new_source: str, engine: str | None
+    old: Side | None, new: Side | None, old_source: str, new_source: str, options: JobOptions
 ) -> Report | Reports:
-    """The report on a script that was added or deleted, of the engine that was named or of both."""
+    """The report on a script that was added or deleted, on the engine that is named or on both."""
+    engine = options.engine
 
     def on(name: str) -> Report:
         if new is not None:
@@ -276,7 +274,13 @@ def _one_sided(
         assert old is not None
         return removed_report(old.on(name), new_source)
 
-    return on(engine) if engine else Reports.of(map(on, reversed(tuple(ENGINES))))
+    if engine is None:
+        return Reports.of(map(on, reversed(tuple(ENGINES))))
+    if new is None:
+        return on(engine)
+    ground, note = plan_alone(new, options.planner or "auto", options.jars)
+    report = on(engine)
+    return replace(report, ground=ground, warnings=(*report.warnings, *filter(None, [note])))
 
 
 def _require_readable(old: Side | None, new: Side | None, engine: str | None) -> tuple[str, ...]:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from airflow_flinkcompat.cli.arguments import bare_install, coloured, engine_option, require_engine
+from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import catalog_option, config_option, judging, project_for, with_named_catalog
-from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.model import InputError, PlannerMode
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.sql import ScriptError
@@ -49,6 +51,7 @@ def _reporting(command: Callable[..., None]) -> Callable[..., None]:
             help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
         ),
         click.option("--engine-version", help="Version of the engine that is named, for instance 2.3."),
+        asking_options,
         engine_option,
         config_option,
     ):
@@ -108,22 +111,25 @@ def lint_command(
     config: str | None,
     engine: str | None,
     engine_version: str | None,
+    ask_planner: PlannerMode | None,
+    jars: tuple[Path, ...],
     fail_on: str | None,
     style: str,
     outputs: tuple[str, ...],
 ) -> None:
     """Read each FILE by itself, or each script of the project file, and compare it with nothing.
 
-    It reports errors of syntax and literal secrets (exit code 2), and what the engine refuses, what is not read or
-    cannot be resolved, and tables and functions that nobody declares (exit code 1, unless --fail-on says otherwise).
-    A script with a literal secret is read all the same.
+    It reports errors of syntax, what Flink's planner refuses, and literal secrets (exit code 2), and what the rules of
+    the engine refuse, what is not read or cannot be resolved, and tables and functions that nobody declares (exit code
+    1, unless --fail-on says otherwise). A script with a literal secret is read all the same.
     """
     with named_extras("lint"):
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script
         from airflow_flinkcompat.fleet.sides import name_from
 
     targets = _targets(outputs)
-    given = with_named_catalog(JobOptions(engine=engine, engine_version=engine_version), catalogs)
+    said = JobOptions(engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars)
+    given = with_named_catalog(said, catalogs)
     project = project_for(config, Path(files[0]) if files else Path())
     if not files and project is None:
         raise InputError(
@@ -158,6 +164,8 @@ def _diff(
     config: str | None,
     engine: str | None,
     engine_version: str | None,
+    ask_planner: PlannerMode | None,
+    jars: tuple[Path, ...],
     fail_on: str | None,
     style: str,
     outputs: tuple[str, ...],
@@ -167,7 +175,16 @@ def _diff(
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
     targets = _targets(outputs)
-    written = {"--config": config, "--against": against, "--engine": engine, "--engine-version": engine_version}
+    context = click.get_current_context()
+    is_written = context.get_parameter_source("ask_planner") is ParameterSource.COMMANDLINE  # accept has it elsewhere
+    written = [
+        ("--config", config),
+        ("--against", against),
+        ("--engine", engine),
+        ("--engine-version", engine_version),
+        ("--planner", ask_planner if is_written else None),
+        *(("--jar", str(jar)) for jar in jars),
+    ]
     project = require_project(project_for(config, Path()))
     _require_deployments(project)
     if engine_version is not None and engine is None:
@@ -179,10 +196,10 @@ def _diff(
         project,
         root,
         fail_on or project.fail_on or DEFAULT_GATE,
-        JobOptions(engine=engine, engine_version=engine_version),
+        JobOptions(engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars),
         names,
         command,
-        options=tuple(word for option, value in written.items() if value is not None for word in (option, value)),
+        options=tuple(word for option, value in written if value is not None for word in (option, value)),
     )
     with named_extras(command), baselines_for(project, against) as baselines:
         fleet = diff_fleet(request, baselines)

@@ -1,30 +1,56 @@
-"""``flinkcompat planner``: Flink's own planner on this machine, and the option by which a check asks it."""
+"""``flinkcompat planner``: Flink's own planner on this machine, and the options by which commands ask it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
 
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
 from airflow_flinkcompat.cli.project import config_option, project_for
-from airflow_flinkcompat.model import PLANNER_MODES, PLANNER_VARIABLE
+from airflow_flinkcompat.model import PLANNER_MODES, PLANNER_VARIABLE, InputError
 
 planner_option = click.option(
     "--planner",
     "ask_planner",
     type=click.Choice(PLANNER_MODES),
-    default="never",
-    show_default=True,
     envvar=PLANNER_VARIABLE,
     show_envvar=True,
-    help="Ask Flink's own planner on this machine (engine flink); auto: where it is installed for the version.",
+    help="Ask Flink's own planner on this machine (engine flink); auto: where it is installed for the version "
+    "(default: that of the project file, else auto).",
 )
+
+
+def _jars(_context: click.Context, _option: click.Parameter, jars: tuple[Path, ...]) -> tuple[Path, ...]:
+    for jar in jars:
+        if not is_zipfile(jar):
+            raise InputError(f"--jar {jar}: this file is no jar")
+    return jars
+
+
+jar_option = click.option(
+    "--jar",
+    "jars",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
+    callback=_jars,
+    help="Jar of a connector, format or function for the Flink on this machine; may be repeated (default: those of the "
+    "project file).",
+)
+
+
+def asking_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of a command that may ask Flink's planner: ``ask_planner`` and ``jars``."""
+    return planner_option(jar_option(command))
 
 
 @click.group("planner")
 def planner_command() -> None:
-    """Flink's own planner on this machine, which check --planner asks."""
+    """Flink's own planner on this machine, which checks ask."""
 
 
 @planner_command.command("install")

@@ -11,6 +11,7 @@ import click
 
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError, join_ddl
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
 from airflow_flinkcompat.project import (
     DEFAULT_GATE,
     FILE_NAME,
@@ -44,7 +45,8 @@ def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
         near: The file or folder from which it is sought upwards; None: nowhere.
 
     Returns:
-        The project; None where there is none.
+        The project; None where there is none. Unless the environment says whether the planner has a network, the
+        project does.
 
     Raises:
         InputError: The file cannot be read or used.
@@ -52,7 +54,10 @@ def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
     if config == os.devnull:
         return None
     found = config if config is not None else (None if near is None else find_project_file(near))
-    return None if found is None else load_project(found)
+    project = None if found is None else load_project(found)
+    if project is not None and project.network:
+        os.environ.setdefault(NETWORK_VARIABLE, "allow")
+    return project
 
 
 def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
@@ -258,6 +263,8 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         given.catalog_sources if given.catalog else of_file.catalog_sources,
         of_file.filled_elsewhere,
         () if given.catalog else of_file.catalog_files,
+        given.planner or of_file.planner,
+        given.jars or of_file.jars,
     )
     new_functions = of_both.keys() - {each.name.lower() for each in given.functions}
     taken = {
@@ -268,5 +275,7 @@ def laid_over(given: JobOptions, of_file: JobOptions) -> tuple[JobOptions, tuple
         "catalog": None if given.catalog else ", ".join(of_file.catalog_files) or ("DDL" if of_file.catalog else None),
         "variables": ", ".join(sorted(of_file.variables.keys() - given.variables.keys())),
         FILLED_ELSEWHERE: "true" if of_file.filled_elsewhere else None,
+        "planner": of_file.planner if given.planner is None else None,
+        "jars": None if given.jars else ", ".join(each.name for each in of_file.jars),
     }
     return merged, tuple(f"{what} {value}" for what, value in taken.items() if value)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import is_zipfile
 
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
+from airflow_flinkcompat.cli.planner import jar_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import Extra, InputError
@@ -105,9 +105,6 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
         jars: tuple[Path, ...],
         **others: Any,
     ) -> Any:
-        for jar in jars:
-            if not is_zipfile(jar):
-                raise InputError(f"--jar {jar}: this file is no jar")
         if jars and (target or gateway):
             elsewhere = "--target" if target else "--gateway"
             raise InputError(
@@ -121,14 +118,7 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here)."),
         click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
         click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
-        click.option(
-            "--jar",
-            "jars",
-            multiple=True,
-            metavar="FILE",
-            type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
-            help="Jar of a connector, format or function for the Flink that is started here; may be repeated.",
-        ),
+        jar_option,
     )
     return reduce(lambda made, option: option(made), reversed(options), called)
 

@@ -26,7 +26,7 @@ from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans
 from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
-from airflow_flinkcompat.compat.report import Finding, Report, Reports, tool_version
+from airflow_flinkcompat.compat.report import READ, Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import statement_not_read, unchanged
@@ -55,8 +55,6 @@ TOO_DEEP = Finding(
 )
 
 
-READ = "read from the script"
-"""The ground of a report where Flink's planner was asked in vain."""
 WithHistory = Callable[[Migration, Side, Side], Migration]
 """What a migration to a new side would keep with history, given what it would keep without."""
 

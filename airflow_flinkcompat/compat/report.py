@@ -30,6 +30,8 @@ CATALOGUE = "5"
 """Version of the rule catalogue: raised with every release in which a rule came or went or a verdict changed, so that
 two reports of one version say the same of the same change.
 """
+READ = "read from the script"
+"""The ground of a report where Flink's planner was asked in vain."""
 
 
 @cache

@@ -35,6 +35,8 @@ class Annotation:
         end_column: The column of its last character; None where only the beginning is known.
         fingerprint: The same for the same finding of another commit, wherever the lines have moved.
         finding: What was found; None where it is a fault of the input.
+        ground: Who read the scripts; "" where Flink's planner was not asked.
+        disagrees: The outcome by the rules alone, where the planner's answer changes it.
     """
 
     deployment: str
@@ -49,6 +51,8 @@ class Annotation:
     end_column: int | None
     fingerprint: str
     finding: Finding | None = None
+    ground: str = ""
+    disagrees: Outcome | None = None
 
     @property
     def waiver(self) -> AppliedWaiver | None:
@@ -89,7 +93,9 @@ def annotations_of(fleet: FleetDiff) -> tuple[Annotation, ...]:
             waiver = None if finding is None else finding.waiver
             shown = format_inline(message if waiver is None else f"{message} ({_of_waiver(waiver)})")
             place = (span.source, span.line, span.column, span.end_line, span.end_column or None)
-            found.append(Annotation(review.name, severity, rule, title, shown, *place, digest, finding))
+            disagrees = review.reports[0].read_outcome if review.reports else None
+            given = (finding, review.ground, disagrees)
+            found.append(Annotation(review.name, severity, rule, title, shown, *place, digest, *given))
     return tuple(found)
 
 

@@ -24,6 +24,7 @@ from airflow_flinkcompat.fleet.baselines import Baseline, Baselines, FormerBasel
 from airflow_flinkcompat.fleet.sides import name_from, side_of_deployment, side_of_script, waivers_of
 from airflow_flinkcompat.fleet.values import FAILED, DeploymentReview, FleetDiff, InputFault, Status
 from airflow_flinkcompat.model import ENGINES, InputError, JobSpec, Outcome, OutOfReachError, Waiver
+from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge, plan_alone, without_notice
 from airflow_flinkcompat.project import JobOptions, ProjectDeployment, ProjectFile
 from airflow_flinkcompat.project.file import FILLED_ELSEWHERE
 from airflow_flinkcompat.project.positions import TomlPositions
@@ -44,7 +45,7 @@ class Request:
         project: The project file.
         root: The root of the repository, from which files are called.
         fail_on: The gate.
-        given: What the command line says before the file; its engine and version alone count.
+        given: What the command line says before the file; its engine, version, planner and jars alone count.
         names: The deployments that are asked for; empty: all.
         command: ``diff`` or ``plan``.
         today: The day in UTC, by which waivers expire.
@@ -102,9 +103,20 @@ def diff_fleet(request: Request, baselines: Baselines) -> FleetDiff:
     reviews += [_removed(request, name, each, file) for name, each in deleted.items() if request.wants(name)]
     order = {name: place for place, name in enumerate(known)}
     reviews.sort(key=lambda review: order[review.name])
+    reviews, notices = _without_notices(reviews)
     notes += tuple(f"{review.name}: {note}" for review in reviews for note in review.notes)
-    notes += _way_out(reviews, request)
+    notes += (*_way_out(reviews, request), *notices)
     return FleetDiff(request.command, file, baselines.words, request.fail_on, tuple(reviews), notes)
+
+
+def _without_notices(reviews: Iterable[DeploymentReview]) -> tuple[list[DeploymentReview], tuple[str, ...]]:
+    """The reviews without the sentence that no planner is installed, and each such sentence once."""
+    found, notices = list[DeploymentReview](), dict[str, None]()
+    for review in reviews:
+        split = list(map(without_notice, review.reports))
+        found.append(replace(review, reports=tuple(report for report, _ in split)))
+        notices.update((notice, None) for _, notice in split if notice)
+    return found, tuple(notices)
 
 
 def _way_out(reviews: Iterable[DeploymentReview], request: Request) -> tuple[str, ...]:
@@ -144,14 +156,14 @@ class LoneScript:
     Attributes:
         name: What it is called.
         side: The script, or why it cannot be read.
-        engine_named: Whether the side's engine was named; where it was not, each engine is asked.
+        options: How it is read; where they name no engine, each engine is asked.
         waivers: What stands beside the script.
         deployment: The deployment whose script it is; "" where it is of none.
     """
 
     name: str
     side: Side | InputError | ScriptError
-    engine_named: bool = False
+    options: JobOptions = field(default_factory=JobOptions)
     waivers: tuple[Waiver, ...] = ()
     deployment: str = ""
 
@@ -183,7 +195,7 @@ def lone_script(
         side = side_of_script(path, options, folder, root, unsaved=unsaved)
         if side is None:
             return None
-        return LoneScript(name, side, options.engine is not None, waivers_of(path, root), deployment)
+        return LoneScript(name, side, options, waivers_of(path, root), deployment)
     except (ScriptError, InputError) as error:
         return LoneScript(name, error)
 
@@ -226,10 +238,14 @@ def lint_scripts(
             reviews.append(_settings_in_file(review, project, positions, script.deployment))
             continue
         try:
-            reports = Reports.of(_linted(side.on(each)) for each in ([side.engine] if script.engine_named else ENGINES))
+            engine = script.options.engine
+            reports = Reports.of(_linted(side.on(each)) for each in ([engine] if engine else ENGINES))
+            ground, note = _plan_alone(side, script.options)
         except (ScriptError, InputError) as error:
-            reviews.append(_unlintable(name, [str(error)]))
+            reviews.append(_unlintable(name, [str(error), *exposed], side.places))
             continue
+        reports = Reports(tuple(replace(each, ground=ground) for each in reports.each))
+        notes += [f"{name}: {note}"] if note else []
         named = (script.deployment, shlex.join((os.devnull, name)))
         judged = apply_waivers(reports.each, script.waivers, ChangeIdentity.of_script(side), utc_day(), named)
         review = DeploymentReview(name, Status.LINTED, name, reports=judged.reports, notes=judged.notes)
@@ -242,7 +258,17 @@ def lint_scripts(
             notes.append(f"{name}: {_UNDESCRIBED.format(', '.join(doubted))}")
         if not exposed and not side.filled_elsewhere and (why := _refused_by_deploy(side)):
             notes.append(f"{name}: the task that deploys in Airflow would refuse it: {why}")
-    return FleetDiff("lint", project, "", fail_on, tuple(reviews), tuple(notes))
+    reviews, notices = _without_notices(reviews)
+    return FleetDiff("lint", project, "", fail_on, tuple(reviews), (*notes, *notices))
+
+
+def _plan_alone(side: Side, options: JobOptions) -> tuple[str, str]:
+    """The answer of :func:`plan_alone` on the engine that is named. Raises InputError: Flink refuses the script."""
+    if options.engine is not None:
+        return plan_alone(side, options.planner or "auto", options.jars)
+    if options.planner == "always":
+        raise PlannerUnavailable(f"{side.source}: --planner always plans on open-source Flink: add --engine flink")
+    return "", ""
 
 
 def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -293,13 +319,17 @@ def _reviewed(request: Request, deployment: ProjectDeployment, baselines: Baseli
 
 
 def judged_options(given: JobOptions, of_file: JobOptions, deployed: Baseline | None = None) -> JobOptions:
-    """The options of a script with the engine that judges: the named one, the file's, the one that runs the job."""
+    """The options of a script with the engine that judges: the named one, the file's, the one that runs the job.
+
+    What the command line says of planner and jars takes the place of what the file says.
+    """
     running = None if deployed is None or deployed.side is None else deployed.side
     engine = given.engine or of_file.engine or (running.engine if running else None)
     version = given.engine_version or (of_file.engine_version if engine == of_file.engine else None)
     if version is None and running is not None and engine == running.engine:
         version = running.engine_version
-    return replace(of_file, engine=engine, engine_version=version)
+    planner, jars = given.planner or of_file.planner, given.jars or of_file.jars
+    return replace(of_file, engine=engine, engine_version=version, planner=planner, jars=jars)
 
 
 def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline: Baseline) -> DeploymentReview:
@@ -320,12 +350,17 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     )
     refused = _not_filled_in_airflow(new) or _refused_by_deploy(new)
     if baseline.side is None:
-        added = Reports.of(added_report(new.on(each), baseline.words) for each in engines)
+        ground, note = _plan_alone(new, deployment.options)
+        warnings = (note,) if note else ()
+        added = Reports.of(
+            replace(added_report(new.on(each), baseline.words), ground=ground, warnings=warnings) for each in engines
+        )
         action = f"refuses it: {refused}" if refused else "starts it for the first time"
         judged = apply_waivers(added.each, waivers, identity, request.today, named)
         review = replace(review, status=Status.ADDED, reports=judged.reports, notes=judged.notes)
         return replace(review, known=known, action=action)
-    judged = apply_waivers(_compared(baseline, new, request.given, engine), waivers, identity, request.today, named)
+    compared = _compared(baseline, new, request.given, deployment.options)
+    judged = apply_waivers(compared, waivers, identity, request.today, named)
     reports, review = judged.reports, replace(review, notes=judged.notes)
     if all(map(is_unchanged, reports)):
         return replace(review, status=Status.UNCHANGED, reports=reports, known=known, action="touches nothing")
@@ -339,9 +374,9 @@ def _judged(request: Request, deployment: ProjectDeployment, new: Side, baseline
     return replace(review, reports=reports, known=known, branch=branches, action=_action(reports, branches, deployment))
 
 
-def _compared(baseline: Baseline, new: Side, given: JobOptions, engine: str | None) -> tuple[Report, ...]:
+def _compared(baseline: Baseline, new: Side, given: JobOptions, options: JobOptions) -> tuple[Report, ...]:
     """The verdicts, worst first. What is said of the former side's engine holds: another one is a change."""
-    old = baseline.side
+    old, engine = baseline.side, options.engine
     assert old is not None
     if baseline.engine is None:
         if engine is None:
@@ -349,7 +384,9 @@ def _compared(baseline: Baseline, new: Side, given: JobOptions, engine: str | No
         old = old.on(engine)
     if not baseline.entry and old.engine_version is None and old.engine == given.engine:
         old = replace(old, engine_version=given.engine_version)  # the file of then leaves it to the command line
-    return Reports.of(check(old, new.on(each)) for each in ([engine] if engine else ENGINES)).each
+    if engine is not None:
+        return (judge(old, new.on(engine), options.planner or "auto", options.jars),)
+    return Reports.of(check(old, new.on(each)) for each in ENGINES).each
 
 
 def _linted(side: Side) -> Report:

@@ -105,6 +105,11 @@ class DeploymentReview:
         return Outcome.worst(report.gate_outcome for report in self.reports) if self.reports else None
 
     @property
+    def ground(self) -> str:
+        """Who read the scripts, as the worst report says; "" where Flink's planner was not asked."""
+        return self.reports[0].ground if self.reports else ""
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """What decides, of the worst report first; what two engines say alike is there once."""
         found: dict[tuple[object, ...], Finding] = {}
@@ -176,8 +181,20 @@ class FleetDiff:
         what = "script" if self.command == "lint" else "deployment"
         total = len(self.deployments)
         counts = ", ".join(f"{count} {word}" for word, count in words.items())
-        planned = f"; Flink did not plan {'it' if total == 1 else 'them'}" if self.command == "lint" and total else ""
+        planned = f"; {self._planned}" if self.command == "lint" and total else ""
         return f"{total} {what}{'' if total == 1 else 's'}" + (f": {counts}" if counts else "") + planned
+
+    @property
+    def _planned(self) -> str:
+        """Which of the scripts Flink planned."""
+        read = [each.ground for each in self.deployments if each.reports]
+        grounds = Counter(each for each in read if each.startswith("planned"))
+        total = len(self.deployments)
+        if not grounds:
+            return f"Flink did not plan {'it' if total == 1 else 'them'}"
+        if len(grounds) == 1 and grounds.total() == total:
+            return next(iter(grounds))
+        return ", ".join(f"{count} {ground}" for ground, count in grounds.items())
 
 
 def result_of(review: DeploymentReview) -> str:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from airflow_flinkcompat.deploy.errors import DeployError, redact
@@ -43,14 +44,19 @@ def find_java() -> Path:
     if not found or not os.access(found, os.X_OK):
         raise LocalFlinkError(f"no Java found{f' in JAVA_HOME={home}' if home else ' on PATH'}. {_JAVA_REMEDY}")
     try:
-        answer = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        version = _java_version(found)
     except (OSError, subprocess.SubprocessError) as error:
         raise LocalFlinkError(f"{found} does not run: {error}. {_JAVA_REMEDY}") from error
-    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    if not version or int(version.group(1)) not in JAVA_VERSIONS:
-        said = version.group(1) if version else "of an unknown version"
-        raise LocalFlinkError(f"{found} is Java {said}. {_JAVA_REMEDY}")
+    if version not in JAVA_VERSIONS:
+        raise LocalFlinkError(f"{found} is Java {version or 'of an unknown version'}. {_JAVA_REMEDY}")
     return Path(found)
+
+
+@cache
+def _java_version(java: str) -> int | None:
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(version[1]) if version else None
 
 
 def choose_ports(wanted: Mapping[str, int | None]) -> dict[str, int]:

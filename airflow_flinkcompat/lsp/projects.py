@@ -107,7 +107,7 @@ class Projects:
     """
 
     def __init__(self, given: JobOptions, against: str | None = None) -> None:
-        self._given = given
+        self._given = replace(given, planner="never")  # an editor waits for the answer
         self._against = against
         self._lock = threading.Lock()
         self._open: dict[Path, _OpenProject] = {}

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
 
-from airflow_flinkcompat.compat import Report, Side, check
+from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.checker import READ, WithHistory, check_planned
-from airflow_flinkcompat.compat.planned_jobs import PlannedScript
-from airflow_flinkcompat.model import InputError, PlannerMode, install_command, missing_packages
+from airflow_flinkcompat.compat.checker import WithHistory, check_planned
+from airflow_flinkcompat.compat.planned_jobs import PlannedScript, PlannerRefusal
+from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.compat.rules.statement_not_read import RULE as NOT_READ
+from airflow_flinkcompat.model import InputError, Outcome, PlannerMode, Reason, install_command, missing_packages
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.migration import Accept
 
 if TYPE_CHECKING:
-    from airflow_flinkcompat.planner.questions import PlannedChange
+    from airflow_flinkcompat.planner.installation import Installation
+
+T = TypeVar("T")
+_WITHOUT = f"{READ}, without Flink's planner"
 
 
 class PlannerUnavailable(InputError):
     """Flink's planner must be asked, and gives no answer."""
+
+
+class _PlannerNotInstalled(PlannerUnavailable):
+    """There is none on this machine."""
 
 
 def judge(
@@ -46,60 +56,154 @@ def judge(
         with_other_engine: Whether the report also holds the outcome on the other engine.
 
     Returns:
-        The report, with its ground; with a warning where ``auto`` found no planner.
+        The report, with its ground. Where ``auto`` found no planner, the ground names what is missing
+        (:func:`without_notice`). Where Flink refuses the deployed script, the outcome is *unknown* or worse.
 
     Raises:
-        InputError: Flink refuses a script, or a script holds no query.
+        InputError: Flink refuses the proposed script, or a script holds no query.
         PlannerUnavailable: The mode is ``always``, and there is no answer.
         ScriptError: A script holds no statement.
     """
 
-    def read(why: str = "") -> Report:
-        report = check(old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
-        if not why:
-            return report
-        return replace(report, ground=READ, warnings=(*report.warnings, f"Flink's planner was not asked: {why}"))
+    def read() -> Report:
+        return check(old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
 
-    if mode == "never":
-        return read()
-    if not ENGINE_FACTS[new.engine].compiles_plans or any(side.language != "sql" for side in (old, new)):
-        if mode == "always":
-            raise PlannerUnavailable("--planner always plans SQL scripts on open-source Flink: add --engine flink")
-        return read()
-    if mode == "auto" and Change(old, replace(new, beside=old)).unchanged:
+    if not _is_asked(mode, old, new) or (mode == "auto" and Change(old, replace(new, beside=old)).unchanged):
         return read()
     try:
-        planned = _planned(old, new, jars)
+        before, after = _installed(old, jars), _installed(new, jars)
+        planned = _answer_to(lambda: _questions().predict(old, new, before, after))
     except PlannerUnavailable as error:
         if mode == "always":
             raise
-        return read(str(error))
-    _require_planned(new, planned.new, "")
-    deployed = "; name the script that is really deployed, or its Flink with --old-engine-version"
-    _require_planned(old, planned.old, deployed)
+        report = read()
+        if isinstance(error, _PlannerNotInstalled):
+            return replace(report, ground=f"{_WITHOUT} ({error})")
+        return replace(report, ground=READ, warnings=(*report.warnings, f"Flink's planner was not asked: {error}"))
+    _require_planned(new, planned.new)
+    refusal = planned.old.refusal
+    if refusal is not None and refusal.conclusive:
+        return _of_another_version(read(), refusal, planned.old.flink)
     return check_planned(
         old, new, planned.prediction, planned.plans,
         with_other_engine=with_other_engine, accepted=accepted, history=history,
     )  # fmt: skip
 
 
-def _planned(old: Side, new: Side, jars: Sequence[Path]) -> PlannedChange:
-    """The planner's answers. Raises PlannerUnavailable: there are none."""
+def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()) -> tuple[str, str]:
+    """Ask whether Flink plans one script, which is compared with nothing.
+
+    Args:
+        side: The script.
+        mode: When the planner is asked; see :func:`judge`.
+        jars: Jars of connectors, formats and functions.
+
+    Returns:
+        The ground for a report, "" where Flink is not asked, and a note on why Flink cannot tell, else "".
+
+    Raises:
+        InputError: Flink refuses the script.
+        PlannerUnavailable: The mode is ``always``, and there is no answer.
+    """
+    if not _is_asked(mode, side):
+        return "", ""
     try:
-        from airflow_flinkcompat.planner.daemon import PlannerFailure
+        installation = _installed(side, jars)
+        planned = _answer_to(lambda: _questions().plan(side, installation))
+    except PlannerUnavailable as error:
+        if mode == "always":
+            raise
+        missing = isinstance(error, _PlannerNotInstalled)
+        return (f"{_WITHOUT} ({error})", "") if missing else (READ, f"Flink's planner was not asked: {error}")
+    _require_planned(side, planned)
+    if planned.refusal is not None:
+        why = planned.refusal.message
+        return READ, f"{planned.refusal.place or side.source}: Flink {planned.flink} cannot plan it here: {why}"
+    return f"planned by Flink {planned.flink}", ""
+
+
+def without_notice(report: Report) -> tuple[Report, str]:
+    """Split off the sentence that no planner is installed, for a command that shows it once for many reports.
+
+    Args:
+        report: A report of :func:`judge`.
+
+    Returns:
+        The report without it, and the sentence; "" where there is none.
+    """
+    if not report.ground.startswith(_WITHOUT):
+        return report, ""
+    return replace(report, ground=""), report.ground
+
+
+def _is_asked(mode: PlannerMode, *sides: Side) -> bool:
+    """Whether the planner can be asked about these scripts. Raises PlannerUnavailable: it cannot, and must be."""
+    if mode == "never":
+        return False
+    if ENGINE_FACTS[sides[-1].engine].compiles_plans and all(side.language == "sql" for side in sides):
+        return True
+    if mode == "always":
+        raise PlannerUnavailable("--planner always plans SQL scripts on open-source Flink: add --engine flink")
+    return False
+
+
+def _installed(side: Side, jars: Sequence[Path]) -> Installation:
+    """The planner for the version of a side. Raises PlannerUnavailable."""
+    try:
         from airflow_flinkcompat.planner.installation import PlannerMissing, find
-        from airflow_flinkcompat.planner.questions import predict
     except ImportError as error:
         missing = ", ".join(missing_packages("local-flink") or (str(error.name),))
         remedy = install_command("local-flink")
-        raise PlannerUnavailable(f"it needs packages that are not installed ({missing}): {remedy}") from None
+        raise _PlannerNotInstalled(f"packages are not installed: {missing}: {remedy}") from None
     try:
-        return predict(old, new, find(old.version, jars), find(new.version, jars))
-    except (PlannerMissing, PlannerFailure) as error:
+        return find(side.version, jars)
+    except PlannerMissing as error:
+        raise _PlannerNotInstalled(str(error)) from None
+
+
+def _questions() -> ModuleType:
+    from airflow_flinkcompat.planner import questions
+
+    return questions
+
+
+def _answer_to(question: Callable[[], T]) -> T:
+    """The planner's answer. Raises PlannerUnavailable: it gives none."""
+    from airflow_flinkcompat.planner.daemon import PlannerFailure
+
+    try:
+        return question()
+    except PlannerFailure as error:
         raise PlannerUnavailable(str(error)) from None
 
 
-def _require_planned(side: Side, script: PlannedScript, remedy: str) -> None:
+def _require_planned(side: Side, script: PlannedScript) -> None:
     refusal = script.refusal
     if refusal is not None and refusal.conclusive:
-        raise InputError(f"{refusal.place or side.source}: Flink {script.flink} refuses it: {refusal.message}{remedy}")
+        raise InputError(f"{refusal.place or side.source}: Flink {script.flink} refuses it: {refusal.message}")
+
+
+def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str) -> Report:
+    """The report on a change whose deployed script cannot run on this Flink."""
+    message = (
+        f"Flink {flink} refuses the deployed script, so its job runs on another version or is made of another script: "
+        f"{refusal.message}; name that version (--old-engine-version) or the script that is really deployed"
+    )
+    ground = f"planned by Flink {flink}"
+    if report.outcome.rank > Outcome.UNKNOWN.rank:
+        return replace(report, ground=ground, warnings=(*report.warnings, message))
+    finding = Finding(
+        NOT_READ.code, NOT_READ.title, Outcome.UNKNOWN, message, reason=Reason.NOT_READ, before_span=refusal.place
+    )
+    others = tuple(
+        each if each.outcome is Outcome.UNKNOWN else replace(each, overruled_by=each.overruled_by or NOT_READ.code)
+        for each in report.findings
+    )
+    return replace(
+        report,
+        outcome=Outcome.UNKNOWN,
+        findings=(finding, *others),
+        ground=ground,
+        sinks=tuple((name, Outcome.worst((outcome, Outcome.UNKNOWN))) for name, outcome in report.sinks),
+        read_outcome=None if report.outcome is Outcome.UNKNOWN else report.outcome,
+    )

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,14 @@ DEPLOYMENT_KEYS = (
     "deploy", "migrate", "rehearse", "backfill", "backfill_sent", "warm_restart",
 )  # fmt: skip
 """What a deployment may say: the fields of :class:`airflow_flinkcompat.operators.Deployment` beside its name."""
-_OF_CHECK = ("engine", "engine_version", "policy")
+_OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
 """Arguments of the table ``check`` that may stand outside of it, for they are no matter of Airflow alone."""
 _COMMON = (*_OF_CHECK, "settings", "functions", "catalog", "variables", "ledger")
 """What may be said at the top of the file, for all deployments."""
 _TABLES = ("defaults", "deployments", "stopped")
 FILLED_ELSEWHERE = "placeholders_filled_elsewhere"
-_TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, *_TABLES)
+NETWORK = "planner_network"
+_TOP = (*_COMMON, "fail_on", FILLED_ELSEWHERE, NETWORK, *_TABLES)
 _PLACED = re.compile(r"[\w+.-]+:|~|\{")
 """How the place of a ledger begins that is no path from here: a URI, a home folder, a template."""
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)")
@@ -58,6 +60,7 @@ class ProjectTables:
         broken: Lines of the deployments that cannot be used, by name.
         stopped: What is said of jobs that somebody stopped, by the names of their former deployments.
         filled_elsewhere: Whether what deploys the jobs fills in placeholders of another tool, as it stands there.
+        network: Whether connectors may connect while Flink plans a script, as it stands there.
         positions: The positions of its keys.
     """
 
@@ -70,6 +73,7 @@ class ProjectTables:
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stopped: Mapping[str, Any] = field(default_factory=dict)
     filled_elsewhere: Any = False
+    network: Any = None
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -156,7 +160,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
     defaults = content.get("defaults", {})
     problems += [f"{place(key)}: {key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(top)]
     problems += [f"{place(key)}: defaults: {key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(defaults)]
-    common = _ledger_from(folder, _over(_under_check(top), _under_check(defaults)))
+    common = _placed(folder, _over(_under_check(top), _under_check(defaults)))
     deployments: dict[str, Mapping[str, Any]] = {}
     broken: dict[str, tuple[str, ...]] = {}
     for name, table in content.get("deployments", {}).items():
@@ -166,7 +170,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
             wrong = {"name": f"name: is given by [deployments.{name}]; remove it"}
         else:
             wrong = {key: f"{key}: {_TWICE.format(key)}" for key in _in_and_out_of_check(table)}
-            deployments[name] = _ledger_from(folder, _over(common, _under_check(table)))
+            deployments[name] = _placed(folder, _over(common, _under_check(table)))
         if wrong:
             broken[name] = tuple(f"{place(key, name)}: deployment {name!r}: {line}" for key, line in wrong.items())
     deployments = {name: table for name, table in deployments.items() if name not in broken}
@@ -180,6 +184,7 @@ def tables_of(text: str, file: Path, called: str = "") -> ProjectTables | None:
         broken,
         content.get("stopped", {}),
         content.get(FILLED_ELSEWHERE, False),
+        content.get(NETWORK),
     )
 
 
@@ -256,16 +261,21 @@ def _in_and_out_of_check(table: Mapping[str, Any]) -> list[str]:
     return [key for key in _OF_CHECK if key in table and isinstance(check, Mapping) and key in check]
 
 
-def _ledger_from(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table with its ledger from the folder of the file, as scripts are, wherever a command or a task runs."""
-    ledger = table.get("ledger")
-    if not isinstance(ledger, str) or not ledger or _PLACED.match(ledger):
-        return table
-    return {**table, "ledger": str(folder / ledger)}
+def _placed(folder: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The table with its ledger and jars from the folder of the file, wherever a command or a task runs."""
+
+    def placed(value: Any, folder: Path) -> Any:
+        return value if not isinstance(value, str) or not value or _PLACED.match(value) else str(folder / value)
+
+    check = table.get("check")
+    if isinstance(check, Mapping) and isinstance(check.get("jars"), list):
+        jars = [placed(each, Path(escape(str(folder)))) for each in check["jars"]]
+        table = {**table, "check": {**check, "jars": jars}}
+    return {**table, "ledger": placed(table["ledger"], folder)} if "ledger" in table else table
 
 
 def _under_check(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The table with ``engine``, ``engine_version`` and ``policy`` as arguments of ``check``, as DAGs know them."""
+    """The table with what may stand outside of ``check`` as arguments of it, as DAGs know them."""
     moved = {key: table[key] for key in _OF_CHECK if key in table}
     rest = {key: value for key, value in table.items() if key not in moved}
     check = rest.get("check", {})

@@ -63,7 +63,7 @@ def _project_at(place: str, files: RevisionFiles) -> ProjectFile | None:
     if text is None:
         return None
     tables = tables_of(text, Path(place), f"{files.label}:{place}")
-    return None if tables is None else project_of(tables)
+    return None if tables is None else project_of(tables, is_former=True)
 
 
 def _is_gone(name: str, files: RevisionFiles) -> bool:

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import (
     ENGINES,
+    PLANNER_MODES,
     PROGRAM_SUFFIXES,
     FunctionDeclaration,
     InputError,
     JobSpec,
     Outcome,
+    PlannerMode,
     Policy,
     is_path,
 )
@@ -25,6 +27,7 @@ from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.project.file import (
     DEPLOYMENT_KEYS,
     FILLED_ELSEWHERE,
+    NETWORK,
     ProjectTables,
     flat_options,
     read_tables,
@@ -46,7 +49,8 @@ _NOT_OF_PATHS = frozenset("\n\0")
 """What a path cannot hold, or a message not on its line."""
 _OF_TARGET = "auto"
 """The engine that a check in Airflow asks its target for; here nothing is asked, so none is named."""
-_READ_OF_CHECK = ("engine", "engine_version", "policy")
+_READ_OF_CHECK = ("engine", "engine_version", "policy", "planner", "jars")
+_ALLOWED, _REFUSED = "allow", "refuse"
 
 T = TypeVar("T")
 
@@ -65,6 +69,8 @@ class JobOptions:
         catalog_sources: The files that DDL was read from, as messages call them, each with the number of its lines.
         filled_elsewhere: Whether what deploys the job fills in placeholders of another tool, as ``${NAME}``.
         catalog_files: The files of the catalog from the project's folder, in order, as long as they are not read.
+        planner: When Flink's own planner is asked; None: nobody said.
+        jars: Jars of connectors, formats and functions, for that planner.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -76,6 +82,8 @@ class JobOptions:
     catalog_sources: tuple[tuple[str, int], ...] = ()
     filled_elsewhere: bool = False
     catalog_files: tuple[str, ...] = ()
+    planner: PlannerMode | None = None
+    jars: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,7 @@ class ProjectFile:
         ledger: Where the ledgers lie, unless a deployment says otherwise.
         broken: What is wrong with the other deployments, a line each, by name.
         stopped: Who stopped the job of a deployment that is deleted, when, and with which savepoint, by its name.
+        network: Whether connectors may connect while Flink plans a script; None where the file does not say.
     """
 
     path: Path
@@ -128,6 +137,7 @@ class ProjectFile:
     ledger: str | None = None
     broken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
+    network: bool | None = None
 
     @property
     def folder(self) -> Path:
@@ -176,10 +186,21 @@ def load_project(path: str | os.PathLike[str]) -> ProjectFile:
     return project_of(read_tables(path))
 
 
-def project_of(tables: ProjectTables) -> ProjectFile:
-    """The project that a file's tables say; see :func:`load_project`."""
+def project_of(tables: ProjectTables, *, is_former: bool = False) -> ProjectFile:
+    """Read a project from the tables of its file; see :func:`load_project`.
+
+    Args:
+        tables: The tables.
+        is_former: Whether the file is that of a former commit, whose jars are not looked for.
+
+    Returns:
+        The project.
+
+    Raises:
+        InputError: What the file says for all deployments cannot be used.
+    """
     place = tables.positions.place
-    reader = _TableReader(tables.common, tables.positions)
+    reader = _TableReader(tables.common, tables.positions, is_former=is_former)
     common = reader.options()
     ledger = reader.text("ledger") or None
     reader.policy()
@@ -191,19 +212,29 @@ def project_of(tables: ProjectTables) -> ProjectFile:
     filled = tables.filled_elsewhere
     if not isinstance(filled, bool):
         problems.append(f"{place(FILLED_ELSEWHERE)}: {FILLED_ELSEWHERE}: true or false is needed")
+    if tables.network not in (None, _ALLOWED, _REFUSED):
+        problems.append(f"{place(NETWORK)}: {NETWORK}: {tables.network!r} is not one of {_ALLOWED}, {_REFUSED}")
     if problems:
         raise InputError("\n  ".join(problems))
     common = replace(common, filled_elsewhere=filled)
     found, broken = [], dict(tables.broken)
     for name, table in tables.deployments.items():
-        reader = _TableReader(table, tables.positions, name)
+        reader = _TableReader(table, tables.positions, name, is_former=is_former)
         deployment = reader.deployment(name)
         if reader.problems:
             broken[name] = tuple(reader.problems)
         else:
             found.append(replace(deployment, options=replace(deployment.options, filled_elsewhere=filled)))
     return ProjectFile(
-        tables.path, tables.positions, common, tuple(found), fail_on, ledger, broken, dict(tables.stopped)
+        tables.path,
+        tables.positions,
+        common,
+        tuple(found),
+        fail_on,
+        ledger,
+        broken,
+        dict(tables.stopped),
+        None if tables.network is None else tables.network == _ALLOWED,
     )
 
 
@@ -218,8 +249,16 @@ def _wrong_of_stopped(tables: ProjectTables) -> Iterator[tuple[str, str]]:
 class _TableReader:
     """Reads one table and gathers what is wrong with it. No value is shown but a word of a closed list."""
 
-    def __init__(self, table: Mapping[str, Any], positions: TomlPositions, deployment: str | None = None) -> None:
+    def __init__(
+        self,
+        table: Mapping[str, Any],
+        positions: TomlPositions,
+        deployment: str | None = None,
+        *,
+        is_former: bool,
+    ) -> None:
         self.table = table
+        self._is_former = is_former
         self.problems: list[str] = []
         self._positions = positions
         self._deployment = deployment
@@ -279,7 +318,29 @@ class _TableReader:
             named,
             version,
             catalog_files=() if isinstance(catalog, str) else catalog,
+            planner=self._planner(),
+            jars=() if self._is_former else tuple(self._jars()),
         )
+
+    def _planner(self) -> PlannerMode | None:
+        value = self._checked(self._check, "planner", "check.planner")
+        if value is not None and value not in PLANNER_MODES:
+            self._report("check.planner", f"{value!r} is not one of {', '.join(PLANNER_MODES)}")
+        return next((each for each in PLANNER_MODES if each == value), None)
+
+    def _jars(self) -> Iterator[Path]:
+        """The files of each pattern, by name."""
+        patterns = self._get(self._check, "jars", "check.jars", list, 'a list of files, as ["lib/*.jar"],', [])
+        every = {str(number): each for number, each in enumerate(patterns, start=1)}
+        for key in every:
+            place = f"check.jars.{key}"
+            if (pattern := self._checked(every, key, place)) is None:
+                continue
+            root = Path(pattern).anchor
+            found = sorted(each for each in Path(root).glob(pattern.removeprefix(root)) if each.is_file())
+            if not found:
+                self._report(place, f"no file matches {pattern}: put the jar there, or correct the pattern")
+            yield from found
 
     def catalog(self) -> str | tuple[str, ...]:
         """DDL, or the files of it."""

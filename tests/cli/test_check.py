@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat import Side, check
+from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.compat.plan_comparison import example_plans
 from airflow_flinkcompat.compat.rules import ALL
@@ -344,13 +345,14 @@ def test_every_rule_s_report_holds_the_schema_and_reads_back(rule: Any, engine: 
         (["--engine", "flink", "--gateway", "http://localhost:1"], "belong to --explain-plan"),
         (["--engine", "flink", "--explain-plan", "--gateway", "ftp://x"], "is no address of a REST API"),
         (["--engine", "flink", "--explain-plan", "--gateway", "http://127.0.0.1:1"], "does not answer"),
-        (["--engine", "flink", "--explain-plan"], "holds no flink-dist"),
+        (["--engine", "flink", "--explain-plan"], "run flinkcompat planner install 2.3"),
     ],
 )
 def test_plans_that_cannot_be_had_are_an_error(
     options: list[str], said: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLINKCOMPAT_FLINK_HOME", str(tmp_path))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     save(old=V1, new=PARTIAL)
     result = run("check", "old.sql", "new.sql", *options)
     assert (result.code, result.out) == (3 if said == "does not answer" else 2, "")

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
+from airflow_flinkcompat.cli.project import project_for
 from airflow_flinkcompat.compat import Report
+from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.planner import close_all, install
-from tests.cli.command import VALIDATOR, Run, report_of, save
+from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
+from tests.cli.command import INCOMPATIBLE, VALIDATOR, Run, report_of, save
+from tests.cli.project import CLICKS, HEAD, ORDERS
 
 TABLES = """\
 CREATE TABLE orders (k STRING, v BIGINT) WITH ('connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'json');
 CREATE TABLE totals (k STRING, x BIGINT) WITH ('connector' = 'print');
 """
 SUM = f"{TABLES}INSERT INTO totals SELECT k, SUM(v) FROM orders GROUP BY k;\n"
+MISSING = (
+    "read from the script, without Flink's planner (Flink 2.3.0 is not on this machine: "
+    "run flinkcompat planner install 2.3)"
+)
 FLINK = ("--engine", "flink", "--fail-on", "never")
+
+
+@pytest.fixture(autouse=True)
+def default_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PLANNER_VARIABLE)
 
 
 @pytest.fixture
 def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("FLINKCOMPAT_FLINK_HOME", str(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +47,57 @@ def flink() -> None:
 
 
 @pytest.mark.usefixtures("nothing_installed")
-def test_auto_says_what_is_missing_and_judges_without(run: Run) -> None:
+def test_auto_names_what_is_missing_in_one_quiet_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     save(old=SUM, new=SUM.replace("SUM(v)", "SUM(v) + 1"))
-    result = run("check", "old.sql", "new.sql", *FLINK, "--planner", "auto", "--format", "json")
-    data = report_of(result)
+    data = report_of(run("check", "old.sql", "new.sql", *FLINK, "--format", "json"))
     VALIDATOR.validate(data)
-    assert (data["ground"], data["outcome"]) == ("read from the script", "compatible")
-    assert "Flink's planner was not asked" in data["warnings"][-1]
+    assert (data["ground"], data["outcome"], data["warnings"]) == (MISSING, "compatible", [])
     assert Report.from_dict(data).ground == data["ground"]
+    told = run("check", "old.sql", "new.sql", *FLINK)
+    assert " ".join(told.out.splitlines()[-2:]) == f"R{MISSING[1:]}."
+    assert run("check", "old.sql", "new.sql", "--fail-on", "never").out.count("planner") == 0, "no engine is named"
+    monkeypatch.setenv(PLANNER_VARIABLE, "never")
+    assert told.out.startswith(run("check", "old.sql", "new.sql", *FLINK).out), "all else is as without a planner"
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_many_jobs_share_the_line(run: Run, project: Path) -> None:
+    Path("flinkcompat.toml").write_text(HEAD + ORDERS + CLICKS, encoding="utf-8")
+    for name in ("orders", "clicks"):
+        Path(f"jobs/{name}.sql").write_text(INCOMPATIBLE, encoding="utf-8")
+    for command in (("diff", "--against", "git:HEAD"), ("plan", "orders", "--against", "git:HEAD"), ("lint",)):
+        result = run(*command)
+        assert result.out.count("planner install") == result.out.count(MISSING) == 1, command
+    pair = json.dumps({"id": 1, "old": SUM, "new": SUM.replace("SUM", "MAX")})
+    result = run("batch", "-", "--engine", "flink", stdin=f"{pair}\n{pair}\n".encode())
+    assert (result.out.count("planner"), result.err.count(MISSING)) == (0, 1)
+    result = run("audit", "jobs", *FLINK, "--old-engine-version", "2.3", "--engine-version", "2.2")
+    assert " ".join(result.out.split()).count(MISSING) == 1
+
+
+@pytest.mark.usefixtures("nothing_installed")
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(old=SUM, new=SUM.replace("SUM(v)", "MAX(v)"))
+    Path("flinkcompat.toml").write_text('engine = "flink"\nplanner = "always"\nfail_on = "never"\n', encoding="utf-8")
+    assert run("check", "old.sql", "new.sql").code == 2
+    assert run("check", "old.sql", "new.sql", "--planner", "auto").code == 0
+    monkeypatch.setenv(PLANNER_VARIABLE, "never")
+    assert run("check", "old.sql", "new.sql").code == 0
+    assert run("check", "old.sql", "new.sql", "--planner", "always").code == 2
+
+
+def test_the_file_lets_connectors_connect_unless_the_environment_says_otherwise(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(NETWORK_VARIABLE, "refuse")
+    Path("flinkcompat.toml").write_text('planner_network = "allow"\n', encoding="utf-8")
+    project_for(None, Path())
+    assert os.environ[NETWORK_VARIABLE] == "refuse"
+    monkeypatch.delenv(NETWORK_VARIABLE)
+    project_for(None, Path())
+    assert os.environ[NETWORK_VARIABLE] == "allow"
 
 
 @pytest.mark.usefixtures("nothing_installed")
@@ -46,19 +105,15 @@ def test_always_is_an_error_where_it_is_missing(run: Run) -> None:
     save(old=SUM, new=SUM.replace("SUM(v)", "MAX(v)"))
     result = run("check", "old.sql", "new.sql", *FLINK, "--planner", "always")
     assert result.code == 2
-    assert result.err.startswith("flinkcompat: --planner always: ")
+    assert result.err == "flinkcompat: Flink 2.3.0 is not on this machine: run flinkcompat planner install 2.3\n"
 
 
 @pytest.mark.usefixtures("nothing_installed")
 def test_it_is_not_asked_about_another_layout_or_engine(run: Run) -> None:
     save(old=SUM, new=SUM.replace(", SUM", ",\n  SUM"))
-    assert "ground" not in report_of(
-        run("check", "old.sql", "new.sql", *FLINK, "--planner", "auto", "--format", "json")
-    )
+    assert "ground" not in report_of(run("check", "old.sql", "new.sql", *FLINK, "--format", "json"))
     save(new=SUM.replace("SUM", "MAX"))
-    assert "ground" not in report_of(
-        run("check", "old.sql", "new.sql", "--engine", "vvr", "--planner", "auto", "--format", "json")
-    )
+    assert "ground" not in report_of(run("check", "old.sql", "new.sql", "--engine", "vvr", "--format", "json"))
     result = run("check", "old.sql", "new.sql", "--engine", "vvr", "--planner", "always")
     assert (result.code, "add --engine flink" in result.err) == (2, True)
 
@@ -91,10 +146,18 @@ def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
     for name, (old, new) in {"refused": ("old", "new"), "spelling": ("of", "other")}.items():
         shown[name] = run("check", f"{old}.sql", f"{new}.sql", *FLINK, "--planner", "always").out
     assert shown == snapshot
-    for sides in (("old.sql", "nope.sql"), ("nope.sql", "old.sql")):
-        result = run("check", *sides, *FLINK, "--planner", "auto")
-        assert result.code == 2
-        assert "nope.sql:3:34: Flink 2.3.0 refuses it: Column 'nope' not found in any table" in result.err
+    refusal = "nope.sql:3:34: Flink 2.3.0 refuses it: Column 'nope' not found in any table"
+    for command in (("check", "old.sql", "nope.sql"), ("check", "/dev/null", "nope.sql")):
+        result = run(*command, *FLINK)
+        assert (result.code, refusal in result.err) == (2, True)
+    result = run("lint", "old.sql", "nope.sql", *FLINK)
+    refusal = refusal.replace(": ", ": error: input-not-readable: ", 1)
+    assert (result.code, refusal in result.out, "1 planned by Flink 2.3.0" in result.out) == (2, True, True)
+    assert run("lint", "old.sql", *FLINK).out.endswith("1 script: 1 read; planned by Flink 2.3.0\n")
+    deployed = report_of(run("check", "nope.sql", "old.sql", *FLINK, "--format", "json"))
+    VALIDATOR.validate(deployed)
+    assert (deployed["outcome"], deployed["ground"]) == ("unknown", "planned by Flink 2.3.0")
+    assert "--old-engine-version" in deployed["findings"][0]["message"]
     status = run("planner", "status").out
     assert "2.3: ready: Flink 2.3.0 in " in status
     close_all()

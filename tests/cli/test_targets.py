@@ -89,7 +89,7 @@ def test_what_a_target_cannot_do_is_refused_by_its_name(
 def test_a_target_belongs_to_explained_plans(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMMANDS, "check", COMMANDS["check"][:-1])
     assert run("check", "--target", "jobmanager") == (
-        "--target, --gateway, --jobmanager, --plan-dir and --jar belong to --explain-plan: add it"
+        "--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it"
     )
 
 

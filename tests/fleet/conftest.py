@@ -24,4 +24,4 @@ def fleet(jobs: Path) -> FleetDiff:
     """The change against ``origin/main``."""
     project = load_project(jobs / "flinkcompat.toml")
     with revision_baselines(project, jobs.resolve(), "origin/main") as baselines:
-        return diff_fleet(Request(project, jobs.resolve(), "unknown", JobOptions()), baselines)
+        return diff_fleet(Request(project, jobs.resolve(), "unknown", JobOptions(planner="never")), baselines)

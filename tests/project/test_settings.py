@@ -52,11 +52,30 @@ def test_functions_and_the_engine_of_the_target(tmp_path: Path) -> None:
     )
 
 
+def test_jars_are_found_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "a[1]"
+    (folder / "lib").mkdir(parents=True)
+    for name in ("b.jar", "a.jar", "c.txt"):
+        (folder / "lib" / name).touch()
+    project = load(
+        folder,
+        'planner = "always"\njars = ["lib/*.jar"]\nplanner_network = "allow"\n[deployments.orders]\n'
+        'script = "a.sql"\ncheck.jars = ["lib/b.jar"]\n',
+    )
+    assert (project.common.planner, project.network) == ("always", True)
+    assert project.common.jars == (folder / "lib" / "a.jar", folder / "lib" / "b.jar")
+    assert project.deployments[0].options.jars == (folder / "lib" / "b.jar",)
+
+
 @pytest.mark.parametrize(
     ("text", "place", "problem"),
     [
         ("engin = 'flink'", "1:1", "engin: is not known; did you mean engine?"),
-        ("zzz = 1", "1:1", "zzz: is not known; known are engine, engine_version, policy, settings"),
+        ("planner = 'sometimes'", "1:1", "check.planner: 'sometimes' is not one of auto, always, never"),
+        ("planner_network = true", "1:1", "planner_network: True is not one of allow, refuse"),
+        ("jars = 'lib/*.jar'", "1:1", 'check.jars: a list of files, as ["lib/*.jar"], is needed'),
+        ("jars = [\n'lib/*.jar']", "2:1", "check.jars.1: no file matches "),
+        ("zzz = 1", "1:1", "zzz: is not known; known are engine, engine_version, policy, planner, jars, settings"),
         ("engine = 'flnk'", "1:1", "check.engine: 'flnk' is not one of vvr, flink, auto"),
         ("engine = 3", "1:1", "check.engine: a text is needed"),
         ("engine_version = '2.3'", "1:1", "check.engine_version: a version of which engine? Name it with engine"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from airflow_flinkcompat.compat.report import Finding, OperatorReport, Report, Reports
+from airflow_flinkcompat.compat.report import READ, Finding, OperatorReport, Report, Reports
 from airflow_flinkcompat.compat.reports.advice import CONSEQUENCES, NO_CONTEXT, ReportContext, if_resumed, steps
 from airflow_flinkcompat.compat.reports.rule_pages import page_address
 from airflow_flinkcompat.compat.reports.sections import (
@@ -54,12 +54,14 @@ def render_text(report: Report, width: int = WIDTH, known: ReportContext = NO_CO
     """
     head = [*_wrapped(headline(report), width), *_wrapped(notice(report), width), *_waivers([report], width)]
     head += _wrapped(f"{_sides(report)}, {engine_label(report)}", width)
-    head += _wrapped(ground(report), width)
+    is_planned = not report.ground.startswith(READ)
+    head += _wrapped(ground(report), width) if is_planned else []
     blocks = [[*head, *_wrapped(format_inline(known.project), width)]]
     blocks += _blocks(report, width, known, verbose=verbose)
     if report.other is not None and verbose:
         blocks.append([f"On {engine_label(report.other[0])} this change would be {report.other[1].value}."])
-    return _joined(blocks + _warnings(report, width) + ([] if verbose else [_wrapped(MORE, width)]))
+    last = [] if is_planned else [_wrapped(f"{ground(report)}.", width)]
+    return _joined(blocks + _warnings(report, width) + ([] if verbose else [_wrapped(MORE, width)]) + last)
 
 
 def render_text_of_engines(

@@ -85,6 +85,8 @@ def row_document(row: AuditRow) -> dict[str, Any]:
                 "old_version": each.old_version,
                 "new_version": each.new_version,
                 "outcome": each.outcome.value,
+                **({"ground": each.ground} if each.ground else {}),
+                **({} if each.disagrees is None else {"disagrees": each.disagrees.value}),
             }
             for each in row.engines
         ],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_flinkcompat.compat import Report, Side, check, check_engines
+from airflow_flinkcompat.compat import Report, Side, check_engines
 from airflow_flinkcompat.compat.deployable import UNREADABLE, bad_input, obstacles
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.fleet.audit.changed_tables import NotReplacedError, ReplacementTable, with_changed_tables
 from airflow_flinkcompat.fleet.audit.values import AuditPair, AuditResult, AuditRow, Cause, EngineOutcome
 from airflow_flinkcompat.model import InputError, JobSpec, Outcome
+from airflow_flinkcompat.planner.judgement import judge, without_notice
 from airflow_flinkcompat.sql import ScriptError
 
 REASONS = {
@@ -81,10 +82,15 @@ def _judged(pair: AuditPair, tables: tuple[ReplacementTable, ...]) -> AuditRow:
         raise _NoVerdictError("syntax", malformed[0])
     if not _holds_query(old) and not _holds_query(new):
         raise _NoVerdictError("no-query", f"{new.source}: holds no INSERT and no SELECT")
-    reports = (check(old, new),) if pair.engine_named else check_engines(old, new).each
+    if pair.engine_named:
+        report, notice = without_notice(judge(old, new, pair.planner, pair.jars))
+        reports: tuple[Report, ...] = (report,)
+    else:
+        reports, notice = check_engines(old, new).each, ""
     worst = Outcome.worst(report.outcome for report in reports)
     outcomes = tuple(_outcome(report, pair.old) for report in reports)
-    return AuditRow(_shown(pair.name), AuditResult(worst.value), _causes(reports, worst), outcomes, touched, len(found))
+    causes = _causes(reports, worst)
+    return AuditRow(_shown(pair.name), AuditResult(worst.value), causes, outcomes, touched, len(found), notice)
 
 
 def _holds_query(side: Side) -> bool:
@@ -107,4 +113,5 @@ def _outcome(report: Report, old: JobSpec) -> EngineOutcome:
     before = (
         old.version if old.engine == report.engine else replace(old, engine=report.engine, engine_version=None).version
     )
-    return EngineOutcome(report.engine, before, report.engine_version, report.outcome)
+    versions = before, report.engine_version
+    return EngineOutcome(report.engine, *versions, report.outcome, report.ground, report.read_outcome)

@@ -47,13 +47,13 @@ class Versions:
         """Whether a version is named, so that jobs of another engine are no part of the question."""
         return self.old is not None or self.new is not None
 
-    def pair(self, name: str, job: JobSpec, engine_named: bool) -> AuditPair:
+    def pair(self, name: str, job: JobSpec, options: JobOptions) -> AuditPair:
         """A job against itself, on the version that would run it.
 
         Args:
             name: The name of the pair.
             job: The job with the version that runs it, as far as that is known.
-            engine_named: Whether its engine is known.
+            options: How it is judged; where they name no engine, each engine is asked.
 
         Returns:
             The pair.
@@ -62,7 +62,12 @@ class Versions:
             why = "which version runs it now is not known: name it with --old-engine-version"
             return AuditPair(name, fault=f"{name}: {why}", reason="version-not-known")
         old = job if self.old is None else replace(job, engine_version=self.old)
-        return AuditPair(name, old, old if self.new is None else replace(old, engine_version=self.new), engine_named)
+        return _pair(name, old, old if self.new is None else replace(old, engine_version=self.new), options)
+
+
+def _pair(name: str, old: JobSpec, new: JobSpec, options: JobOptions) -> AuditPair:
+    planner = options.planner or "auto"
+    return AuditPair(name, old, new, options.engine is not None, planner=planner, jars=options.jars)
 
 
 class Jobs:
@@ -120,7 +125,7 @@ def jobs_of_files(paths: Sequence[Path], root: Path, options_of: OptionsOf, vers
             if side is None:
                 yield AuditPair(name, fault=f"{name}: cannot be read: there is no such file")
             else:
-                yield versions.pair(name, plain_job(side), options.engine is not None)
+                yield versions.pair(name, plain_job(side), options)
         if programs:
             notes.append(f"programs of PyFlink in folders, which are judged where they are named: {programs:,}")
 
@@ -204,7 +209,7 @@ def _of_commit(
         )
     except (ScriptError, InputError) as error:
         return AuditPair(name, fault=f"{name}: {error}")
-    return AuditPair(name, before, after, options.engine is not None)
+    return _pair(name, before, after, options)
 
 
 def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment, versions: Versions) -> Jobs:
@@ -235,19 +240,20 @@ def jobs_of_project(project: ProjectFile, root: Path, laid_over: OverDeployment,
                 script = name_from(project.folder / each.script, root)
                 yield AuditPair(each.name, fault=f"{script}: cannot be read: there is no such file")
             else:
-                yield versions.pair(each.name, plain_job(side), options.engine is not None)
+                yield versions.pair(each.name, plain_job(side), options)
         for name, lines in project.broken.items():
             yield AuditPair(name, fault="; ".join(lines))
 
     return _noting(pairs(), f"the deployments of {os.path.relpath(project.path)}", left_out)
 
 
-def jobs_of_ledgers(roots: Sequence[str], versions: Versions) -> Jobs:
+def jobs_of_ledgers(roots: Sequence[str], versions: Versions, options: JobOptions) -> Jobs:
     """What ledgers say is deployed, each against itself.
 
     Args:
         roots: Where the ledgers lie.
         versions: The upgrade that is asked for; the version that runs a job is the ledger's where none is named.
+        options: When Flink's planner is asked, and with which jars.
 
     Returns:
         The jobs by root and name.
@@ -275,7 +281,7 @@ def jobs_of_ledgers(roots: Sequence[str], versions: Versions) -> Jobs:
             elif versions.engine not in (None, found.engine):
                 left_out[found.engine] = left_out.get(found.engine, 0) + 1
             else:
-                yield versions.pair(name, found, engine_named=True)
+                yield versions.pair(name, found, replace(options, engine=found.engine))
 
     return _noting(pairs(), f"what is deployed by {', '.join(known)}", left_out)
 

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from airflow_flinkcompat.fleet.values import BAD_INPUT, FAILED, PASSED
-from airflow_flinkcompat.model import JobSpec, Outcome
+from airflow_flinkcompat.model import JobSpec, Outcome, PlannerMode
 from airflow_flinkcompat.project import FAIL_ON
 
 MOST_KEPT = 200
@@ -39,6 +40,8 @@ class AuditPair:
         engine_named: Whether somebody said which engine runs the job; else each engine is asked.
         fault: Why there are no jobs to judge; "" where there are.
         reason: What kind of a fault that is.
+        planner: When Flink's own planner is asked.
+        jars: Jars of connectors, formats and functions, for that planner.
     """
 
     name: str
@@ -47,16 +50,24 @@ class AuditPair:
     engine_named: bool = True
     fault: str = ""
     reason: str = "cannot-be-read"
+    planner: PlannerMode = "never"
+    jars: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
 class EngineOutcome:
-    """What one engine says of a pair: the versions of both sides, and the outcome."""
+    """What one engine says of a pair: the versions of both sides, and the outcome.
+
+    ``ground`` is who read the scripts, "" where Flink's planner was not asked; ``disagrees`` the outcome by the rules
+    alone, where the planner's answer changes it.
+    """
 
     engine: str
     old_version: str
     new_version: str
     outcome: Outcome
+    ground: str = ""
+    disagrees: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,7 @@ class AuditRow:
         engines: What each engine says, worst first.
         tables: The changed tables that the job declares or uses.
         secrets: How many literal secrets and unknown placeholders keep the script from being deployed.
+        notice: The sentence that no planner is installed; "" where none is missing.
     """
 
     name: str
@@ -95,6 +107,7 @@ class AuditRow:
     engines: tuple[EngineOutcome, ...] = ()
     tables: tuple[str, ...] = ()
     secrets: int = 0
+    notice: str = ""
 
     def exit_code(self, fail_on: str) -> int:
         """What the row means for the exit code, under the gate ``fail_on``."""
@@ -165,11 +178,14 @@ class AuditSummary:
         self.used: set[str] = set()
         self._groups: dict[tuple[AuditResult, str], AuditGroup] = {}
         self._exit_code = PASSED
+        self._notices: dict[str, None] = {}
 
     def add(self, row: AuditRow) -> None:
         """Count a row."""
         self.results[row.result] += 1
         self.secrets += row.secrets > 0
+        if row.notice:
+            self._notices[row.notice] = None
         self.used.update(row.tables)
         self._exit_code = max(self._exit_code, row.exit_code(self.subject.fail_on))
         for cause in row.causes:
@@ -218,7 +234,7 @@ class AuditSummary:
         found += [f"{name}: no job declares or uses it; is it called so?" for name in self.unused]
         if self.results[AuditResult.NO_JOB]:
             found.append(f"scripts that hold no INSERT and no SELECT: {self.results[AuditResult.NO_JOB]:,}")
-        return tuple(found)
+        return (*found, *self._notices)
 
 
 def counted(rows: Iterable[AuditRow], subject: AuditSubject) -> AuditSummary:

@@ -73,6 +73,7 @@ def _review(review: DeploymentReview, fail_on: str) -> dict[str, Any]:
         "gate_outcome": None if review.gate_outcome is None else review.gate_outcome.value,
         "exit_code": review.exit_code(fail_on),
         "sentence": review.sentence,
+        **({"ground": review.ground} if review.ground else {}),
         "branches": list(review.branch),
         "action": mask_secrets(review.action),
         "faults": [

@@ -101,7 +101,12 @@ def _result(each: Annotation, index: int) -> dict[str, Any]:
         ],
         "partialFingerprints": {_GITHUB_KEY: f"{each.fingerprint}:1", _OWN_KEY: each.fingerprint},
         **_suppressions(each),
+        **({"properties": _ground(each)} if each.ground else {}),
     }
+
+
+def _ground(each: Annotation) -> dict[str, str]:
+    return {"ground": each.ground, **({} if each.disagrees is None else {"disagrees": each.disagrees.value})}
 
 
 def _suppressions(each: Annotation) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import re
 from xml.etree import ElementTree
 
-from airflow_flinkcompat.compat.reports.sections import format_inline
+from airflow_flinkcompat.compat.reports.sections import format_inline, ground
 from airflow_flinkcompat.compat.waivers import waiver_lines
 from airflow_flinkcompat.fleet.annotations import Annotation, annotations_of
 from airflow_flinkcompat.fleet.formats.people import explained
@@ -96,8 +96,10 @@ def render_junit(fleet: FleetDiff) -> str:
             kind = "failure" if code < BAD_INPUT else "error"
             attributes = {"type": result_of(review), "message": _xml(review.sentence)}
             ElementTree.SubElement(case, kind, attributes).text = _xml(explained(review))
-        elif waived := [*waiver_lines(review.reports), *review.notes]:
-            ElementTree.SubElement(case, "system-out").text = _xml(mask_secrets("\n".join(waived)))
+            continue
+        planned = [ground(review.reports[0])] if review.ground else []
+        if said := [*planned, *waiver_lines(review.reports), *review.notes]:
+            ElementTree.SubElement(case, "system-out").text = _xml(mask_secrets("\n".join(said)))
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 

@@ -98,7 +98,7 @@ def test_an_error_of_the_check_itself_ends_nothing(monkeypatch: pytest.MonkeyPat
     def fails(*_: object) -> None:
         raise KeyError("password = 'hunter2-plain'")
 
-    monkeypatch.setattr(judging, "check", fails)
+    monkeypatch.setattr(judging, "judge", fails)
     reason, message = unreadable(audit_pair(AuditPair("orders", job(V1), job(V1))))
     assert reason == "internal-error"
     assert message.startswith("KeyError: ")
@@ -109,7 +109,7 @@ def test_deep_nesting_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr(judging, "check", fails)
+    monkeypatch.setattr(judging, "judge", fails)
     assert unreadable(audit_pair(AuditPair("orders", job(V1), job(V1))))[0] == "nested-too-deeply"
 
 

@@ -71,8 +71,11 @@ _RESULT = _object(
             "additionalProperties": _TEXT,
         },
     },
-    # GitHub passes over them; others read them as OASIS says (3.35).
-    {"suppressions": {"type": "array", "minItems": 1, "items": _SUPPRESSION}},
+    # GitHub passes over these; others read them as OASIS says (3.35, 3.8).
+    {
+        "suppressions": {"type": "array", "minItems": 1, "items": _SUPPRESSION},
+        "properties": {"type": "object", "additionalProperties": _TEXT},
+    },
 )
 GITHUB_SARIF: dict[str, Any] = _object(
     {

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.compat.rules import ALL
 from airflow_flinkcompat.fleet.formats import FORMATS
 from airflow_flinkcompat.fleet.values import FleetDiff, InputFault, Status
-from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.model import Outcome, Span
 from tests.cli.command import SCHEMA_OF_FLEET, VALIDATOR_OF_FLEET
 from tests.fleet.formats.github_sarif import GITHUB_SARIF
 
@@ -96,6 +96,21 @@ def test_sarif_is_what_github_takes(fleet: FleetDiff) -> None:
     window = next(each for each in rules if each["id"] == "window-changed")
     assert window["help"]["markdown"].startswith("# Window type, size, offset or time attribute changed")
     assert "State is kept per window" in window["help"]["text"]
+
+
+def test_formats_name_the_ground_and_a_disagreement(fleet: FleetDiff) -> None:
+    (orders,) = [each for each in fleet.deployments if each.name == "orders"]
+    planned = replace(orders.reports[0], ground="planned by Flink 2.3.0", read_outcome=Outcome.COMPATIBLE)
+    fleet = replace(fleet, deployments=(replace(orders, reports=(planned,)),))
+    (result,) = sarif_of(fleet)["results"]
+    assert result["properties"] == {"ground": "planned by Flink 2.3.0", "disagrees": "compatible"}
+    said = "Planned by Flink 2.3.0; read from the script alone, the change would be compatible"
+    for style in ("text", "markdown", "junit"):
+        assert said in FORMATS[style](fleet), style
+    data = json.loads(FORMATS["json"](fleet))
+    VALIDATOR_OF_FLEET.validate(data)
+    assert data["deployments"][0]["ground"] == "planned by Flink 2.3.0"
+    assert data["deployments"][0]["report"]["disagrees"] == "compatible"
 
 
 def test_the_columns_of_sarif_and_github_end_behind_the_clause(fleet: FleetDiff) -> None:
