@@ -20,11 +20,14 @@ from airflow_flinkcompat.deploy.restore_test import Cluster, Rehearsal, rehearse
 from airflow_flinkcompat.deploy.target import same_snapshot
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.local_flink import LocalFlink
+from airflow_flinkcompat.planner import install, make_archive
 from demo.airflow_client import TERMINAL_RUN, AirflowClient
 from demo.airflow_instance import AirflowStandalone
 from demo.waiting import LIMIT_SECONDS, DemoError, require, wait_for
 from demo.world import DAG_ID, DEPLOYMENT, World
 
+PLANNED = "2.3"
+"""The line of Flink that runs the job, and plans it for the gate."""
 _EPOCH = datetime(1970, 1, 1)
 _STEP_SECONDS = 5  # of processor time: a task that only sends heartbeats takes a minute for it
 _READ = re.compile(r"0\.Source__orders\[\d+\]\.numRecordsOut")
@@ -60,6 +63,8 @@ class Parts:
 
     def __enter__(self) -> Self:
         try:
+            self._say(f"installing Flink's planner {PLANNED}, which the gate asks")
+            make_archive(install(PLANNED))
             self.flink = self._given or self._stack.enter_context(self._new_flink())
             self.jobs = self._stack.enter_context(JobManager(self.flink.jobmanager_url))
             self._stack.callback(self._end_jobs)

@@ -12,7 +12,7 @@ from demo import scratch
 from demo.feed import Feed
 from demo.narrator import Narrator
 from demo.orders import START, Row, differences, ended, text, totals
-from demo.parts import Parts
+from demo.parts import PLANNED, Parts
 from demo.steps import MINUTE, Before, Step, counts_of, excerpt, windows_of
 from demo.waiting import LIMIT_SECONDS, require, wait_for
 from demo.world import BOUNDARY, DAG_ID, World, result_rows
@@ -338,9 +338,11 @@ class Story:
         self.parts.follow(run, {"check": "success"})
         verdict = self.parts.verdict(run)
         lines = "".join(f"\n{row['outcome']}: {row['message']}" for row in verdict["findings"])
-        self.narrator.say(f"the gate says {verdict['outcome']} → {verdict['branch']}{lines}")
+        self.narrator.say(f"the gate says {verdict['outcome']}, {verdict['ground']} → {verdict['branch']}{lines}")
         self.moment(f"check-{outcome}", run)
         require(verdict["outcome"] == outcome, f"the check should find the change {outcome}, not {verdict['outcome']}")
+        ground = f"planned by Flink {PLANNED}"
+        require(verdict["ground"].startswith(ground), f"it should be {ground}, not {verdict['ground'] or 'unasked'}")
 
     def _resumed(
         self, before: Before, goal: datetime, *, broken: bool = False
