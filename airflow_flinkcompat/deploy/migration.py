@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy.errors import CannotRehearse, DeployError, DeployRefused, TargetError
 from airflow_flinkcompat.deploy.flink.polling import Overdue, poll
 from airflow_flinkcompat.deploy.ledger.history import LedgerConflict
-from airflow_flinkcompat.deploy.plans import explain_plans
+from airflow_flinkcompat.deploy.plans import explain_plans, planning_options
 from airflow_flinkcompat.deploy.redeploy.run import Waiting
 from airflow_flinkcompat.deploy.restore_test.cleaning import clean_up
 from airflow_flinkcompat.deploy.restore_test.journal import Journal
@@ -27,7 +27,6 @@ from airflow_flinkcompat.deploy.restore_test.restoring import Inconclusive, Rest
 from airflow_flinkcompat.deploy.restore_test.template import kept_template, options_of
 from airflow_flinkcompat.deploy.restore_test.watcher import Watcher
 from airflow_flinkcompat.deploy.target import (
-    ClusterOptions,
     JobDescriptions,
     JobRef,
     LiveSavepoints,
@@ -50,10 +49,6 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExtent, StateAction
 
 _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
-
-
-# What a cluster's own options say of the plans and states of its jobs.
-_PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
 
 
 class History(Protocol):
@@ -335,10 +330,9 @@ class SavepointWriting(ABC):
     @cached_property
     def _sides(self) -> tuple[Side, Side]:
         """Both scripts as they are planned: a planner elsewhere is told what the job's own cluster is set to."""
-        target = self._cluster.target
-        if self._trials is self._cluster or not isinstance(target, ClusterOptions):
+        if self._trials is self._cluster:
             return self._old, self._new
-        options = {key: value for key, value in target.cluster_options(self._live).items() if key.startswith(_PLANNED)}
+        options = planning_options(self._cluster.target, self._live)
         old, new = (replace(side, settings={**options, **side.settings}) for side in (self._old, self._new))
         return old, new
 

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.deploy.errors import PlansUnavailable
-from airflow_flinkcompat.deploy.target import PlanCompiler, Target
+from airflow_flinkcompat.deploy.target import ClusterOptions, JobRef, PlanCompiler, Target
+
+_PLANNED = ("table.", "pipeline.max-parallelism", "pipeline.operator-chaining", "parallelism.default")
+"""The beginnings of a cluster's options that decide how its jobs are planned."""
+
+
+def planning_options(target: Target, job: JobRef | None) -> Mapping[str, str]:
+    """Read the options of a cluster that decide how Flink plans its jobs.
+
+    Args:
+        target: Where the job runs.
+        job: The job; None: any.
+
+    Returns:
+        The options; none of a target that shows none.
+
+    Raises:
+        DeployError: The target does not answer.
+    """
+    options = target.cluster_options(job) if isinstance(target, ClusterOptions) else {}
+    return {key: value for key, value in options.items() if key.startswith(_PLANNED)}
 
 
 def explain_plans(old: Side, new: Side, planner: PlanCompiler | Target, *, folder: str | None = None) -> Plans:

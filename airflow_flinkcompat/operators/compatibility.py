@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, LedgerEntry
     from airflow_flinkcompat.deploy.ledger.entries import CheckedEntry, HeadEntry, Origin
     from airflow_flinkcompat.model import AcceptName
+    from airflow_flinkcompat.planner import DeployedJob
     from airflow_flinkcompat.tasks.arguments import Engine, PolicyTable, ScriptArguments, Template
 
 REQUIRED_BRANCHES = ("first", "resume", "restart", "approve")
@@ -331,7 +332,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         self.job_url = self.hook.job_url(head.job_id) if self.hook.exists else ""
         old = side_of(head)
-        report = self._with_waivers(self._judged(old, new), ChangeIdentity.of(head.job, new))
+        report = self._with_waivers(self._judged(head, old, new), ChangeIdentity.of(head.job, new))
         from_zero = metrics_from_zero(report) if report.outcome is Outcome.PARTIAL else ()
         branch, policy = self._branch(ledger, head, report)
         if branch == "migrate" and (why := self._not_compared(head, old, new, report)):
@@ -362,7 +363,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             ground=report.ground,
         )
 
-    def _judged(self, old: Side, new: Side) -> Report:
+    def _judged(self, head: HeadEntry, old: Side, new: Side) -> Report:
         """The verdict: the worker's planner is asked first, then the target's where more has to be known."""
         from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.compat import check
@@ -381,8 +382,10 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self.log.info("Flink's planner compiles both scripts; nothing is started")
             return check(old, new, plans=self.hook.explain_plans(old, new, self.plan_dir or None), **known)
 
+        mode = self._planner_mode(old, new)
         try:
-            report = judge(old, new, self._planner_mode(old, new), self._jar_files(), **known)
+            job = None if mode == "never" or not _may_compile(new.engine) else self._deployed_job(head)
+            report = judge(old, new, mode, self._jar_files(), job=job, **known)
         except PlannerUnavailable as error:
             if not self.explain_plan:
                 raise AirflowFailException(f'planner is "always", and there is no answer: {error}') from None
@@ -396,6 +399,24 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             why = f"Flink's planner could not be asked what a rewritten savepoint keeps: {masked_text(str(error))}"
         self.log.warning("%s", why)
         return replace(report, warnings=(*report.warnings, why))
+
+    def _deployed_job(self, head: HeadEntry) -> DeployedJob | None:
+        """The deployed job, as far as its target shows it; None without an answer."""
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.plans import planning_options
+        from airflow_flinkcompat.deploy.target import JobDescriptions
+        from airflow_flinkcompat.planner import DeployedJob
+
+        if not self.hook.exists:
+            return None
+        try:
+            with self.hook.get_conn() as target:
+                found = target.describe(head.job_id) if isinstance(target, JobDescriptions) and head.job_id else None
+                ids = {each.id for each in found.vertices} if found else ()
+                return DeployedJob(planning_options(target, head.job_id), ids)
+        except (DeployError, AirflowException) as error:
+            self.log.warning("Flink's planner is not told of the cluster: %s", masked_text(str(error)))
+            return None
 
     def _planner_mode(self, old: Side, new: Side) -> PlannerMode:
         """When the worker's planner is asked. Raises AirflowFailException: it is no mode, or nothing to be planned."""

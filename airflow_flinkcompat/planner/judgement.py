@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
@@ -33,6 +33,19 @@ class _PlannerNotInstalled(PlannerUnavailable):
     """There is none on this machine."""
 
 
+@dataclass(frozen=True)
+class DeployedJob:
+    """The deployed job, as its cluster or its savepoint shows it.
+
+    Attributes:
+        options: Options of the cluster; those of a script come before them.
+        operators: OperatorIDs that the job has. Where Flink plans others for the deployed script, it cannot tell.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    operators: Collection[str] = ()
+
+
 def judge(
     old: Side,
     new: Side,
@@ -42,6 +55,7 @@ def judge(
     accepted: Collection[Accept] = (),
     history: WithHistory | None = None,
     with_other_engine: bool = False,
+    job: DeployedJob | None = None,
 ) -> Report:
     """Judge a change, and ask Flink's planner first.
 
@@ -54,6 +68,7 @@ def judge(
         accepted: What a migration may do on request alone.
         history: What a migration keeps with history.
         with_other_engine: Whether the report also holds the outcome on the other engine.
+        job: What is known of the deployed job.
 
     Returns:
         The report, with its ground. Where ``auto`` found no planner, the ground names what is missing
@@ -72,7 +87,9 @@ def judge(
         return read()
     try:
         before, after = _installed(old, jars), _installed(new, jars)
-        planned = _answer_to(lambda: _questions().predict(old, new, before, after))
+        known = job or DeployedJob()
+        sides = [replace(side, settings={**known.options, **side.settings}) for side in (old, new)]
+        planned = _answer_to(lambda: _questions().predict(*sides, before, after, known.operators))
     except PlannerUnavailable as error:
         if mode == "always":
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -31,6 +31,11 @@ _STAND_INS: Sequence[Mapping[str, Any]] = (
 )
 """Variants of an absent connector; an answer counts where it is the same for all of these."""
 
+_OTHER_SETTINGS = (
+    "the deployed script gives other operators than the job has, so the job runs with other settings or on another "
+    "version: name them"
+)
+
 Pair = tuple[Installation, Installation]
 
 
@@ -51,7 +56,9 @@ class PlannedChange:
     plans: Plans | None = None
 
 
-def predict(old: Side, new: Side, before: Installation, after: Installation) -> PlannedChange:
+def predict(
+    old: Side, new: Side, before: Installation, after: Installation, operators: Collection[str] = ()
+) -> PlannedChange:
     """Ask Flink how a restore of a changed script ends.
 
     Args:
@@ -59,6 +66,7 @@ def predict(old: Side, new: Side, before: Installation, after: Installation) -> 
         new: What is proposed.
         before: The planner of the deployed job's line.
         after: The planner of the new script's line.
+        operators: OperatorIDs that the deployed job has, by its vertices or its savepoint.
 
     Returns:
         The answers.
@@ -67,36 +75,42 @@ def predict(old: Side, new: Side, before: Installation, after: Installation) -> 
         PlannerFailure: The planner gives no answer.
         ScriptError: A script holds no statement.
     """
-    planned = _predicted(old, new, (before, after))
+    planned = _predicted(old, new, (before, after), frozenset(operators))
     if planned.prediction.doubt:
         return planned
     return replace(planned, plans=_plans(old, new, planned))
 
 
-def _predicted(old: Side, new: Side, installed: Pair) -> PlannedChange:
-    first, *others = _variants(old, new)
-    planned = _planned(old, new, installed, first)
-    if planned.old.refusal is not None or planned.new.refusal is not None:  # whatever the parallelism is
-        others = [each for each in others if "settings" not in each]
-    for variant in others:
-        if "settings" not in variant and not planned.prediction.stand_ins:
-            continue  # no jar is absent
-        again = _planned(old, new, installed, {**first, **variant})
+def _predicted(old: Side, new: Side, installed: Pair, operators: frozenset[str]) -> PlannedChange:
+    known = all(_sets_parallelism(side) for side in (old, new))
+    widths: Sequence[Mapping[str, Any]] = [{"settings": {PARALLELISM: each}} for each in _UNKNOWN_PARALLELISM]
+    answers = []
+    for width in [{}] if known else widths:
+        answers.append((width, answer := _planned(old, new, installed, width)))
+        if answer.old.refusal is not None or answer.new.refusal is not None:  # whatever the parallelism is
+            break
+    fitting = [each for each in answers if _has_operators(each[1].old, operators)]
+    if not fitting:
+        return _doubted(answers[0][1], _OTHER_SETTINGS)
+    (width, planned), *others = fitting
+    for variant, again in others:
         if (doubt := _disagreement(planned, again, variant)) is not None:
-            first_said = planned.prediction
-            return replace(
-                planned, prediction=Prediction(first_said.flink, doubt=doubt, stand_ins=first_said.stand_ins)
-            )
+            return _doubted(planned, doubt)
+    for variant in _STAND_INS[1:] if planned.prediction.stand_ins else ():
+        again = _planned(old, new, installed, {**width, **variant})
+        if (doubt := _disagreement(planned, again, variant)) is not None:
+            return _doubted(planned, doubt)
     return planned
 
 
-def _variants(old: Side, new: Side) -> Iterator[Mapping[str, Any]]:
-    """The first question, then the variants of what is not known."""
-    known = all(_sets_parallelism(side) for side in (old, new))
-    first, *widths = (None,) if known else _UNKNOWN_PARALLELISM
-    yield {} if first is None else {"settings": {PARALLELISM: first}}
-    yield from ({"settings": {PARALLELISM: each}} for each in widths)
-    yield from _STAND_INS[1:]
+def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
+    """Whether the script is planned with these OperatorIDs; True also where it is refused."""
+    return script.refusal is not None or operators <= {each.id for job in script.jobs for each in job.operators}
+
+
+def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
+    said = planned.prediction
+    return replace(planned, prediction=Prediction(said.flink, doubt=doubt, stand_ins=said.stand_ins))
 
 
 def _plans(old: Side, new: Side, planned: PlannedChange) -> Plans | None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Connection
 
 from airflow_flinkcompat.compat import Policy, Report, ReportContext, Side
 from airflow_flinkcompat.compat.plan_comparison import example_plans
@@ -28,6 +28,7 @@ from airflow_flinkcompat.deploy.ledger.entries import (
     StepEntry,
     StoppingEntry,
 )
+from airflow_flinkcompat.deploy.target import JobDescription, JobVertex
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
@@ -37,6 +38,7 @@ from airflow_flinkcompat.tasks import origin
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
 from tests.cli.command import VALIDATOR
+from tests.deploy.fake_cluster import FakeCluster
 from tests.operators.conftest import Site, answer, planner_compiles, worker_plans
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import ASKING, event
@@ -447,6 +449,61 @@ def test_a_script_that_flink_refuses_fails_for_good_and_is_not_offered_again(
         deployed.checked(script(size=5))
     last = deployed.ledger.entries()[-1]
     assert (last.kind, last.message.endswith("no")) == ("failed", True)
+
+
+@pytest.fixture
+def shown(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A target that shows the job's vertices; what becomes of its options a test says."""
+    job = JobDescription((JobVertex("b", "Source", 4), JobVertex("c", "Sink", 4)))
+    connection = Connection(conn_id="flink_default", conn_type="flink", host="gateway")
+    monkeypatch.setattr(FlinkHook, "get_connection", staticmethod(lambda _: connection))
+    monkeypatch.setattr(FakeCluster, "describe", lambda *_: job, raising=False)
+    monkeypatch.setattr(FakeCluster, "jobs", lambda _: (), raising=False)
+    return deployed
+
+
+def test_the_planner_knows_the_options_of_the_cluster(shown: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"parallelism.default": "4", "table.exec.state.ttl": "1 d", "pipeline.max-parallelism": "64", "x": "y"}
+    monkeypatch.setattr(FakeCluster, "cluster_options", lambda *_: options)
+    asked = worker_plans(monkeypatch, answer("b", "c"))
+    settings = {"table.exec.state.ttl": "2 d"}
+    run, *_ = shown.checked(script(size=5), settings=settings)
+    old, new = (each["settings"] for each in asked)
+    assert (old["parallelism.default"], old["pipeline.max-parallelism"], "x" in old) == ("4", "64", False)
+    assert (old["table.exec.state.ttl"], new["table.exec.state.ttl"]) == ("1 d", "2 d"), "the job's own come first"
+    assert run.pushed["check", "summary"]["ground"] == "planned by Flink 2.3.0"
+
+
+def test_operators_of_the_running_job_tell_how_many_subtasks_it_has(
+    shown: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one subtask the operators would be others, and the change refused; the job has several."""
+    worker_plans(monkeypatch, answer("a"), answer("x"), answer("b", "c"), answer("b", "c"))
+    run, *_ = shown.checked(script(size=5))
+    summary = run.pushed["check", "summary"]
+    report = shown.ledger.read_report(summary["report"])[0]
+    assert (summary["ground"], report["warnings"]) == ("planned by Flink 2.3.0", [])
+
+
+def test_a_job_with_other_operators_has_other_settings(shown: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker_plans(monkeypatch, answer("b"))
+    run, *_ = shown.checked(script(size=5))
+    summary = run.pushed["check", "summary"]
+    assert summary["ground"] == "read from the script"
+    assert "the job runs with other settings" in shown.ledger.read_report(summary["report"])[1]
+
+
+def test_a_target_that_does_not_answer_is_planned_without(
+    shown: Site, monkeypatch: pytest.MonkeyPatch, logs: list[Any]
+) -> None:
+    def silent(*_: Any) -> Any:
+        raise TargetError("the JobManager does not answer")
+
+    monkeypatch.setattr(FakeCluster, "cluster_options", silent)
+    worker_plans(monkeypatch, answer("z"))
+    run, *_ = shown.checked(script(size=5))
+    assert run.pushed["check", "summary"]["ground"] == "planned by Flink 2.3.0"
+    assert any("the JobManager does not answer" in record["event"] for record in logs)
 
 
 def test_jars_are_sought_in_the_folder_of_the_dag(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
