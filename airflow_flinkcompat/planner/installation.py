@@ -1,4 +1,4 @@
-"""The parts of the planner of a line of Flink: Flink's own jars, its test jars, and the jar of this package."""
+"""The parts of the planner of a line of Flink: Flink's own jars, and the jar of this package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from airflow_flinkcompat.caching import cache_directory
-from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home, jars
+from airflow_flinkcompat.local_flink import LocalFlinkError, flink_home
 from airflow_flinkcompat.local_flink.processes import find_java
 
 JAR = Path(__file__).parent / "jars" / "flinkcompat-planner.jar"
@@ -48,17 +48,6 @@ class FlinkLine:
 
     name: str
     version: str
-
-    @property
-    def harness_module(self) -> str:
-        """The module of Flink whose test jar holds the harness for one operator."""
-        return "flink-streaming-java" if self.name.startswith("1.") else "flink-runtime"
-
-    @property
-    def harness(self) -> tuple[str, ...]:
-        """The names in ``jars.toml`` of the test jars that the harness needs."""
-        modules = dict.fromkeys(("flink-core", "flink-runtime", self.harness_module))
-        return (*(f"{module}-tests-{self.name}" for module in modules), f"flink-test-utils-junit-{self.name}")
 
 
 RELEASES: Mapping[str, str] = {
@@ -118,19 +107,16 @@ def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
     home = next(_homes(line), None)
     if home is None:
         raise PlannerMissing(f"Flink {line.version} is not on this machine: {_remedy(line)}")
-    harness = [jars.cached(each) for each in line.harness]
-    if None in harness:
-        raise PlannerMissing(f"the test jars of Flink {line.version} are not on this machine: {_remedy(line)}")
     lib = sorted(each for each in (home / "lib").glob("*.jar") if not each.name.startswith(_LOADER))
-    classpath = (JAR, _planner_jar(line, home), *lib, *filter(None, harness))
+    classpath = (JAR, _planner_jar(line, home), *lib)
     return Installation(line, home, java, classpath, tuple(jars_of_scripts))
 
 
 def install(name: str) -> Installation:
     """Fetch what the planner of a line lacks on this machine.
 
-    Flink's jars come from PyPI (``apache-flink-libraries``) unless an environment variable or an installed package
-    names a Flink of the same release; test jars come from Maven Central. All of it is cached.
+    Flink's jars come from PyPI (``apache-flink-libraries``) and are cached, unless an environment variable or an
+    installed package names a Flink of the same release.
 
     Args:
         name: The line, for instance ``2.3``.
@@ -141,12 +127,9 @@ def install(name: str) -> Installation:
     Raises:
         PlannerMissing: There is no Java, or the line has no planner.
         LocalFlinkError: Flink's jars cannot be fetched.
-        JarError: A test jar cannot be fetched.
     """
     line = _line(name)
     home(line.name)
-    for each in line.harness:
-        jars.fetch(each)
     return find(name)
 
 

@@ -1,9 +1,7 @@
 package flinkcompat.planner;
 
 import java.io.*;
-import java.lang.reflect.Constructor;
 import java.util.*;
-import org.apache.commons.lang3.ArrayUtils;
 import org.apache.commons.lang3.ClassUtils;
 import org.apache.flink.runtime.OperatorIDPair;
 import org.apache.flink.runtime.checkpoint.*;
@@ -16,8 +14,7 @@ import org.apache.flink.streaming.api.operators.*;
 
 /** A job as it would be submitted: its operators, what each keeps, an empty savepoint, and a dry restore of another. */
 final class JobGraphs {
-    private static final List<String> FLINKS =
-        List.of("org.apache.flink.table.runtime.", "org.apache.flink.cep.", "org.apache.flink.streaming.");
+    private static final String FLINKS = "org\\.apache\\.flink\\.(table\\.runtime|cep|streaming|runtime)\\..*";
     private static final List<String> GENERATED = List.of("StreamExecCalc", "StreamExecCorrelate", "StreamExecExpand");
 
     private final StreamGraph graph;
@@ -60,7 +57,7 @@ final class JobGraphs {
         operator.put("name", node.getOperatorName());
         operator.put("kind", factory == null ? "" : factory.getStreamOperatorClass(loader).getName());
         operator.put("parallelism", node.getParallelism());
-        operator.put("max_parallelism", OperatorProbe.field(node, "maxParallelism")); // no public getter in 1.20
+        operator.put("max_parallelism", Reflected.field(node, "maxParallelism")); // no public getter in 1.20
         List<Integer> inputs = new ArrayList<>();
         for (StreamEdge edge : node.getInEdges()) inputs.add(edge.getSourceId());
         operator.put("inputs", inputs);
@@ -77,11 +74,11 @@ final class JobGraphs {
         if (factory == null) {
             kept(operator, "no", "no operator", "");
         } else if (factoryName.equals("SourceOperatorFactory")) {
-            kept(operator, "yes", "source", name(OperatorProbe.field(factory, "source")));
+            kept(operator, "yes", "source", name(Reflected.field(factory, "source")));
         } else if (factoryName.equals("CommitterOperatorFactory")) {
             kept(operator, "yes", "committer", "");
         } else if (factoryName.contains("SinkWriterOperatorFactory")) {
-            Object sink = OperatorProbe.field(factory, "sink");
+            Object sink = Reflected.field(factory, "sink");
             boolean state = implementsAny(sink, "SupportsWriterState", "StatefulSink");
             kept(operator, state ? "yes" : "no", "sink writer", name(sink));
         } else {
@@ -92,7 +89,7 @@ final class JobGraphs {
             boolean generated = GENERATED.stream().anyMatch(type::startsWith);
             if (generated && !keyed) {
                 kept(operator, "no", "generated", "");
-            } else if (FLINKS.stream().noneMatch(type::startsWith) || classes.contains("ython")) {
+            } else if (!type.matches(FLINKS) || classes.contains("ython")) {
                 kept(operator, "may", "class", name(function));
             } else if (lookup && !classes.contains("AsyncWait") && !keyed) {
                 kept(operator, "no", "lookup", name(function));
@@ -106,27 +103,25 @@ final class JobGraphs {
 
     private void probe(Map<String, Object> operator, StreamNode node, boolean opens, OperatorID key,
             OperatorSubtaskState stored, Map<String, Object> restores) {
-        try (OperatorProbe probe = new OperatorProbe(node, opens, loader)) {
-            probe.start(null);
+        try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, null, loader)) {
+            OperatorSubtaskState snapshot = probe.snapshot();
             List<Object> states = new ArrayList<>();
-            for (StateMetaInfoSnapshot state : probe.registered()) {
+            for (StateMetaInfoSnapshot state : OperatorProbe.registered(snapshot, loader)) {
                 states.add(Map.of("name", state.getName(), "kind", state.getBackendStateType().name(),
                     "options", new TreeMap<>(state.getOptionsImmutable())));
             }
             kept(operator, states.isEmpty() ? "no" : "yes", "opened", (String) operator.get("component"));
             operator.put("states", states);
-            if (!states.isEmpty()) empty.put(key, probe.snapshot());
+            if (!states.isEmpty()) empty.put(key, snapshot);
         } catch (Throwable e) {
             operator.put("failure", Main.chain(e));
             return;
         }
-        if (stored != null) {
-            try (OperatorProbe probe = new OperatorProbe(node, opens, loader)) {
-                probe.start(stored);
-                restores.put(key.toHexString(), List.of());
-            } catch (Throwable e) {
-                restores.put(key.toHexString(), Main.chain(e));
-            }
+        if (stored == null) return;
+        try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, stored, loader)) {
+            restores.put(key.toHexString(), List.of());
+        } catch (Throwable e) {
+            restores.put(key.toHexString(), Main.chain(e));
         }
     }
 
@@ -154,24 +149,13 @@ final class JobGraphs {
     private String written() throws Exception {
         List<OperatorState> states = new ArrayList<>();
         for (Map.Entry<OperatorID, OperatorSubtaskState> each : empty.entrySet()) {
-            OperatorState state = operatorState(each.getKey());
+            OperatorState state = Reflected.made(OperatorState.class, each.getKey(), 1, OperatorProbe.MAX_PARALLELISM);
             state.putState(0, each.getValue());
             states.add(state);
         }
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         Checkpoints.storeCheckpointMetadata(new CheckpointMetadata(1L, states, List.of()), bytes);
         return Base64.getEncoder().encodeToString(bytes.toByteArray());
-    }
-
-    /** Some lines take a name and a uid first. */
-    private static OperatorState operatorState(OperatorID id) throws ReflectiveOperationException {
-        for (Constructor<?> each : OperatorState.class.getConstructors()) {
-            Object[] last = {id, 1, OperatorProbe.MAX_PARALLELISM};
-            if (each.getParameterCount() == last.length) return (OperatorState) each.newInstance(last);
-            boolean named = each.getParameterCount() == 5 && each.getParameterTypes()[0] == String.class;
-            if (named) return (OperatorState) each.newInstance(ArrayUtils.addAll(new Object[2], last));
-        }
-        throw new NoSuchMethodException("OperatorState has no constructor that is known");
     }
 
     private Map<OperatorID, OperatorSubtaskState> read(String savepoint) throws IOException {
@@ -187,7 +171,7 @@ final class JobGraphs {
 
     private static Object userFunction(StreamOperatorFactory<?> factory) {
         Object operator = factory instanceof SimpleOperatorFactory<?> simple
-            ? simple.getOperator() : OperatorProbe.field(factory, "operator");
+            ? simple.getOperator() : Reflected.field(factory, "operator");
         return operator instanceof AbstractUdfStreamOperator<?, ?> udf ? udf.getUserFunction() : null;
     }
 

@@ -3,10 +3,12 @@ package flinkcompat.planner;
 import java.util.*;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.TableEnvironment;
 import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.catalog.*;
+import org.apache.flink.table.delegation.Executor;
 import org.apache.flink.table.operations.*;
 import org.apache.flink.table.operations.command.ResetOperation;
 import org.apache.flink.table.operations.command.SetOperation;
@@ -29,10 +31,6 @@ final class ScriptPlanner {
         "AlterViewAsOperation", "AlterViewRenameOperation", "AlterViewPropertiesOperation",
         "AlterCatalogFunctionOperation");
 
-    /** Settings of the place that runs a job, which choose an executor or load code. */
-    private static final String NOT_SET =
-        "execution\\.(target|attached)|kubernetes\\..*|yarn\\..*|pipeline\\.(jars|classpaths)";
-
     private final JsonNode request;
     private final Map<String, Object> answer;
     private final Configuration initial = new Configuration();
@@ -49,9 +47,8 @@ final class ScriptPlanner {
         this.loader = loader;
         initial.setString("parallelism.default", "1"); // else the cores of this machine, on which chains depend
         request.path("settings").fields().forEachRemaining(each -> {
-            if (!each.getKey().matches(NOT_SET)) initial.setString(each.getKey(), each.getValue().asText());
+            initial.setString(each.getKey(), each.getValue().asText());
         });
-        initial.setString("execution.target", CapturingExecutor.NAME);
         session = (TableEnvironmentImpl) TableEnvironment.create(EnvironmentSettings.newInstance()
             .inStreamingMode().withConfiguration(initial).withClassLoader(loader).build());
         standIns = new StandIns(request.path("changelog").asText("guess"), request.path("push_down").asBoolean(false));
@@ -80,7 +77,7 @@ final class ScriptPlanner {
         String kind = operation.getClass().getSimpleName();
         if (operation instanceof SetOperation set) {
             String key = set.getKey().orElse("");
-            if (!key.isEmpty() && !key.matches(NOT_SET)) session.getConfig().set(key, set.getValue().orElse(""));
+            if (!key.isEmpty()) session.getConfig().set(key, set.getValue().orElse(""));
         } else if (operation instanceof ResetOperation reset) {
             reset(reset.getKey().map(Set::of).orElseGet(() -> session.getConfig().getConfiguration().keySet()));
         } else if (operation instanceof StatementSetOperation set) {
@@ -127,10 +124,11 @@ final class ScriptPlanner {
         } catch (Throwable e) {
             job.put("plan_failure", Main.chain(e));
         }
-        CapturingExecutor.captured = null;
-        session.executeInternal(operations); // on its way to a cluster, which is the capturing executor
+        Executor executor = (Executor) Reflected.field(session, "execEnv");
+        StreamGraph graph = (StreamGraph) executor.createPipeline(
+            session.getPlanner().translate(operations), session.getConfig().getConfiguration(), "job");
         JsonNode savepoint = request.path("restore").path(jobs.size());
-        new JobGraphs(CapturingExecutor.captured, loader).describe(job, savepoint.asText(""));
+        new JobGraphs(graph, loader).describe(job, savepoint.asText(""));
         jobs.add(job);
     }
 

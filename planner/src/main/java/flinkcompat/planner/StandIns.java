@@ -1,8 +1,5 @@
 package flinkcompat.planner;
 
-import java.io.Serializable;
-import java.lang.reflect.InvocationHandler;
-import java.lang.reflect.Proxy;
 import java.util.*;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -135,7 +132,9 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         @Override public ChangelogMode getChangelogMode() { return changes(context); }
 
         @Override public ScanRuntimeProvider getScanRuntimeProvider(ScanContext scan) {
-            return SourceProvider.of(neverRead());
+            Source<RowData, ?, ?> neverRead =
+                Reflected.answering(Source.class, Map.of("getBoundedness", Boundedness.CONTINUOUS_UNBOUNDED));
+            return SourceProvider.of(neverRead);
         }
 
         @Override public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext lookup) {
@@ -184,16 +183,5 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
     /** A lookup that is never made. */
     public static final class NoLookup extends LookupFunction {
         @Override public Collection<RowData> lookup(RowData key) { throw new UnsupportedOperationException(); }
-    }
-
-    /** A source that is never read: an interface of one answer, which job graphs serialize. */
-    @SuppressWarnings("unchecked")
-    private static Source<RowData, ?, ?> neverRead() {
-        InvocationHandler answer = (InvocationHandler & Serializable) (proxy, method, given) ->
-            method.getName().equals("getBoundedness") ? Boundedness.CONTINUOUS_UNBOUNDED
-                : method.isDefault() ? InvocationHandler.invokeDefault(proxy, method, given)
-                : method.getName().equals("hashCode") ? 0 : method.getName().equals("equals") ? proxy == given[0] : "";
-        return (Source<RowData, ?, ?>) Proxy.newProxyInstance(
-            StandIns.class.getClassLoader(), new Class<?>[] {Source.class}, answer);
     }
 }
