@@ -109,7 +109,7 @@ def bootstrap_command(
     by = judging_flink("bootstrap", project_for(config, path), path, deployment, given).options
     named = read_named(script)
     side = Side(require_text(named), by.settings, by.functions, by.catalog, "flink", by.engine_version, named.source)
-    planner = planner.compiling()
+    planner = planner.compiling(by.jars)
     plans = compiled_plans("bootstrap", side, side, planner, "spark")
     require_one_job("bootstrap writes", plans)
     try:

@@ -16,6 +16,7 @@ from airflow_flinkcompat.cli.planner import jar_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import Extra, InputError
+from airflow_flinkcompat.planner.judgement import compile_plans
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -46,7 +47,8 @@ class Planner:
 
     Attributes:
         target: The name of a target; None: a SQL Gateway alone.
-        gateway: The URL of a SQL Gateway; None, without a target: a Flink that is started on this machine.
+        gateway: The URL of a SQL Gateway; None, without a target: Flink's planner on this machine, and for the template
+            a Flink that is started here.
         jobmanager: The URL of the JobManager.
         plan_dir: The folder that the Gateway writes plans to.
         jars: Jars that the Flink started on this machine has beside its own.
@@ -68,8 +70,11 @@ class Planner:
         """Return whether an option of it was given."""
         return self != Planner()
 
-    def compiling(self) -> Planner:
+    def compiling(self, jars: tuple[Path, ...] = ()) -> Planner:
         """This planner, without a target that cannot plan scripts.
+
+        Args:
+            jars: Those of the project file, which count where none is named.
 
         Returns:
             The planner; a SQL Gateway has to plan for such a target.
@@ -78,7 +83,7 @@ class Planner:
             InputError: There is no such target.
         """
         if self.target is None:
-            return self
+            return self if self.jars or self.gateway else replace(self, jars=jars)
         try:
             from airflow_flinkcompat.deploy import DeployError
             from airflow_flinkcompat.deploy.target import PlanCompiler
@@ -115,7 +120,7 @@ def planner_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         target_option(None, show_default="a SQL Gateway alone"),
-        click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: one started here)."),
+        click.option("--gateway", metavar="URL", help="SQL Gateway that plans (default: Flink's planner here)."),
         click.option("--jobmanager", metavar="URL", help="JobManager, for a target that is reached by one."),
         click.option("--plan-dir", metavar="URI", help="Folder the Gateway writes plans to, seen from here too."),
         jar_option,
@@ -178,28 +183,23 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, *others: E
         InputError: They cannot be had.
         OutOfReachError: Nobody answers.
     """
+    for each in (old, new):
+        each.require_query()
+    if planner.target is None and planner.gateway is None:
+        return compile_plans(old, new, planner.jars)
     try:
         from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
-
-        if planner.extra == "local-flink":
-            from airflow_flinkcompat.local_flink import flink_home, local_gateway
     except ImportError as error:
         raise bare_install(what, error, planner.extra, *others) from None
-    for each in (old, new):
-        each.require_query()
     try:
         with ExitStack() as stack:
             asked: PlanCompiler | Target
             if planner.target is not None:  # no plan depends on what a placeholder stands for: it stands for itself
                 asked = stack.enter_context(location(planner.target, planner.gateway, planner.jobmanager).open(str))
-            elif planner.gateway is not None:
-                asked = stack.enter_context(SqlGatewayPlanner(endpoint_from_environment(planner.gateway)))
             else:
-                here = stack.enter_context(local_gateway(planner.jars))
-                jars_go = f"name its file with --jar FILE, or put it into {flink_home() / 'lib'}"
-                asked = stack.enter_context(SqlGatewayPlanner(here, jars_go=jars_go))
+                asked = stack.enter_context(SqlGatewayPlanner(endpoint_from_environment(planner.gateway or "")))
             return explain_plans(old, new, asked, folder=planner.plan_dir)
     except DeployError as error:
         raise cli_error(error, what) from None

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.checker import WithHistory, check_planned
-from airflow_flinkcompat.compat.planned_jobs import PlannedScript, PlannerRefusal
+from airflow_flinkcompat.compat.plan_comparison import Plans
+from airflow_flinkcompat.compat.planned_jobs import PlannedScript, PlannerRefusal, Prediction
 from airflow_flinkcompat.compat.report import READ
 from airflow_flinkcompat.compat.rules.statement_not_read import RULE as NOT_READ
+from airflow_flinkcompat.connectors.jars import artifacts
 from airflow_flinkcompat.model import InputError, Outcome, PlannerMode, Reason, install_command, missing_packages
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.migration import Accept
@@ -139,6 +141,34 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
     return f"planned by Flink {planned.flink}", ""
 
 
+def compile_plans(old: Side, new: Side, jars: Sequence[Path] = ()) -> Plans:
+    """Have the planner of the new side's version compile every job of both sides.
+
+    Args:
+        old: What is deployed.
+        new: What is proposed; the same object where there is one script alone.
+        jars: Jars of connectors, formats and functions; none may be missing.
+
+    Returns:
+        The plans of each side.
+
+    Raises:
+        InputError: Flink refuses a script, or a jar is missing.
+        PlannerUnavailable: There is no planner, or no answer.
+        ScriptError: A script holds no statement.
+    """
+    _is_asked("always", old, new)
+    installation = _installed(new, jars)
+    before = _answer_to(lambda: _questions().plan(old, installation))
+    after = before if old is new else _answer_to(lambda: _questions().plan(new, installation))
+    for side, script in ((old, before), (new, after)):
+        _require_whole(side, script)
+    plans: Plans | None = _questions().compiled(old, new, _questions().PlannedChange(before, after, Prediction("")))
+    if plans is None:
+        raise InputError(f"{new.source}: Flink {after.flink} compiles no plan of it")
+    return plans
+
+
 def without_notice(report: Report) -> tuple[Report, str]:
     """Split off the sentence that no planner is installed, for a command that shows it once for many reports.
 
@@ -198,6 +228,17 @@ def _require_planned(side: Side, script: PlannedScript) -> None:
     refusal = script.refusal
     if refusal is not None and refusal.conclusive:
         raise InputError(f"{refusal.place or side.source}: Flink {script.flink} refuses it: {refusal.message}")
+
+
+def _require_whole(side: Side, script: PlannedScript) -> None:
+    """Raises InputError: Flink refuses the script, or a connector or format has a stand-in."""
+    for table, absent in script.stand_ins.items():
+        named = artifacts(absent, side.version)
+        jar = f"{' and '.join(named)} (Maven coordinates)" if named else "the jar that holds it"
+        raise InputError(f"{side.source}: table {table} needs {jar}: name its file with --jar FILE")
+    if (refusal := script.refusal) is not None:
+        how = "refuses it" if refusal.conclusive else "cannot plan it here"
+        raise InputError(f"{refusal.place or side.source}: Flink {script.flink} {how}: {refusal.message}")
 
 
 def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str) -> Report:

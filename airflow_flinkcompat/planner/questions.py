@@ -78,7 +78,7 @@ def predict(
     planned = _predicted(old, new, (before, after), frozenset(operators))
     if planned.prediction.doubt:
         return planned
-    return replace(planned, plans=_plans(old, new, planned))
+    return replace(planned, plans=compiled(old, new, planned))
 
 
 def _predicted(old: Side, new: Side, installed: Pair, operators: frozenset[str]) -> PlannedChange:
@@ -113,7 +113,8 @@ def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
     return replace(planned, prediction=Prediction(said.flink, doubt=doubt, stand_ins=said.stand_ins))
 
 
-def _plans(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
+def compiled(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
+    """The compiled plans of both sides; None where Flink compiles none of a job."""
     made = []
     for side, script in ((old, planned.old), (new, planned.new)):
         if any(job.plan is None for job in script.jobs):

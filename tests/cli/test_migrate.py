@@ -20,6 +20,7 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.model import InputError, install_command
+from airflow_flinkcompat.planner import install
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.state.compiled import read_plan
 from measure import results
@@ -293,7 +294,7 @@ def test_a_program(run: Callable[..., Result]) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.nightly
 def test_flinks_own_planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole command, with a Flink that it starts itself for plans and template, over a savepoint of a real one."""
+    """The whole command, with Flink's planner here and a Flink for the template, over a savepoint of a real job."""
     monkeypatch.chdir(tmp_path)
     for side in ("old", "new"):
         script = (ADDED / f"{side}.sql").read_text("utf-8").replace("file://DATA", tmp_path.as_uri())
@@ -301,6 +302,7 @@ def test_flinks_own_planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     Path("orders").mkdir()
     (Path("orders") / "rows.csv").write_text("not,read\n")
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    install("2.3")
     result = CliRunner().invoke(cli, ["migrate", "old.sql", "new.sql", *SAVEPOINT, "--to", "migrated"])
     assert result.exit_code == 0, (result.output, result.exception)
     assert "PARTLY MIGRATABLE" in result.stdout

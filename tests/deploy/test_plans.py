@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
-from airflow_flinkcompat.cli import main
 from airflow_flinkcompat.compat import Outcome, check
 from airflow_flinkcompat.deploy import PlansUnavailable, SqlGatewayPlanner, explain_plans
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
@@ -67,31 +64,3 @@ def test_plans_of_flink_sharpen_a_check(change: str, client: LocalFlink) -> None
     old, new = side(TABLES + SUMS), side(TABLES + SUMS.replace(before, after))
     with SqlGatewayPlanner(client.gateway_url) as asked:
         assert check(old, new, plans=explain_plans(old, new, asked)).outcome is outcome
-
-
-@pytest.mark.slow
-def test_the_command_line_starts_a_planner_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "old.sql").write_text(TABLES + SUMS)
-    (tmp_path / "new.sql").write_text(TABLES + SUMS.replace("SUM(", "MIN("))
-    monkeypatch.chdir(tmp_path)
-    before = _gateways()
-    monkeypatch.setattr(
-        "sys.argv", ["flinkcompat", "check", "old.sql", "new.sql", "--engine", "flink", "--explain-plan"]
-    )
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    assert "plan-differs" in capsys.readouterr().out
-    assert _gateways() == before, "the planner it started is gone"
-
-
-def _gateways() -> set[int]:
-    """Process ids of the Gateways this process owns."""
-    found = set()
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-            if "org.apache.flink.table.gateway.SqlGateway" in child.cmdline():
-                found.add(child.pid)
-    return found
