@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.planner import close_all, install
 from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
-from tests.cli.command import INCOMPATIBLE, VALIDATOR, Run, report_of, save
+from tests.cli.command import INCOMPATIBLE, V1, VALIDATOR, Run, report_of, save
 from tests.cli.project import CLICKS, HEAD, ORDERS
 
 TABLES = """\
@@ -158,6 +158,15 @@ def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
     VALIDATOR.validate(deployed)
     assert (deployed["outcome"], deployed["ground"]) == ("unknown", "planned by Flink 2.3.0")
     assert "--old-engine-version" in deployed["findings"][0]["message"]
-    status = run("planner", "status").out
-    assert "2.3: ready: Flink 2.3.0 in " in status
+    assert "2.3: ready: Flink 2.3.0 in " in run("planner", "status").out
+    save(of_kafka=V1)
+    planned = {
+        ("check", "old.sql", "new.sql", *FLINK, "--explain-plan"): "Planned by Flink 2.3.0",
+        ("migrate", "old.sql", "new.sql", "--dry-run"): "MIGRATABLE",
+        ("migrate", "old.sql", "nope.sql", "--dry-run"): "nope.sql:3:34: Flink 2.3.0 refuses it: Column 'nope'",
+        ("migrate", "of_kafka.sql", "of_kafka.sql", "--dry-run"): "needs org.apache.flink:flink-sql-connector-kafka",
+    }
+    for command, words in planned.items():
+        result = run(*command)
+        assert words in result.out + result.err, command
     close_all()

@@ -409,6 +409,7 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
         ENGINE_FACTS[report.engine].compiles_plans
         and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
         and any(map(_plans_may_settle, unknown))
+        and not report.ground.startswith("planned")
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
         yield _planner(report, known)
