@@ -134,6 +134,7 @@ class World:
             "FLINKCOMPAT_DEPLOYMENT": DEPLOYMENT,
             "FLINKCOMPAT_SCRIPT": str(self.script),
             "FLINKCOMPAT_BACKFILL": json.dumps(backfill),
+            "FLINKCOMPAT_PLANNER": "auto",
             "FLINKCOMPAT_MIGRATE": json.dumps(True),  # Gateway and tasks share this machine
         }
 

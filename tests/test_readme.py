@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from airflow_flinkcompat.airflow_cli import get_flinkcompat_cli_commands
 from airflow_flinkcompat.cli import cli
+from airflow_flinkcompat.planner import close_all, install
 from tests.frontends.table_api import test_validation
 
 ROOT = Path(__file__).parents[1]
@@ -25,15 +26,19 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")
 FIXTURES = Path(__file__).parent / "fixtures" / "readme"
 
 
+@pytest.mark.slow
 def test_the_sample_report_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks: list[str] = re.findall(r"```text\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     (command, shown), *others = [block.split("\n", 1) for block in blocks if block.startswith("$ flinkcompat check ")]
     assert not others
     monkeypatch.chdir(FIXTURES)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("FLINKCOMPAT_PLANNER", "auto")
+    install("2.3")
     result = CliRunner().invoke(cli, shlex.split(command)[2:])
     assert result.exit_code == 1
     assert result.output == shown
+    close_all()
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda path: path.stem)

@@ -391,7 +391,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 raise AirflowFailException(f'planner is "always", and there is no answer: {error}') from None
             self.log.info("The target is asked in place of a planner on this worker: %s", masked_text(str(error)))
             return by_target()
-        if not planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches):
+        decides = planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches)
+        if not (decides or (self.explain_plan and report.migration_is_unknown)):
             return report
         try:
             return by_target()

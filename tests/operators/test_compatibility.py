@@ -33,7 +33,7 @@ from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.model import PLANNER_VARIABLE, Outcome, join_ddl
 from airflow_flinkcompat.operators import FlinkBackfillOperator, FlinkSqlCompatibilityOperator
 from airflow_flinkcompat.operators.approval import REJECT
-from airflow_flinkcompat.planner import PlannerFailure, questions
+from airflow_flinkcompat.planner import PlannerFailure, close_all, install, installation, questions
 from airflow_flinkcompat.tasks import origin
 from airflow_flinkcompat.testing.fake_target import AnswerLost
 from airflow_flinkcompat.triggers.gateway import SqlGatewayTrigger
@@ -43,6 +43,7 @@ from tests.operators.conftest import Site, answer, planner_compiles, worker_plan
 from tests.operators.fakes import QUERY, TABLES, Run, script
 from tests.operators.test_approval import ASKING, event
 
+FIND = installation.find
 BRANCHES = {"first": "a", "resume": "b", "restart": "c", "approve": "d"}
 # What nobody measured.
 NOT_COVERED = script().replace("'/out'", "'/out', 'sink.of-a-later-release' = '9 min'")
@@ -449,6 +450,19 @@ def test_a_script_that_flink_refuses_fails_for_good_and_is_not_offered_again(
         deployed.checked(script(size=5))
     last = deployed.ledger.entries()[-1]
     assert (last.kind, last.message.endswith("no")) == ("failed", True)
+
+
+@pytest.mark.slow
+def test_a_real_planner_judges_refuses_and_is_named(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "find", FIND)
+    install("2.3")
+    run, _tasks, skipped = deployed.checked(script(size=5), check={"planner": "always"})
+    assert skipped == ["approve", "first", "resume"]
+    assert run.pushed["check", "summary"]["ground"] == "planned by Flink 2.3.0"
+    with pytest.raises(AirflowFailException, match=r"orders\.sql:6:32: Flink 2\.3\.0 refuses it: Column 'nope'"):
+        deployed.checked(script(size=5).replace("SUM(price)", "SUM(nope)"), check={"planner": "always"})
+    assert deployed.kinds()[-1] == "failed"
+    close_all()
 
 
 @pytest.fixture
