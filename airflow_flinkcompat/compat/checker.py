@@ -26,7 +26,7 @@ from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans
 from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
-from airflow_flinkcompat.compat.report import READ, Finding, Report, Reports, tool_version
+from airflow_flinkcompat.compat.report import PLANNED, READ, Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import statement_not_read, unchanged
@@ -234,14 +234,44 @@ def check_planned(
     read = judged()
     if prediction.doubt:
         warning = f"Flink {prediction.flink} was asked and cannot tell: {prediction.doubt}"
-        return replace(read, ground=READ, warnings=(*read.warnings, warning))
-    ground = f"planned by Flink {prediction.flink}"
-    if prediction.stand_ins:
-        ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
-    if prediction.consequence is None and (read.outcome is not Outcome.UNKNOWN or plans is None):
-        return replace(read, ground=ground)
-    report = judged(plans=plans or ((), ()), prediction=prediction)
-    return replace(report, ground=ground, read_outcome=None if report.outcome is read.outcome else read.outcome)
+        report = replace(read, ground=READ, warnings=(*read.warnings, warning))
+    else:
+        ground = f"{PLANNED} {prediction.flink}"
+        if prediction.stand_ins:
+            ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
+        decided = prediction.consequence is None and (read.outcome is Outcome.COMPATIBLE or plans is None)
+        report = read if decided else judged(plans=plans or ((), ()), prediction=prediction)
+        report = replace(report, ground=ground)
+    if report.outcome is Outcome.COMPATIBLE:
+        report = _unless_unproven(report, Change(old, replace(new, beside=old)), prediction, plans)
+    return replace(report, read_outcome=None if report.outcome is read.outcome else read.outcome)
+
+
+def _unless_unproven(report: Report, change: Change, prediction: Prediction, plans: Plans | None) -> Report:
+    """A compatible report, or unknown in its place over something that the planner could not see, or contradicts."""
+    reasons = [] if change.unchanged else [*prediction.unproven, *_changed_stubs(change, prediction)]
+    if plans is not None and not prediction.doubt and len(set(change.versions)) == 1:
+        reasons += ComparedPlans(change, plans, prediction=prediction).contradictions
+    doubts = tuple(
+        Finding(
+            rule=not_covered.RULE.code, title=not_covered.RULE.title, outcome=Outcome.UNKNOWN, message=each,
+            basis=Basis.INFERRED, reason=Reason.NOT_COVERED,
+        )
+        for each in reasons
+    )  # fmt: skip
+    if not doubts:
+        return report
+    return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(_across([*doubts, *report.findings])))
+
+
+def _changed_stubs(change: Change, prediction: Prediction) -> Iterator[str]:
+    """Why options of tables without a jar leave a doubt: a stand-in knows none of them."""
+    stubs = {name.rpartition(".")[2] for name in prediction.stubs}
+    for each in change.script_differences:
+        place, _, table = each.key.removesuffix(f"/{each.part}").partition("/")
+        if place == "table" and each.part in ("options", "connector") and table.rpartition(".")[2] in stubs:
+            absent = ", ".join(prediction.stand_ins)
+            yield f"options of {table} changed, which its stand-in does not read: name the jar of {absent} with --jar"
 
 
 def check_engines(old: Side, new: Side) -> Reports:
@@ -290,7 +320,8 @@ def _evaluate(change: Change, explained: ComparedPlans | None) -> list[tuple[Lev
         change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle
     )
     adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
-    if all(finding.outcome in SAFE for _, finding in adjusted):
+    proven = explained is not None and explained.is_proven
+    if not proven and all(finding.outcome in SAFE for _, finding in adjusted):
         adjusted = [(rule, _adjusted(finding, rule, case, engine.safe_finding_adjusters)) for rule, finding in adjusted]
     return [(engine.level(rule), finding) for rule, finding in adjusted]
 

@@ -1,8 +1,9 @@
 """What Flink's own planner says of a change, where its compiled plans of both sides are at hand.
 
-It may make an outcome worse. It may improve only ``unknown``, and only to ``compatible``, where chain, layout and
-meaning of everything that keeps state are equal, and where what was unknown shows in a plan at all: settings, sinks
-with state, functions, other tables and versions do not.
+It may make an outcome worse. It makes one ``compatible`` only where chain, layout and meaning of everything that keeps
+state are equal, or differ as in restores that ended right, and where what the rules doubt shows at all. Compiled plans
+alone settle what is unknown about queries. Where the jobs themselves are known, they also decide over what the rules
+call incompatible, over columns of tables, INSERTs of one job, settings of the optimizer, and sinks that keep nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from typing import Any
 
 from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.compiled import (
@@ -27,6 +30,7 @@ from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
+from airflow_flinkcompat.compat.evidence import lines_restored_right
 from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Remedy, Rule, RuleScope, Verdict, inferred, measured
@@ -39,7 +43,7 @@ from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.operators import sources
+from airflow_flinkcompat.plan.operators import Output, sources
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.state.from_compiled import JobSettings
 from airflow_flinkcompat.state.migration import Accept, DdlEffects, Migration, migration
@@ -71,9 +75,8 @@ DIFFERS = Rule(
         "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
         "flink": measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
     },
-    rationale="Asked for with --explain-plan or --planner: Flink's planner plans both scripts. Other operators up to "
-    "one that keeps state are refused at submit, another layout of its state at restore, another meaning of it runs "
-    "with wrong rows.",
+    rationale="Flink's planner plans both scripts. Other operators up to one that keeps state are refused at submit, "
+    "another layout of its state at restore, another meaning of it runs with wrong rows.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
     find=lambda change: (),
     not_applicable=("vvr",),
@@ -88,9 +91,8 @@ EQUAL = Rule(
             Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
         ),
     },
-    rationale="Asked for with --explain-plan or --planner: Flink's planner compiles both scripts, and chain, layout "
-    "and meaning of all state are equal. That settles what was unknown only where it shows in a plan: settings, sinks "
-    "with state, functions and other tables do not.",
+    rationale="Flink's planner compiles both scripts, and chain, layout and meaning of all state are equal, or differ "
+    "as in restores that ended right. That decides over what shows in a plan: options of tables and functions do not.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
     find=lambda change: (),
     not_applicable=("vvr",),
@@ -222,12 +224,39 @@ class ComparedPlans:
     prediction: Prediction | None = None
 
     @cached_property
-    def differences(self) -> tuple[PlanDifference, ...]:
+    def _found(self) -> tuple[PlanDifference, ...]:
         """Raises :class:`InputError` where the plans are not as the measured versions write them."""
+        said = self.prediction
         try:
-            return compare_plans(*self.plans, self._stateless_sinks, self._column_identities)
+            return compare_plans(
+                *self.plans,
+                self._stateless_sinks,
+                self._column_identities,
+                self._column_independent_sinks,
+                said is not None and said.consequence is None,
+            )
         except PlanError as error:
             raise InputError(str(error)) from None
+
+    @property
+    def differences(self) -> tuple[PlanDifference, ...]:
+        """What no restore on this line of Flink shows to be right.
+
+        Raises :class:`InputError` where the plans are not as the measured versions write them.
+        """
+        return tuple(each for each in self._found if not self._restored_right(each))
+
+    @property
+    def seen(self) -> tuple[PlanDifference, ...]:
+        """What differs as in restores that ended right."""
+        return tuple(filter(self._restored_right, self._found))
+
+    def _restored_right(self, difference: PlanDifference) -> bool:
+        return self.change.new.version in lines_restored_right(difference.evidence)
+
+    @property
+    def _column_independent_sinks(self) -> frozenset[str]:
+        return self._sinks(lambda found: all(sink(each).state_survives_columns for each in found))
 
     @property
     def migrations(self) -> tuple[Migration, ...]:
@@ -252,9 +281,7 @@ class ComparedPlans:
         ]
         _require(self.asked.restarted, [name for name, _ in sources])
         declared = DdlEffects(
-            column_independent_sinks=self._sinks(
-                lambda found: all(sink(each).state_survives_columns for each in found)
-            ),
+            column_independent_sinks=self._column_independent_sinks,
             replaced=self._sinks(lambda found: len(found) > 1) | self._sinks_named(sinks_elsewhere(self.change)),
             moved={new: why for new, old in sources if old and (why := self._moved(old, new))},
             restarted=frozenset(name for name, _ in sources if _last(name) in self.asked.restarted),
@@ -374,8 +401,22 @@ class ComparedPlans:
             return tuple((DIFFERS, self._differs(difference)) for difference in known)
         if self.differences or self.change.unchanged or len(self.plans[0]) != len(self.plans[1]):
             return ()
-        message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
-        return ((EQUAL, _finding(EQUAL, message, EQUAL.verdicts["flink"].on_line(self.change.new.version))),)
+        if not self.seen:
+            message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
+            return ((EQUAL, _finding(EQUAL, message, EQUAL.verdicts["flink"].on_line(self.change.new.version))),)
+        what = "; ".join(dict.fromkeys(f"{each.operator}, {' and '.join(each.what)}" for each in self.seen))
+        ids = tuple(dict.fromkeys(name for each in self.seen for name in each.evidence))
+        message = f"Flink's planner makes the same of both scripts but for what was restored right elsewhere: {what}"
+        return ((EQUAL, _finding(EQUAL, message, measured(Outcome.COMPATIBLE, *ids))),)
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What state of operators means otherwise by the plans, whatever the rules say of it."""
+        return tuple(
+            f"Flink's planner: {each.operator}: {_WORDS[each.aspect]} ({', '.join(each.what)})"
+            for each in self.differences
+            if each.aspect is Aspect.MEANING and each.operator != "sink"
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -402,29 +443,110 @@ class ComparedPlans:
         pairs = [each for each in self.change.pipelines if _last(each.sink or QUERY_SINK) in sinks and each.changed]
         return bool(pairs) and not self.change.script_differences and all(map(may_be_same_query, pairs))
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether Flink's own planner makes the same job of both scripts, state included."""
+        return self.prediction is not None and not self.prediction.is_uncertain and not self.differences
+
     def settled(self, finding: Finding, rule: Rule) -> Finding:
-        """An unknown that shows in plans is compatible where they are equal; any other finding stays as it is."""
+        """A finding on what shows in the plans is compatible where they are equal; any other one stays as it is."""
         versions = {self.change.old.version, self.change.new.version}
         if (
-            not plans_may_settle(finding, rule)
-            or (self.prediction is not None and self.prediction.is_uncertain)
-            or not (finding.remedy is Remedy.EXPLAIN_PLAN or _SHOWN[rule.plan_cover](self.change))
+            not (self._may_settle(finding, rule) or self._shows(finding))
+            or not (self.prediction is None or self.is_proven)
             or self.differences
             or len(versions) > 1
             or not versions <= set(EQUAL.verdicts["flink"].versions)
         ):
             return finding
-        message = f"{finding.message} (unknown by the rules alone; the compiled plans are equal)"
+        alone = f"{finding.outcome.value} by the rules alone; the compiled plans are equal"
         return replace(
             finding,
             outcome=Outcome.COMPATIBLE,
             reason=None,
             remedy=None,
-            message=message,
+            consequence=None,
+            message=f"{finding.message} ({alone})",
             basis=EQUAL.verdicts["flink"].basis,
             source=EQUAL.verdicts["flink"].grounds,
             evidence=EQUAL.verdicts["flink"].evidence,
         )
+
+    def _may_settle(self, finding: Finding, rule: Rule) -> bool:
+        """Whether plans from anywhere show all that a finding speaks of."""
+        return plans_may_settle(finding, rule) and (
+            finding.remedy is Remedy.EXPLAIN_PLAN or _SHOWN[rule.plan_cover](self.change)
+        )
+
+    def _shows(self, finding: Finding) -> bool:
+        """Whether the jobs that Flink's own planner makes show all that a finding speaks of."""
+        if self.prediction is None or not finding.claims:
+            return False
+        settled = finding.outcome is Outcome.INCOMPATIBLE or finding.reason in _FOR_LACK_OF_COVER
+        differences = {each.key: each for each in self.change.differences}
+        return settled and all(key in differences and self._shown(differences[key]) for key in finding.claims)
+
+    def _shown(self, difference: Difference) -> bool:
+        """Whether a difference shows in the operators that Flink would submit, in their state and in compiled plans."""
+        place, _, name = difference.key.removesuffix(f"/{difference.part}").partition("/")
+        if place == "setting":
+            assert self.prediction is not None
+            optimizes = name.startswith(_OPTIMIZER) and not self.prediction.stand_ins  # a stand-in offers it less
+            return self.prediction.alike and (name in _PLANNING_ALONE or optimizes)
+        if place == "table":
+            if difference.part == "declared":
+                return self._with_its_insert(difference.before or difference.after)
+            if difference.part == "options":
+                used = {each.use for each in uses_of(self.change, name)}
+                return used == {TableUse.SINK} and self.prediction is not None and name in self.prediction.bare_sinks
+            return difference.part in _OF_SCHEMAS and name not in self._stubs
+        if difference.part in _OF_INSERTS:
+            return _one_job(self.change) and all(self._keeps_nothing(each.sink) for each in self._come_and_gone)
+        if difference.part in _OF_ONE_JOB:
+            return _one_job(self.change)
+        if difference.part.startswith("source hints") or difference.part == "sink hints":
+            return not any(text[0].upper() == "OPTIONS" for side in _both(difference) for text in side or ())
+        return place == "view" or not (difference.part in _OUTSIDE or place in _OUTSIDE)
+
+    @cached_property
+    def _stubs(self) -> frozenset[str]:
+        return frozenset(map(_last, self.prediction.stubs if self.prediction else ()))
+
+    @property
+    def _come_and_gone(self) -> tuple[Output, ...]:
+        return (*self.change.removed, *self.change.added)
+
+    def _with_its_insert(self, table: Table) -> bool:
+        """Whether a table that one side alone declares is the sink of an INSERT that comes or goes, and of no other."""
+        name = _last(table.name)
+        into = {_last(pair.sink) for pair in self.change.pipelines if pair.sink}
+        return name not in into and any(name == _last(each.sink or "") for each in self._come_and_gone)
+
+    def _keeps_nothing(self, sink_name: str | None) -> bool:
+        tables = [table for program in self.change.programs for table in program.tables if table.name == sink_name]
+        return bool(tables) and all(table.option("connector") in STATELESS_SINKS for table in tables)
+
+
+_FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
+_OPTIMIZER = "table.optimizer."
+_PLANNING_ALONE = frozenset(
+    (
+        "pipeline.max-parallelism",
+        "table.exec.async-state.enabled",
+        "table.exec.sink.require-on-conflict",
+        "table.exec.sink.upsert-materialize",
+    )
+)
+"""Settings that decide about operators alone: with the same operators they change nothing."""
+_OF_SCHEMAS = frozenset(("columns", "types", "computed", "metadata", "watermark", "primary key", "order"))
+_OF_INSERTS = frozenset(("inserts", "statement set"))
+_OF_ONE_JOB = frozenset(("insert order", "pairing", "sharing"))
+_OUTSIDE = frozenset(("engine", "function", "opaque", "sink", "source", "statement", "table", "unread"))
+"""What a job's operators do not show: code, tables under other names, statements beside the queries."""
+
+
+def _both(difference: Difference) -> tuple[Any, Any]:
+    return difference.before, difference.after
 
 
 def plans_may_settle(finding: Finding, rule: Rule) -> bool:

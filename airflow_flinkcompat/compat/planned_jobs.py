@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_flinkcompat.model import Consequence, Span
@@ -16,6 +16,8 @@ from airflow_flinkcompat.sql import Statement
 _DEFAULT_MAX_PARALLELISM = 128
 """Flink's own maximum for a parallelism of at most 85, where none is set."""
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
+_SINK = re.compile(r"Sink: (?P<legacy>\w+)|(?P<table>\w+): (?:Writer|Committer)")
+_NUMBER = re.compile(r"\$\d+$")
 _NODE = re.compile(r"\[\d+\]")
 """The number of an ExecNode in an operator's name, which counts on in a process."""
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
@@ -211,6 +213,10 @@ class Prediction:
         losses: What is dropped or replaced without a refusal.
         novelties: What is new or was not started: not known to matter.
         stand_ins: The connectors and formats whose jars are absent.
+        stubs: The names of the tables that have them.
+        unproven: Why nothing is compatible, whatever the plans and the rules say.
+        alike: Whether every operator has a counterpart of its class.
+        bare_sinks: The tables without a stand-in whose sinks keep nothing on either side.
     """
 
     flink: str
@@ -221,11 +227,15 @@ class Prediction:
     losses: tuple[str, ...] = ()
     novelties: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
+    stubs: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
+    alike: bool = False
+    bare_sinks: tuple[str, ...] = ()
 
     @property
     def is_uncertain(self) -> bool:
         """True if anything keeps equal plans from proving that the state fits."""
-        return bool(self.consequence or self.doubt or self.losses or self.novelties or self.stand_ins)
+        return bool(self.consequence or self.doubt or self.losses or self.novelties or self.unproven)
 
 
 def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
@@ -238,30 +248,56 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
     Returns:
         The prediction.
     """
-    absent = tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()}))
+    said = Prediction(
+        new.flink,
+        stand_ins=tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()})),
+        stubs=tuple(sorted({*old.stand_ins, *new.stand_ins})),
+        unproven=tuple(_unproven(old, new)),
+    )
     at_fault = next((each.refusal for each in (new, old) if each.refusal is not None), None)
     if at_fault is not None:
-        return Prediction(new.flink, doubt=f"{at_fault.place or 'the script'}: {at_fault.message}", stand_ins=absent)
+        return replace(said, doubt=f"{at_fault.place or 'the script'}: {at_fault.message}")
     if not old.jobs or len(old.jobs) != len(new.jobs):
-        doubt = f"the scripts make {len(old.jobs)} and {len(new.jobs)} jobs"
-        return Prediction(new.flink, doubt=doubt, stand_ins=absent)
-    losses: list[str] = []
-    novelties: list[str] = []
-    for before, after in zip(old.jobs, new.jobs, strict=True):
-        if any(each.uid[:1].isdigit() for each in (*before.operators, *after.operators)):
-            doubt = "uids are made of a counter of the client (table.exec.uid.generation = ALWAYS)"
-            return Prediction(new.flink, doubt=doubt, stand_ins=absent)
-    for before, after in zip(old.jobs, new.jobs, strict=True):
+        return replace(said, doubt=f"the scripts make {len(old.jobs)} and {len(new.jobs)} jobs")
+    pairs = list(zip(old.jobs, new.jobs, strict=True))
+    if any(each.uid[:1].isdigit() for pair in pairs for job in pair for each in job.operators):
+        return replace(said, doubt="uids are made of a counter of the client (table.exec.uid.generation = ALWAYS)")
+    for before, after in pairs:
         for consequence, operator, message in _refusals(before, after):
-            return Prediction(new.flink, consequence, operator, message, stand_ins=absent)
-        losses += _losses(before, after)
-        novelties += _novelties(before, after)
+            return replace(said, consequence=consequence, operator=operator, message=message)
     if lookups := {*old.lookups, *new.lookups}:
         doubt = f"whether {', '.join(sorted(lookups))} is looked up asynchronously: its jar is not here"
-        return Prediction(new.flink, doubt=doubt, stand_ins=absent)
-    if old.lasting != new.lasting:
-        novelties.append("other statements change what lasts outside of the session, and the planner passes them over")
-    return Prediction(new.flink, losses=tuple(losses), novelties=tuple(novelties), stand_ins=absent)
+        return replace(said, doubt=doubt, unproven=(*said.unproven, doubt))
+    return replace(
+        said,
+        losses=tuple(each for pair in pairs for each in _losses(*pair)),
+        novelties=tuple(each for pair in pairs for each in _novelties(*pair)),
+        alike=all(_classes(before) == _classes(after) for before, after in pairs),
+        bare_sinks=tuple(
+            sorted(_bare_sinks(old) & _bare_sinks(new) - {each.rpartition(".")[2] for each in said.stubs})
+        ),
+    )
+
+
+def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
+    """What equal jobs say nothing about: statements whose effect lasts, and which the planner passes over."""
+    if [" ".join(each.split()) for each in old.lasting] != [" ".join(each.split()) for each in new.lasting]:
+        yield "statements differ that change what lasts outside of the session, and the planner passes them over"
+
+
+def _bare_sinks(script: PlannedScript) -> set[str]:
+    """The tables whose every writer keeps nothing, by the names that Flink gives its operators."""
+    kept: dict[str, bool] = {}
+    for each in (operator for job in script.jobs for operator in job.operators):
+        if found := _SINK.fullmatch(each.name):
+            name = found["legacy"] or found["table"]
+            kept[name] = kept.get(name, False) or each.stateful
+    return {name for name, stateful in kept.items() if not stateful}
+
+
+def _classes(job: SubmittedJob) -> list[tuple[str, str, str]]:
+    """By id the class of each operator and of its function; generated classes are numbered."""
+    return sorted((each.id, _NUMBER.sub("", each.kind), _NUMBER.sub("", each.component)) for each in job.operators)
 
 
 def _refusals(before: SubmittedJob, after: SubmittedJob) -> Iterator[tuple[Consequence, str, str]]:

@@ -26,12 +26,14 @@ from airflow_flinkcompat.secrets import mask_secrets
 
 SCHEMA = "flinkcompat-report/1"
 SCHEMA_OF_SEVERAL = "flinkcompat-reports/1"
-CATALOGUE = "5"
+CATALOGUE = "6"
 """Version of the rule catalogue: raised with every release in which a rule came or went or a verdict changed, so that
 two reports of one version say the same of the same change.
 """
 READ = "read from the script"
 """The ground of a report where Flink's planner was asked in vain."""
+PLANNED = "planned by Flink"
+"""The beginning of the ground of a report where Flink's planner answered."""
 
 
 @cache

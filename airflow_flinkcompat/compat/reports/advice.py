@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from airflow_flinkcompat.compat import one_sided, plan_comparison
-from airflow_flinkcompat.compat.report import Finding, Report
+from airflow_flinkcompat.compat.report import PLANNED, Finding, Report
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
 from airflow_flinkcompat.compat.rule import Fate, Remedy
@@ -409,7 +409,7 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
         ENGINE_FACTS[report.engine].compiles_plans
         and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
         and any(map(_plans_may_settle, unknown))
-        and not report.ground.startswith("planned")
+        and not report.ground.startswith(PLANNED)
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
         yield _planner(report, known)
@@ -423,14 +423,16 @@ def _plans_may_settle(finding: Finding) -> bool:
 
 
 def _planner(report: Report, known: ReportContext) -> Step:
+    words = "Ask Flink's own planner, which starts nothing"
+    install = f"flinkcompat planner install {report.engine_version}"
     if known.entry:  # the deployed side is no file
         return Step(
-            "Ask Flink's own planner, which starts nothing: set explain_plan=True for the check, and run it again."
+            f'{words}: run `{install}` where the check runs, set planner="always" for the check, and repeat it.'
         )
+    check = (f"flinkcompat check {report.old_source} {report.new_source} \\", "  --engine flink --planner always")
     return Step(
-        "Ask Flink's own planner, which starts nothing, with the same options as this check "
-        "(in Airflow: explain_plan=True).",
-        (f"flinkcompat check {report.old_source} {report.new_source} \\", "  --engine flink --explain-plan"),
+        f'{words}, with the same options as this check (in Airflow: planner="always").',
+        (install, *check) if report.ground else check,
         "sh",
     )
 
@@ -527,7 +529,7 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
     if known.entry:  # the deployed side is no file
         moved = _few(_moved_sources(report))
         anew = _ACCEPT_MOVED.format(moved) if moved else ""
-        return Step(f"{words}: set explain_plan=True for the check, and run it again.{anew}")
+        return Step(f'{words}: set planner="always" for the check, and run it again.{anew}')
     anew = _begun_anew(report)
     more = "; --restart-source begins a moved source anew and keeps the rest" if anew else ""
     return Step(

@@ -8,8 +8,7 @@ from airflow_flinkcompat.model import Outcome
 def find(pair: PipelinePair) -> Iterable[RuleMatch]:
     if NESTING in pair.parts:
         yield RuleMatch(
-            "the query is nested in another way: it has the same result, but Flink may plan other operators for it; "
-            "--explain-plan asks its planner",
+            "the query is nested in another way: it has the same result, but Flink may plan other operators for it",
             pair.claim(NESTING),
         )
 

@@ -1,7 +1,7 @@
 """The stateful operators of a compiled plan: how the state of each is laid out and what it means.
 
-What a restore compares was measured on 2.3.0 and 1.20.3. A field that no measurement speaks of counts as meaning; one
-that was restored right one way and wrong the other says neither.
+What a restore compares was measured on 2.3.0 and 1.20.3. A field that no row of ``facets.toml`` speaks of counts as
+meaning.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled.changes import adds_only
+from airflow_flinkcompat.state.compiled.facets import Effect, rows_about
 from airflow_flinkcompat.state.compiled.nodes import (
     PROCTIME,
     ROWTIME,
@@ -225,7 +226,10 @@ def _sink(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Fa
     facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **_aside(node)}
     if keeps:
         facets[Aspect.OTHER, "declaration"] = frozen(sink_schema(node))
-        facets[Aspect.OTHER, "input"] = resolved(own(node, "dynamicTableSink"), rows, symbols)
+        facets |= {
+            (Aspect.OTHER, key): resolved({key: part}, rows, symbols)
+            for key, part in own(node, "dynamicTableSink").items()
+        }
     if keeps_rows(node):
         facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}
         facets[Aspect.MEANING, "rows below"] = rows.rows
@@ -275,7 +279,10 @@ def _window_state(config: Mapping[str, Any]) -> str:
 
 
 def _call(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Hashable:
-    return resolved({key: part for key, part in call.items() if key != "type"}, read, symbols)
+    told = {key: part for key, part in call.items() if key != "type"}
+    if call.get("filterArg", -1) >= 0 and symbols.is_true(read.at(call["filterArg"])):
+        told["filterArg"] = -1
+    return resolved(told, read, symbols)
 
 
 def accumulator(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
@@ -301,28 +308,8 @@ def _stored(kind: Any) -> str:
 # -- operators that store the rows they read
 
 
-_NEUTRAL = frozenset((("window-rank", "outputRowNumber"), ("over-aggregate", "originalInputFields")))
-"""Restored right whatever they say (measured); the second is the number of columns, which are compared themselves."""
-
-_EITHER = frozenset(
-    (
-        ("rank", "outputRowNumber"),
-        ("rank", "first rank"),
-        ("over-aggregate", "frame"),
-        ("limit", "rankRange"),
-        ("limit", "first rank"),
-        ("interval-join", "windowBounds"),
-        ("temporal-sort", "orderBy"),
-        ("match", "measures"),
-        ("match", "interval"),
-        ("changelog-normalize", "filterCondition"),
-        ("changelog-normalize", "rows below"),
-        *((kind, key) for kind in ("window-join", "temporal-join", "interval-join")
-          for key in ("joinType", "nonEquiCondition")),
-    )
-)  # fmt: skip
-"""Restored right one way and wrong the other, or right where the rows allow it (measured): it says neither."""
-
+_AT_WINDOW_END = "rows at the end of a window"
+"""A condition of the table of facets: the node reads rows that all come out when their window ends."""
 _NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
 _SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
 
@@ -336,12 +323,12 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
     join = config.get("joinType") if node.kind == "join" else None
     calls = [call for group in config.get("groups") or () for call in group.pop("aggCalls")]
     facets: Facets = {}
+    told = {**config, _AT_WINDOW_END: inputs[0].at_window_end}
     for key, part in sorted(config.items()):
-        if (node.kind, key) in _NEUTRAL or (key == "joinType" and join):
+        aspect = _aspect(node.kind, key, told)
+        if aspect is None or (key == "joinType" and join):
             continue
-        either = (node.kind, key) in _EITHER or _may_change(node.kind, key, config, inputs[0])
         columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
-        aspect = Aspect.OTHER if either else Aspect.MEANING
         facets[aspect, key] = resolved({key: part}, columns, symbols)
     if node.kind == "deduplicate" and config.get("isRowtime"):
         # The node does not say by which time: rows of one event time come, those of several are not planned.
@@ -352,8 +339,7 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
     if join:
         facets[Aspect.LAYOUT, "join type"] = _SAME_STATE.get(join, join)
         facets[Aspect.OTHER, "join type"] = join
-    rows_below = Aspect.OTHER if (node.kind, "rows below") in _EITHER else Aspect.MEANING
-    facets[rows_below, "rows below"] = tuple(each.rows for each in inputs)
+    facets[_aspect(node.kind, "rows below", told) or Aspect.MEANING, "rows below"] = tuple(each.rows for each in inputs)
     facets[Aspect.LAYOUT, "key types"] = _types(every, _keys(config))
     if node.kind != "temporal-sort":  # it sorts when a watermark comes (measured)
         facets[Aspect.LAYOUT, "sort key types"] = _types(every, _sort_keys(config))
@@ -364,9 +350,8 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
         ends = {config["orderBy"]["fields"][0]["index"]} if node.kind == "temporal-sort" else set()
         kept = [i for i in range(len(every.types)) if i not in ends]
         facets[Aspect.LAYOUT, "stored types"] = (*(len(each.types) for each in inputs), *(every.types[i] for i in kept))
-        # The first row by event time, and a limit: columns of one type swapped were restored right.
-        first = node.kind == "limit" or (node.kind == "deduplicate" and not config.get("keepLastRow"))
-        facets[Aspect.OTHER if first else Aspect.MEANING, "stored columns"] = tuple(every.symbols[i] for i in kept)
+        aspect = _aspect(node.kind, "stored columns", told) or Aspect.MEANING
+        facets[aspect, "stored columns"] = tuple(every.symbols[i] for i in kept)
     return {**facets, **_aside(node)}
 
 
@@ -397,20 +382,12 @@ def is_bounded(frame: Mapping[str, Any]) -> bool:
     return bool(frame["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING")
 
 
-def _may_change(kind: str, key: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
-    """Whether this field of a node may change without a change of what is stored.
-
-    An inner join keeps both inputs whatever its condition, a retracting rank every row; a ranking of windows over
-    an aggregation of them keeps nothing between two watermarks, at parallelism 1 (measured).
-    """
-    match kind, key:
-        case "join", "nonEquiCondition":
-            return bool(config.get("joinType") == "INNER")
-        case "rank", "rankRange":
-            return bool(config["rankStrategy"]["type"] == "Retract")
-        case "window-rank", "rankRange" | "sortSpec" | "first rank":
-            return below.at_window_end
-    return False
+def _aspect(kind: str, facet: str, config: Mapping[str, Any]) -> Aspect | None:
+    """What a facet of a node says by the table of facets; None where it takes no part in state."""
+    effects = {row.effect for row in rows_about(kind, facet) if row.holds_of(config)}
+    if Effect.NONE in effects:
+        return None
+    return Aspect.OTHER if effects - {Effect.WRONG} else Aspect.MEANING
 
 
 def _keys(config: Mapping[str, Any]) -> list[int]:

@@ -37,6 +37,10 @@ def _called(internal: str) -> str:
 
 _EITHER_WAY = frozenset({"$AND$1", "$OR$1", "$=$1", "$<>$1", "$+$1", "$*$1"})
 _MIRRORED = {"$<$1": "$>$1", "$<=$1": "$>=$1"}
+_CASE, _COALESCE = "$CASE$1", "$COALESCE$1"
+_WIDENS = frozenset({"$=$1", "$<>$1", "$>$1", "$>=$1", "$<$1", "$<=$1", "$SEARCH$1", _CASE, _COALESCE})
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_EXACT_IN_FLOAT = 2**24
 
 
 class Symbols:
@@ -61,8 +65,8 @@ class Symbols:
         """What an expression is computed of: columns of tables and of operators; of a shape not known here itself."""
         parts = self._values[value] if isinstance(value, int) else value
         match parts:
-            case ("call", _, tuple() as operands, *_):
-                return frozenset().union(*(self.columns_of(each) for each in operands if isinstance(each, int)))
+            case ("call", _, tuple() as operands, *_) if operands:
+                return frozenset().union(*(self.columns_of(operand) for operand, _ in operands))
             case ("literal" | "constant", *_):
                 return frozenset()
         return frozenset({value})
@@ -134,6 +138,27 @@ class Symbols:
                 return self.of("filtered", below, earlier | conditions)
         return self.of("filtered", rows, conditions)
 
+    def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
+        """The conditions that let rows through of others below.
+
+        Args:
+            rows: The rows.
+            below: Those of which they may be a part.
+
+        Returns:
+            The further conditions; None where the rows are no part of the others.
+        """
+        match self._values[rows], self._values[below]:
+            case ("filtered", int(one), frozenset() as more), ("filtered", int(other), frozenset() as fewer):
+                return more - fewer if one == other and more > fewer else None
+            case ("filtered", int(one), frozenset() as more), _:
+                return more if one == below else None
+        return None
+
+    def is_true(self, value: Symbol | tuple[Hashable, ...]) -> bool:
+        """Whether an expression is the literal TRUE."""
+        return isinstance(value, int) and self._values[value][:2] == ("literal", "true")
+
     def meaning_without_filter(self, rows: Symbol) -> Symbol:
         """The rows of which a condition lets some through, whether it stands in a Calc or in the source."""
         match self._values[rows]:
@@ -187,24 +212,58 @@ def expression(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols
                               frozen({k: v for k, v in rex.items() if k not in ("kind", "value", "type")}))  # fmt: skip
         case "FIELD_ACCESS" if rex.get("expr", {}).get("kind") == "CORREL_VARIABLE":
             return symbols.number(columns.named(rex["name"]))
+        case "CALL" if rex.get("internalName") == "$REINTERPRET$1":  # it makes a time attribute of a column
+            return expression(rex["operands"][0], columns, symbols)
         case "CALL":
             return _call(rex, columns, symbols)
     return symbols.of("expression", rex.get("name"), resolved(rex, columns, symbols, inside=True))
 
 
 def _call(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
+    name, parts = _one_spelling(rex.get("internalName", ""), list(rex.get("operands", ())))
+    if name in _WIDENS:
+        parts = [_without_width(each) for each in parts]
     # What a call makes of a value may follow from its type: a CAST of 1 to a text, and of 1.0.
-    operands: list[Hashable] = [
-        (expression(each, columns, symbols), plain(each.get("type"))) for each in rex.get("operands", ())
-    ]
+    operands: list[Hashable] = [(expression(each, columns, symbols), plain(each.get("type"))) for each in parts]
     rest = {k: v for k, v in rex.items() if k not in ("kind", "operands", "type", "internalName", "syntax")}
-    name = rex.get("internalName", "")
     if name in _MIRRORED:
         name, operands = _MIRRORED[name], operands[::-1]
     if name in _EITHER_WAY:
         operands = sorted(operands, key=repr)
     # A CAST says what it casts to in its type alone.
     return symbols.of("call", name, tuple(operands), plain(rex.get("type")), resolved(rest, columns, symbols))
+
+
+def _one_spelling(name: str, operands: list[Any]) -> tuple[str, list[Any]]:
+    """A call under one of the names under which Flink plans the same."""
+    match name, operands:
+        case "$IF$1", [_, _, _]:
+            return _CASE, operands
+        case "$IFNULL$1", [_, _]:
+            return _COALESCE, operands
+    return name, operands
+
+
+def _without_width(operand: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A literal without the length or size of its type, which a comparison and a choice widen to the other side's."""
+    if operand.get("kind") != "LITERAL":
+        return operand
+    kind, value = plain(operand.get("type")), operand.get("value")
+    if kind in _INTEGERS and isinstance(value, int) and abs(value) <= _EXACT_IN_FLOAT:
+        return {**operand, "type": "INTEGER"}
+    if kind.startswith(("CHAR(", "VARCHAR(")) and not any(map(_ends_blank, _texts(operand))):
+        return {**operand, "type": "TEXT"}
+    return operand
+
+
+def _texts(literal: Mapping[str, Any]) -> list[Any]:
+    """The values of a literal, which may be a set of ranges."""
+    ranges = literal.get("sarg", {}).get("ranges", ())
+    return [literal.get("value"), *(end.get("value") for each in ranges for end in each.values())]
+
+
+def _ends_blank(text: Any) -> bool:
+    return isinstance(text, str) and text.endswith(" ")
 
 
 def conjuncts(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> frozenset[Symbol]:

@@ -43,8 +43,7 @@ _UID_GENERATION = "table.exec.uid.generation"
 SPELLED_OTHERWISE = replace(
     inferred(
         Outcome.UNKNOWN,
-        "both sides may be the same, spelled in two ways, which Flink may or may not plan as one; --explain-plan asks "
-        "its planner",
+        "both sides may be the same, spelled in two ways, which Flink may or may not plan as one",
     ),
     remedy=Remedy.EXPLAIN_PLAN,
 )

@@ -1,0 +1,167 @@
+"""The table of facets against the measured restores that its rows name, and what its rows do to a comparison."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.compiled import QUERY_SINK, PlanDifference, compare_plans
+from airflow_flinkcompat.compat.evidence import RIGHT, lines_restored_right, restores
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans
+from airflow_flinkcompat.state.compiled import Aspect, read_plan
+from airflow_flinkcompat.state.compiled.facets import Effect, FacetRow, facet_rows
+from tests.measured_plans import pairs, planned, written
+
+ROWS = [row for rows in facet_rows().values() for row in rows]
+WRONG = "restored_WRONG"
+SINK = f"`default_catalog`.`default_database`.`{QUERY_SINK}`"
+
+
+def named(row: FacetRow) -> str:
+    return f"{row.operator} {row.facet} {row.effect}"
+
+
+@cache
+def differences(name: str) -> tuple[PlanDifference, ...]:
+    old, new = pairs()[name].sides()
+    compared = ComparedPlans(Change(old, new), planned()[name])
+    return (*compared.differences, *compared.seen)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=named)
+def test_a_row_rests_on_restores_that_ended_as_it_says(row: FacetRow) -> None:
+    ends = {name: set(restores()[name].values()) for name in row.evidence}
+    assert bool(ends) is (row.effect is not Effect.UNKNOWN)
+    if row.effect is Effect.RIGHT:
+        assert "2.3" in lines_restored_right(row.evidence)
+    if row.effect is Effect.WRONG:
+        assert all(WRONG in found for found in ends.values())
+    assert not any(WRONG in found and RIGHT in found for found in ends.values())
+
+
+@pytest.mark.parametrize("row", [each for each in ROWS if each.effect is not Effect.NONE], ids=named)
+def test_the_plans_of_its_restores_differ_in_its_facet(row: FacetRow) -> None:
+    """Plans of restores over connectors of the measurement's own are not stored."""
+    stored = [name for name in row.evidence if name in planned()]
+    for name in stored:
+        assert any(row.facet in each.what for each in differences(name)), name
+
+
+def test_most_rows_are_held_against_stored_plans() -> None:
+    held = [row for row in ROWS if any(name in planned() for name in row.evidence)]
+    assert len(held) >= 0.8 * len([row for row in ROWS if row.operator not in ("sink", "lookup-join")])
+
+
+@pytest.mark.parametrize(
+    ("name", "operator", "facet"),
+    [
+        ("wj-semi-to-anti", "window-join", "joinType"),
+        ("tj-left-to-inner", "temporal-join", "joinType"),
+        ("rj-noneq-add", "join", "nonEquiCondition"),
+        ("ij-left-to-inner", "interval-join", "joinType"),
+        ("so-key-dir", "temporal-sort", "orderBy"),
+        ("ga-ttl-set", "group-aggregate", "state"),
+    ],
+)
+def test_a_right_facet_leaves_nothing_open(name: str, operator: str, facet: str) -> None:
+    (seen,) = differences(name)
+    assert (seen.operator, seen.what) == (operator, (facet,))
+    assert seen.evidence
+
+
+@pytest.mark.parametrize(
+    "name", ["ij-inner-to-left", "ij-left-to-full", "li-n-6-to-8", "li-offset-add", "dd-ra-col-swap", "t-n"]
+)
+def test_a_facet_that_is_right_by_data_alone_stays_open(name: str) -> None:
+    assert any(not each.evidence for each in differences(name))
+
+
+def test_a_retracting_sum_beside_the_count_that_it_keeps_anyway_holds_the_same_numbers() -> None:
+    assert differences("cd-add-count") == ()
+
+
+def test_a_sum_that_begins_with_null_is_not_the_sum_of_an_average() -> None:
+    assert any(each.aspect is Aspect.LAYOUT for each in differences("ga-avg-to-sum-count"))
+
+
+# --- spellings that are compiled in two ways --------------------------------------------------------------------------
+
+TEXT, WHOLE = {"kind": "INPUT_REF", "inputIndex": 0, "type": "VARCHAR(2147483647)"}, "BIGINT"
+AMOUNT = {"kind": "INPUT_REF", "inputIndex": 1, "type": WHOLE}
+
+
+def literal(value: Any, kind: str) -> dict[str, Any]:
+    return {"kind": "LITERAL", "value": value, "type": f"{kind} NOT NULL"}
+
+
+def call(name: str, *operands: Any, kind: str = "BOOLEAN") -> dict[str, Any]:
+    return {"kind": "CALL", "internalName": f"${name}$1", "operands": list(operands), "type": kind}
+
+
+def with_condition(condition: Any) -> Any:
+    """The plan of a filtered aggregation, with another condition in its Calc."""
+    ((old,), _) = written("wh-agg-change")
+    calc = next(node for node in old["nodes"] if "calc" in node["type"])
+    calc["condition"] = condition
+    return old
+
+
+def compared(one: Any, other: Any) -> tuple[Aspect, ...]:
+    old, new = ([read_plan(json.dumps(with_condition(each)))] for each in (one, other))
+    return tuple(each.aspect for each in compare_plans(old, new, frozenset({SINK})))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (call(">", AMOUNT, literal(5, "INT")), call(">", AMOUNT, literal(5, WHOLE))),
+        (call("=", TEXT, literal("a", "CHAR(1)")), call("=", literal("a", "VARCHAR(2147483647)"), TEXT)),
+        (
+            call(">", call("IF", call("=", AMOUNT, literal(1, "INT")), AMOUNT, literal(0, "INT"), kind=WHOLE), AMOUNT),
+            call(
+                ">", call("CASE", call("=", AMOUNT, literal(1, "INT")), AMOUNT, literal(0, WHOLE), kind=WHOLE), AMOUNT
+            ),
+        ),
+        (
+            call(">", call("IFNULL", AMOUNT, literal(0, WHOLE), kind=WHOLE), AMOUNT),
+            call(">", call("COALESCE", AMOUNT, literal(0, WHOLE), kind=WHOLE), AMOUNT),
+        ),
+        (call(">", call("REINTERPRET", AMOUNT, kind=WHOLE), AMOUNT), call(">", AMOUNT, AMOUNT)),
+    ],
+    ids=["whole numbers", "texts", "IF", "IFNULL", "REINTERPRET"],
+)
+def test_two_ways_to_compile_one_condition_are_one(one: Any, other: Any) -> None:
+    assert compared(one, other) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (call(">", AMOUNT, literal(5, "INT")), call(">", AMOUNT, literal(6, WHOLE))),
+        (call("=", TEXT, literal("a ", "CHAR(2)")), call("=", TEXT, literal("a ", "VARCHAR(2147483647)"))),
+        (call(">", AMOUNT, literal(2**60, "BIGINT")), call(">", AMOUNT, literal(2**60, "DECIMAL(19, 0)"))),
+        (
+            call("=", call("CAST", literal(1, "INT"), kind="VARCHAR(5)"), TEXT),
+            call("=", call("CAST", literal(1, "DECIMAL(2, 1)"), kind="VARCHAR(5)"), TEXT),
+        ),
+    ],
+    ids=["values", "blanks", "wide numbers", "casts"],
+)
+def test_conditions_that_may_differ_stay_apart(one: Any, other: Any) -> None:
+    assert Aspect.MEANING in compared(one, other)
+
+
+def on_keys(*, added: bool, column: dict[str, Any]) -> tuple[Aspect, ...]:
+    amounts = call(">", AMOUNT, literal(5, WHOLE))
+    both = call("AND", amounts, call("<>", column, literal("x", "VARCHAR(2147483647)")))
+    return compared(amounts, both) if added else compared(both, amounts)
+
+
+def test_a_condition_on_keys_leaves_the_other_keys_as_they_are() -> None:
+    assert on_keys(added=True, column=TEXT) == ()
+    assert Aspect.MEANING in on_keys(added=False, column=TEXT), "the keys that come begin with nothing"
+    assert Aspect.MEANING in on_keys(added=True, column=AMOUNT)
