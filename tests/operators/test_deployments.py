@@ -10,7 +10,14 @@ import pytest
 from airflow.sdk import BaseNotifier
 from pydantic import ValidationError
 
-from airflow_flinkcompat.operators import Deployment, DeploymentsError, read_deployments, redeploy_dag
+from airflow_flinkcompat.operators import (
+    Deployment,
+    DeploymentsError,
+    FlinkSqlCompatibilityOperator,
+    read_deployments,
+    redeploy_dag,
+    redeploy_dags,
+)
 from airflow_flinkcompat.operators.deployments import Deployments
 from tests.operators.versions import SINCE_3_3
 
@@ -85,6 +92,13 @@ def test_everything_it_may_say(tmp_path: Path) -> None:
         "tables": {"orders": "s3://archive/orders"},
         "spark": {"conf": {"spark.executor.memory": "2g"}},
     }
+
+
+def test_planner_and_jars_of_the_project_file_are_the_gates(tmp_path: Path) -> None:
+    (tmp_path / "flinkcompat.toml").write_text(f'planner = "never"\njars = ["lib/*.jar"]\n{ORDERS}')
+    check = redeploy_dags(tmp_path / "flinkcompat.toml")["redeploy_orders"].get_task("check")
+    assert isinstance(check, FlinkSqlCompatibilityOperator)
+    assert (check.planner, check.jars) == ("never", [str(tmp_path / "lib" / "*.jar")])
 
 
 def test_a_backfill_of_all_may_be_left_out_by_one(tmp_path: Path) -> None:
