@@ -16,7 +16,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from airflow_flinkcompat.planner.installation import LINES
+from airflow_flinkcompat.local_flink.processes import find_java
+from airflow_flinkcompat.planner.installation import LINES, install
 from tests.fleet.repository import git, make_repository
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,6 +97,22 @@ class TestGitHub:
         listed, written = Path(environment["CALLS"]).read_text().splitlines()
         assert listed.startswith("api --paginate repos/shop/jobs/issues/7/comments --jq ")
         assert written.startswith("api --silent --method POST repos/shop/jobs/issues/7/comments --field body=@")
+
+    def test_the_step_asks_flink(self, environment: dict[str, str], tmp_path: Path) -> None:
+        install("2.3")
+        folder = tmp_path / "one"
+        folder.mkdir()
+        (folder / "flinkcompat.toml").write_text('engine = "flink"\n[deployments.a]\nscript = "a.sql"\n')
+        (folder / "a.sql").write_text((ROOT / "tests/fixtures/readme/orders_v1.sql").read_text())
+        git(folder, "init", "--quiet")
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", "first")
+        (folder / "a.sql").write_text((ROOT / "tests/fixtures/readme/orders_v2.sql").read_text())
+        asks = {"FLINKCOMPAT_PLANNER": "always", "JAVA_HOME": str(find_java().parents[1]), "AGAINST": "git:HEAD"}
+        done = self.step(folder, {**environment, **asks})
+        outputs = dict(line.split("=", 1) for line in Path(environment["GITHUB_OUTPUT"]).read_text().splitlines())
+        (row,) = json.loads(Path(outputs["report"]).read_text())["deployments"]
+        assert row["report"]["ground"] == "planned by Flink 2.3.0", done.stderr
 
     def test_the_comment_of_before_is_changed(self, jobs: Path, environment: dict[str, str]) -> None:
         self.step(jobs, {**environment, "FOUND": "4711"})
