@@ -110,7 +110,7 @@ def bootstrap_command(
     named = read_named(script)
     side = Side(require_text(named), by.settings, by.functions, by.catalog, "flink", by.engine_version, named.source)
     planner = planner.compiling(by.jars)
-    plans = compiled_plans("bootstrap", side, side, planner, "spark")
+    plans = compiled_plans("bootstrap", side, side, planner, None, "spark")
     require_one_job("bootstrap writes", plans)
     try:
         from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart

@@ -30,7 +30,7 @@ from airflow_flinkcompat.cli.project import (
     with_named_catalog,
 )
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_pair, waivers_beside
-from airflow_flinkcompat.cli.targets import Planner, compiled_plans, planner_options
+from airflow_flinkcompat.cli.targets import Planner, compiled_plans, deployed_job, planner_options
 from airflow_flinkcompat.compat import (
     Report,
     ReportContext,
@@ -49,7 +49,7 @@ from airflow_flinkcompat.compat.reports.render import WIDTH
 from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, utc_day
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, PlannerMode, Waiver, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge, plan_alone
+from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone
 from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, JobOptions
 from airflow_flinkcompat.sql import read_script
 
@@ -89,6 +89,9 @@ from airflow_flinkcompat.sql import read_script
 )
 @planner_option
 @planner_options
+@click.option(
+    "--savepoint", metavar="URI", help="Savepoint of the deployed job, whose operators are held against OLD as planned."
+)
 @config_option
 @deployment_option
 def check_command(
@@ -110,6 +113,7 @@ def check_command(
     explain_plan: bool,
     ask_planner: PlannerMode | None,
     planner: Planner,
+    savepoint: str | None,
     config: str | None,
     deployment: str | None,
 ) -> None:
@@ -136,7 +140,8 @@ def check_command(
     Settings given with --set hold on both sides; --old-set replaces or adds to them on the old side.
 
     On engine flink, where flinkcompat planner install has fetched Flink's own planner, it says what Flink refuses: NEW,
-    by line and column with exit code 2; a restore, by its operator. Nothing is started.
+    by line and column with exit code 2; a restore, by its operator. Nothing is started. What the cluster of
+    --jobmanager (or --target) sets is planned with, below the settings of the scripts.
     """
     if not new:
         told = f"to compare the file with its last commit: flinkcompat check {shlex.join((f'HEAD:{old}', old))}"
@@ -156,9 +161,8 @@ def check_command(
     if explain_plan and (engine is None or not ENGINE_FACTS[engine].compiles_plans):
         raise InputError("--explain-plan compares plans of open-source Flink: add --engine flink")
     require_engine(engine, engine_version=engine_version, old_engine_version=old_engine_version)
-    if not explain_plan and planner != Planner(jars=planner.jars):
-        raise InputError("--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it")
     elsewhere_planned = explain_plan and bool(planner.target or planner.gateway)
+    _require_use(planner, savepoint, explain_plan, elsewhere_planned, job)
     if explain_plan:
         job = replace(job, planner="always")
     elsewhere = {name: read_script(path).text for name, path in parse_variables(others, (old, new)).items()}
@@ -176,10 +180,11 @@ def check_command(
     exposed = _require_readable(before, after, engine)
     report: Report | Reports
     if elsewhere_planned and before is not None and after is not None:
-        plans = compiled_plans("--explain-plan", before, after, planner)
+        plans = compiled_plans("--explain-plan", before, after, planner, None)
         report = check(before, after, with_other_engine=True, plans=plans)
     else:
-        report = judged((before, after), (deployed.source, proposed.source), job)
+        runs = deployed_job("check", planner, savepoint) if planner.target or planner.jobmanager or savepoint else None
+        report = judged((before, after), (deployed.source, proposed.source), job, runs)
     called = (by.deployment, by.deployment or shlex.join((old, new)))
     report, notes = with_waivers(report, waivers_beside(new), (before, after), called)
     report = _with_warnings(report, notes)
@@ -192,6 +197,21 @@ def check_command(
         raise InputError("\n  ".join((*exposed, f"{proposed.source} cannot be deployed; {remedy}")))
     if fails_gate(report.gate_outcome, by.fail_on):
         sys.exit(1)
+
+
+def _require_use(
+    planner: Planner, savepoint: str | None, explain_plan: bool, elsewhere_planned: bool, job: JobOptions
+) -> None:
+    """Raises InputError: an option says something that nobody asks for."""
+    if not explain_plan and (planner.plan_dir or (planner.gateway and not planner.target)):
+        raise InputError("--gateway and --plan-dir belong to --explain-plan: add it")
+    if elsewhere_planned and savepoint:
+        raise InputError("--savepoint is for the planner on this machine: leave out --gateway and --target")
+    asked = job.engine is not None and ENGINE_FACTS[job.engine].compiles_plans and job.planner != "never"
+    if (planner.target or planner.jobmanager or savepoint) and not (explain_plan or asked):
+        raise InputError(
+            "--target, --jobmanager and --savepoint are for Flink's planner: add --engine flink --planner auto"
+        )
 
 
 def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, str]) -> Side | None:
@@ -221,13 +241,18 @@ def side_of(script: NamedScript, options: JobOptions, elsewhere: Mapping[str, st
     return replace(side, language=language_of(path), variables=given, files=files)
 
 
-def judged(sides: tuple[Side | None, Side | None], sources: tuple[str, str], options: JobOptions) -> Report | Reports:
+def judged(
+    sides: tuple[Side | None, Side | None],
+    sources: tuple[str, str],
+    options: JobOptions,
+    job: DeployedJob | None = None,
+) -> Report | Reports:
     """The verdict on two sides, one of which may be missing, on the engine that is named or on both."""
     before, after = sides
     if before is None or after is None:
         return _one_sided(before, after, *sources, options)
     if options.engine is not None:
-        return judge(before, after, options.planner or "auto", options.jars, with_other_engine=True)
+        return judge(before, after, options.planner or "auto", options.jars, with_other_engine=True, job=job)
     if options.planner == "always":
         raise PlannerUnavailable("--planner always plans on open-source Flink: add --engine flink")
     return check_engines(before, after)

@@ -204,7 +204,7 @@ def migrate_command(
     before = side(read_named(old), parse_settings(old_settings), old_engine_version or by.engine_version)
     after = side(read_named(new), {}, by.engine_version)
     planner = planner.compiling(by.jars)
-    plans = compiled_plans("migrate", before, after, planner, *(("spark",) if known else ()))
+    plans = compiled_plans("migrate", before, after, planner, savepoint, *(("spark",) if known else ()))
     require_one_job("migrate rewrites", plans)
     asked = SourceOverrides(restarted, dict(map(_renamed, renamed)))
     (made,) = migrations(before, after, plans, asked, requested)

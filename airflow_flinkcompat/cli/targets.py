@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import reduce, wraps
@@ -16,7 +16,7 @@ from airflow_flinkcompat.cli.planner import jar_option
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.model import Extra, InputError
-from airflow_flinkcompat.planner.judgement import compile_plans
+from airflow_flinkcompat.planner.judgement import DeployedJob, compile_plans
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import TargetLocation
@@ -166,7 +166,43 @@ def final_savepoint(job_id: str, target: str | None, gateway: str | None, jobman
         raise cli_error(error) from None
 
 
-def compiled_plans(what: str, old: Side, new: Side, planner: Planner, *others: Extra) -> Plans:
+def deployed_job(what: str, planner: Planner, savepoint: str | None) -> DeployedJob:
+    """The deployed job as the cluster and the savepoint that were named show it.
+
+    Args:
+        what: What asks for it, in errors.
+        planner: The options that name a cluster.
+        savepoint: Path or URI of a savepoint of the job; None: there is none.
+
+    Returns:
+        The options of the cluster, and the operators of the savepoint that keep state.
+
+    Raises:
+        InputError: The cluster is no target that can be asked, or the savepoint cannot be read.
+        OutOfReachError: The cluster does not answer.
+    """
+    options: Mapping[str, str] = {}
+    try:
+        from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.deploy.plans import planning_options
+        from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
+        from airflow_flinkcompat.savepoint.store import read_metadata
+    except ImportError as error:
+        raise bare_install(what, error, "deploy") from None
+    try:
+        if planner.target or planner.jobmanager:
+            gateway = planner.gateway if planner.target else None
+            with location(planner.target or "jobmanager", gateway, planner.jobmanager).open() as opened:
+                options = planning_options(opened, None)
+        kept = read_metadata(savepoint).operators if savepoint else ()
+    except DeployError as error:
+        raise cli_error(error, what) from None
+    except SavepointUnreadable as error:
+        raise InputError(str(error)) from None
+    return DeployedJob(options, [each.id for each in kept if each.has_state])
+
+
+def compiled_plans(what: str, old: Side, new: Side, planner: Planner, savepoint: str | None, *others: Extra) -> Plans:
     """The compiled plans of both sides.
 
     Args:
@@ -174,6 +210,7 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, *others: E
         old: What is deployed.
         new: What is proposed.
         planner: Who compiles them.
+        savepoint: A savepoint of the deployed job, whose operators the planner on this machine has to give; None: none.
         others: The extras that the command needs beside the planner's.
 
     Returns:
@@ -186,7 +223,8 @@ def compiled_plans(what: str, old: Side, new: Side, planner: Planner, *others: E
     for each in (old, new):
         each.require_query()
     if planner.target is None and planner.gateway is None:
-        return compile_plans(old, new, planner.jars)
+        job = DeployedJob() if savepoint is None else deployed_job(what, Planner(), savepoint)
+        return compile_plans(old, new, planner.jars, job)
     try:
         from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
         from airflow_flinkcompat.deploy.flink.access import endpoint_from_environment

@@ -14,14 +14,21 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.planner.class_archive import make_archive
     from airflow_flinkcompat.planner.daemon import PlannerFailure, close_all
     from airflow_flinkcompat.planner.installation import Installation, PlannerMissing, find, install, status
-    from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone, without_notice
+    from airflow_flinkcompat.planner.judgement import (
+        DeployedJob,
+        PlannerUnavailable,
+        compile_plans,
+        judge,
+        plan_alone,
+        without_notice,
+    )
     from airflow_flinkcompat.planner.questions import PlannedChange, predict
 
 _HOMES = {
     ".class_archive": ("make_archive",),
     ".daemon": ("PlannerFailure", "close_all"),
     ".installation": ("Installation", "PlannerMissing", "find", "install", "status"),
-    ".judgement": ("DeployedJob", "PlannerUnavailable", "judge", "plan_alone", "without_notice"),
+    ".judgement": ("DeployedJob", "PlannerUnavailable", "compile_plans", "judge", "plan_alone", "without_notice"),
     ".questions": ("PlannedChange", "predict"),
 }
 
@@ -35,6 +42,7 @@ __all__ = [
     "PlannerMissing",
     "PlannerUnavailable",
     "close_all",
+    "compile_plans",
     "find",
     "install",
     "judge",

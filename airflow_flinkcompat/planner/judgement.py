@@ -90,7 +90,7 @@ def judge(
     try:
         before, after = _installed(old, jars), _installed(new, jars)
         known = job or DeployedJob()
-        sides = [replace(side, settings={**known.options, **side.settings}) for side in (old, new)]
+        sides = _on_cluster(old, known), _on_cluster(new, known)
         planned = _answer_to(lambda: _questions().predict(*sides, before, after, known.operators))
     except PlannerUnavailable as error:
         if mode == "always":
@@ -141,25 +141,32 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
     return f"planned by Flink {planned.flink}", ""
 
 
-def compile_plans(old: Side, new: Side, jars: Sequence[Path] = ()) -> Plans:
+def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: DeployedJob | None = None) -> Plans:
     """Have the planner of the new side's version compile every job of both sides.
 
     Args:
         old: What is deployed.
         new: What is proposed; the same object where there is one script alone.
         jars: Jars of connectors, formats and functions; none may be missing.
+        job: What is known of the deployed job.
 
     Returns:
         The plans of each side.
 
     Raises:
-        InputError: Flink refuses a script, or a jar is missing.
+        InputError: Flink refuses a script, a jar is missing, or the job has other operators than the old script.
         PlannerUnavailable: There is no planner, or no answer.
         ScriptError: A script holds no statement.
     """
     _is_asked("always", old, new)
-    installation = _installed(new, jars)
-    before = _answer_to(lambda: _questions().plan(old, installation))
+    installation, known = _installed(new, jars), job or DeployedJob()
+    if old is new:
+        old = new = _on_cluster(new, known)
+    else:
+        old, new = _on_cluster(old, known), _on_cluster(new, known)
+    before = _answer_to(lambda: _questions().plan_of_job(old, installation, known.operators))
+    if before is None:
+        raise InputError(f"{old.source}: {_questions().OTHER_SETTINGS}")
     after = before if old is new else _answer_to(lambda: _questions().plan(new, installation))
     for side, script in ((old, before), (new, after)):
         _require_whole(side, script)
@@ -181,6 +188,11 @@ def without_notice(report: Report) -> tuple[Report, str]:
     if not report.ground.startswith(_WITHOUT):
         return report, ""
     return replace(report, ground=""), report.ground
+
+
+def _on_cluster(side: Side, job: DeployedJob) -> Side:
+    """The side below the options of the cluster."""
+    return replace(side, settings={**job.options, **side.settings})
 
 
 def _is_asked(mode: PlannerMode, *sides: Side) -> bool:

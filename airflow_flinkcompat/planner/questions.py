@@ -31,9 +31,9 @@ _STAND_INS: Sequence[Mapping[str, Any]] = (
 )
 """Variants of an absent connector; an answer counts where it is the same for all of these."""
 
-_OTHER_SETTINGS = (
+OTHER_SETTINGS = (
     "the deployed script gives other operators than the job has, so the job runs with other settings or on another "
-    "version: name them"
+    "version: name them (--old-set, --old-engine-version)"
 )
 
 Pair = tuple[Installation, Installation]
@@ -91,7 +91,7 @@ def _predicted(old: Side, new: Side, installed: Pair, operators: frozenset[str])
             break
     fitting = [each for each in answers if _has_operators(each[1].old, operators)]
     if not fitting:
-        return _doubted(answers[0][1], _OTHER_SETTINGS)
+        return _doubted(answers[0][1], OTHER_SETTINGS)
     (width, planned), *others = fitting
     for variant, again in others:
         if (doubt := _disagreement(planned, again, variant)) is not None:
@@ -101,6 +101,26 @@ def _predicted(old: Side, new: Side, installed: Pair, operators: frozenset[str])
         if (doubt := _disagreement(planned, again, variant)) is not None:
             return _doubted(planned, doubt)
     return planned
+
+
+def plan_of_job(side: Side, installation: Installation, operators: Collection[str]) -> PlannedScript | None:
+    """Plan a script so that it has the operators of a job.
+
+    Args:
+        side: The script with its settings and catalog.
+        installation: Who plans it.
+        operators: OperatorIDs that the job has.
+
+    Returns:
+        What is planned; None where no parallelism gives these operators.
+
+    Raises:
+        PlannerFailure: The planner gives no answer.
+        ScriptError: The script holds no statement.
+    """
+    widths = ("",) if _sets_parallelism(side) else _UNKNOWN_PARALLELISM
+    plans = (plan(side, installation, {"settings": {PARALLELISM: each}} if each else {}) for each in widths)
+    return next((each for each in plans if _has_operators(each, frozenset(operators))), None)
 
 
 def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:

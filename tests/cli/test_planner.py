@@ -27,6 +27,7 @@ MISSING = (
     "read from the script, without Flink's planner (Flink 2.3.0 is not on this machine: "
     "run flinkcompat planner install 2.3)"
 )
+MIGRATED = Path(__file__).parents[1] / "fixtures" / "migrations" / "a-metric-is-added-to-a-tumbling-window"
 FLINK = ("--engine", "flink", "--fail-on", "never")
 
 
@@ -169,4 +170,12 @@ def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
     for command, words in planned.items():
         result = run(*command)
         assert words in result.out + result.err, command
+    of_job = ("--savepoint", str(MIGRATED / "old"))
+    scripts = [str(MIGRATED / f"{name}.sql") for name in ("old", "new")]
+    assert "Planned by Flink 2.3.0" in run("check", *scripts, *FLINK, *of_job).out
+    other = ("--set", "table.optimizer.agg-phase-strategy=ONE_PHASE")
+    for command in (("check", *scripts, *FLINK), ("migrate", *scripts, "--dry-run")):
+        result = run(*command, *of_job, *other)
+        told = " ".join((result.out + result.err).split())
+        assert "the deployed script gives other operators than the job has" in told, command
     close_all()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import zipfile
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.cli import cli
-from airflow_flinkcompat.cli.targets import Planner
+from airflow_flinkcompat.cli.targets import Planner, deployed_job
 from airflow_flinkcompat.deploy import targets
 from airflow_flinkcompat.deploy.targets.gateway import SqlGatewayTarget
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
@@ -86,11 +90,44 @@ def test_what_a_target_cannot_do_is_refused_by_its_name(
     assert run(command, "--target", "jobmanager", "--jobmanager", "http://jobs.test:8081") == snapshot
 
 
-def test_a_target_belongs_to_explained_plans(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_that_nobody_asks_for(run: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMMANDS, "check", COMMANDS["check"][:-1])
-    assert run("check", "--target", "jobmanager") == (
-        "--target, --gateway, --jobmanager and --plan-dir belong to --explain-plan: add it"
-    )
+    for given in (("--gateway", "http://g.test"), ("--plan-dir", "/plans")):
+        assert run("check", *given) == "--gateway and --plan-dir belong to --explain-plan: add it"
+    for given in (("--target", "jobmanager"), ("--jobmanager", "http://j.test"), ("--savepoint", "/s")):
+        assert run("check", *given) == (
+            "--target, --jobmanager and --savepoint are for Flink's planner: add --engine flink --planner auto"
+        )
+    savepoint = run("check", "--explain-plan", "--gateway", "http://g.test", "--savepoint", "/s")
+    assert savepoint == "--savepoint is for the planner on this machine: leave out --gateway and --target"
+
+
+class _Cluster(BaseHTTPRequestHandler):
+    """A JobManager that shows its options."""
+
+    OPTIONS: ClassVar = {"table.exec.state.ttl": "1 d", "parallelism.default": "4", "rest.port": "8081"}
+
+    def do_GET(self) -> None:
+        known = self.path == "/jobmanager/config"
+        body = json.dumps([{"key": key, "value": value} for key, value in self.OPTIONS.items()]).encode()
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Length", str(len(body) if known else 0))
+        self.end_headers()
+        self.wfile.write(body if known else b"")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_options_of_a_cluster_that_decide_how_a_job_is_planned() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Cluster) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            place = f"http://127.0.0.1:{server.server_port}"
+            found = deployed_job("check", Planner(jobmanager=place), None)
+        finally:
+            server.shutdown()
+    assert found.options == {"table.exec.state.ttl": "1 d", "parallelism.default": "4"}
 
 
 @pytest.mark.parametrize("command", [("check", "--engine", "flink", "--explain-plan"), ("migrate", "--dry-run")])
