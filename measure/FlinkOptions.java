@@ -23,15 +23,22 @@ import java.util.concurrent.TimeoutException;
 import java.util.jar.JarFile;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.apache.flink.api.dag.Transformation;
 import org.apache.flink.configuration.ConfigOption;
+import org.apache.flink.configuration.ConfigOptions;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.FallbackKey;
+import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.configuration.description.HtmlFormatter;
+import org.apache.flink.core.io.SimpleVersionedSerializer;
+import org.apache.flink.streaming.api.transformations.SinkTransformation;
+import org.apache.flink.streaming.api.transformations.SourceTransformation;
 import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.TableConfig;
 import org.apache.flink.table.api.TableEnvironment;
 import org.apache.flink.table.api.ValidationException;
+import org.apache.flink.table.api.internal.TableEnvironmentImpl;
 import org.apache.flink.table.catalog.CatalogTable;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.catalog.ObjectIdentifier;
@@ -40,8 +47,12 @@ import org.apache.flink.table.catalog.ResolvedSchema;
 import org.apache.flink.table.catalog.UniqueConstraint;
 import org.apache.flink.table.connector.sink.abilities.SupportsWritingMetadata;
 import org.apache.flink.table.connector.source.abilities.SupportsReadingMetadata;
+import org.apache.flink.table.factories.DynamicTableSinkFactory;
+import org.apache.flink.table.factories.DynamicTableSourceFactory;
 import org.apache.flink.table.factories.Factory;
 import org.apache.flink.table.factories.FactoryUtil;
+import org.apache.flink.table.operations.ModifyOperation;
+import org.apache.flink.table.operations.Operation;
 
 /**
  * Prints the options of the Flink on the class path, and asks it about values.
@@ -56,28 +67,96 @@ public class FlinkOptions {
 
     public static void main(String[] arguments) throws Exception {
         switch (arguments[0]) {
-            case "list" -> list(settings().values());
-            case "tables" -> list(List.of());
+            case "list" -> list(settings().values(), factories());
+            case "tables" -> tables(Arrays.copyOfRange(arguments, 1, arguments.length));
             case "parse" -> parse();
             case "metadata" -> metadata();
             case "run" -> run();
+            case "parts" -> parts();
         }
         System.out.flush();
         System.exit(0);
     }
 
     /** Rows of settings, of zones, and of the options of connectors and formats. */
-    private static void list(Collection<ConfigOption<?>> settings) throws Exception {
+    private static void list(Collection<ConfigOption<?>> settings, List<Factory> factories) throws Exception {
         for (ConfigOption<?> option : settings) {
-            print("setting", "", option);
+            print("setting", "", option, false, "");
         }
         ZoneId.getAvailableZoneIds().stream().sorted().forEach(zone -> System.out.println("zone\t" + zone));
-        for (Factory factory : factories()) {
+        for (Factory factory : factories) {
             String kind = isFormat(factory) ? "format" : "table";
             for (ConfigOption<?> option : optionsOf(factory).values()) {
-                print(kind, factory.factoryIdentifier(), option);
+                print(kind, factory.factoryIdentifier(), option, requires(factory, option), uses(factory));
             }
         }
+    }
+
+    /**
+     * Rows of connectors and formats alone, those of the factories of these classes too, which a catalog makes.
+     *
+     * <p>{@code CONNECTOR=CLASS} names a class that declares more options of a connector.
+     */
+    private static void tables(String... classes) throws Exception {
+        list(List.of(), factories(Arrays.stream(classes).filter(each -> !each.contains("=")).toArray(String[]::new)));
+        for (String each : classes) {
+            String[] named = each.split("=");
+            for (Field field : named.length == 2 ? Class.forName(named[1]).getFields() : new Field[0]) {
+                if (Modifier.isStatic(field.getModifiers()) && field.getType().getSimpleName().equals("ConfigOption")) {
+                    print("table", named[0], flinks(field.get(null)), false, "source sink");
+                }
+            }
+        }
+    }
+
+    /** An option as Flink's own class has it: some connectors bring a copy of that class. */
+    private static ConfigOption<?> flinks(Object option) throws Exception {
+        if (option instanceof ConfigOption<?> own) {
+            return own;
+        }
+        var key = ConfigOptions.key((String) option.getClass().getMethod("key").invoke(option));
+        var of = option.getClass().getDeclaredField("clazz");
+        of.setAccessible(true);
+        var type = (Class<?>) of.get(option);
+        Object preset = option.getClass().getMethod("defaultValue").invoke(option);
+        var older = new ArrayList<String>();
+        for (Object each : (Iterable<?>) option.getClass().getMethod("fallbackKeys").invoke(option)) {
+            older.add((String) each.getClass().getMethod("getKey").invoke(each));
+        }
+        return typed(key, type, preset).withFallbackKeys(older.toArray(String[]::new));
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static ConfigOption<?> typed(ConfigOptions.OptionBuilder key, Class<?> type, Object preset) {
+        var builder = switch (type.getSimpleName()) {
+            case "Boolean" -> key.booleanType();
+            case "Integer" -> key.intType();
+            case "Long" -> key.longType();
+            case "Double" -> key.doubleType();
+            case "Duration" -> key.durationType();
+            case "MemorySize" -> key.memoryType();
+            default -> type.isEnum() ? key.enumType((Class) type) : key.stringType();
+        };
+        if (preset == null || preset instanceof Map) {
+            return builder.noDefaultValue();
+        }
+        boolean same = type.isEnum() || preset.getClass().getName().startsWith("java.");
+        Object value = same ? preset : MemorySize.parse(preset.toString());
+        return ((ConfigOptions.TypedConfigOptionBuilder) builder).defaultValue(value);
+    }
+
+    private static boolean requires(Factory factory, ConfigOption<?> option) {
+        try {
+            return factory.requiredOptions().contains(option);
+        } catch (Throwable missing) {
+            return false;
+        }
+    }
+
+    /** What a query may do with a table of it. */
+    private static String uses(Factory factory) {
+        return (factory instanceof DynamicTableSourceFactory ? "source " : "")
+                + (factory instanceof DynamicTableSinkFactory ? "sink" : "");
     }
 
     /** Reads rows of a factory (empty for a setting), a key and a value; prints whether Flink parses the value. */
@@ -201,6 +280,62 @@ public class FlinkOptions {
         }
     }
 
+    /** Reads rows of statements, of which the last is an INSERT; prints its sources and sinks and what they store. */
+    private static void parts() throws Exception {
+        var out = System.out;
+        var rows = new BufferedReader(new InputStreamReader(System.in));
+        for (String row; (row = rows.readLine()) != null; ) {
+            String[] statements = row.split("\t");
+            out.println(answer(() -> {
+                var tables = (TableEnvironmentImpl) TableEnvironment.create(EnvironmentSettings.inStreamingMode());
+                for (String each : Arrays.copyOf(statements, statements.length - 1)) {
+                    tables.executeSql(each);
+                }
+                var job = new ArrayList<ModifyOperation>();
+                for (Operation each : tables.getParser().parse(statements[statements.length - 1])) {
+                    job.add((ModifyOperation) each);
+                }
+                var found = new TreeSet<String>();
+                for (Transformation<?> root : tables.getPlanner().translate(job)) {
+                    for (Transformation<?> each : root.getTransitivePredecessors()) {
+                        if (each instanceof SourceTransformation<?, ?, ?> source) {
+                            found.add(part("source", source.getSource()));
+                        } else if (each instanceof SinkTransformation<?, ?> sink) {
+                            found.add(part("sink", sink.getSink()));
+                        }
+                    }
+                }
+                return String.join("\t", found);
+            }));
+            out.flush();
+        }
+    }
+
+    /** A source or sink by its class, the interfaces that say what it stores, and the serializers of that. */
+    private static String part(String kind, Object part) {
+        var found = new ArrayList<>(List.of(kind, part.getClass().getName()));
+        for (String each : all(part.getClass())) {
+            if (each.matches("(Supports|Stateful|TwoPhase|With(Pre|Post)).*")) {
+                found.add(each);
+            }
+        }
+        for (String each : List.of(
+                "getSplitSerializer", "getEnumeratorCheckpointSerializer", "getWriterStateSerializer",
+                "getCommittableSerializer")) {
+            try {
+                Method method = part.getClass().getMethod(each);
+                method.setAccessible(true);
+                var serializer = (SimpleVersionedSerializer<?>) method.invoke(part);
+                found.add(each.substring(3) + "=" + serializer.getClass().getName() + ":" + serializer.getVersion());
+            } catch (NoSuchMethodException notOne) {
+                continue;
+            } catch (Throwable unreadable) {
+                found.add(each.substring(3) + "=" + root(unreadable).replaceAll("\\s", " "));
+            }
+        }
+        return String.join("|", found);
+    }
+
     private static String with(Map<String, String> options) {
         return options.entrySet().stream()
                 .map(each -> "'" + each.getKey() + "' = '" + each.getValue().replace("'", "''") + "'")
@@ -285,8 +420,12 @@ public class FlinkOptions {
         return found;
     }
 
-    private static List<Factory> factories() {
+    /** All that are registered, and those of these classes. */
+    private static List<Factory> factories(String... classes) throws Exception {
         var found = new ArrayList<Factory>();
+        for (String each : classes) {
+            found.add((Factory) Class.forName(each).getDeclaredConstructor().newInstance());
+        }
         var loaded = ServiceLoader.load(Factory.class).iterator();
         while (true) {
             try {
@@ -338,7 +477,8 @@ public class FlinkOptions {
         return found;
     }
 
-    private static void print(String kind, String factory, ConfigOption<?> option) throws Exception {
+    private static void print(String kind, String factory, ConfigOption<?> option, boolean required, String uses)
+            throws Exception {
         Class<?> type = (Class<?>) read(option, "clazz");
         boolean isList = (boolean) read(option, "isList");
         String values = type.isEnum()
@@ -359,6 +499,8 @@ public class FlinkOptions {
                 String.valueOf(isList),
                 preset == null || isList ? "" : text(preset),
                 String.join(" ", fallback),
+                String.valueOf(required),
+                uses,
                 namedIn(new HtmlFormatter().format(option.description()))));
     }
 

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from airflow_flinkcompat.deploy import DeployError
-from measure import evidence, results
-from measure.connector_pairs import load_connector_pairs
+from measure import evidence, lakes, results
+from measure.connector_pairs import LAKES, load_connector_pairs
 from measure.flink_versions import CACHE, RELEASES, VERSIONS
 from measure.pair_runner import Measured
 from measure.pairs import FOLDER, PROGRAMS, UPGRADES, Pair, load_base, load_pairs
@@ -59,6 +59,11 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the pairs over Kafka and PostgreSQL, both started here, on Flink 2.3; those with a result are left out",
     )
+    parser.add_argument(
+        "--lakes",
+        action="store_true",
+        help="the pairs over Iceberg and Paimon, on Flink 1.20; those with a result stay",
+    )
     parser.add_argument("--out", type=Path, help="the results file; by default one of today's date in measure/results")
     parser.add_argument(
         "--predict-only", action="store_true", help="renew the predictions of all committed results; needs no Flink"
@@ -78,15 +83,18 @@ def _run(options: argparse.Namespace) -> tuple[list[Path], list[str]]:
         raise FixtureError("programs and connectors are measured on Flink 2.3, the version of what stands beside it")
     if options.flink_old and (options.programs or options.connectors or options.flink_old == options.flink):
         raise FixtureError("--flink-old is another line than --flink, and goes without --programs and --connectors")
+    if options.lakes and options.flink != lakes.LINE:
+        raise FixtureError(f"lake formats are measured on Flink {lakes.LINE}, for which their connectors are built")
     today = datetime.now(UTC).date().isoformat()
     name, folder = _set(options)
     lines = f"{options.flink_old}-to-{options.flink}" if options.flink_old else options.flink
     base = options.flink not in VERSIONS and folder == FOLDER
-    adds = bool(options.only or options.connectors or base)
+    adds = bool(options.only or options.connectors or options.lakes or base)
     newest = results.newest(lines, name) if adds else None
     path: Path = options.out or newest or results.FOLDER / f"{name}-{lines}-{today}.json"
-    if options.connectors:
-        pairs = [pair for pair in load_connector_pairs(options.only) if not results.holds(path, pair)]
+    if options.connectors or options.lakes:
+        written = load_connector_pairs(options.only, LAKES) if options.lakes else load_connector_pairs(options.only)
+        pairs = [pair for pair in written if not results.holds(path, pair)]
     elif base:
         ran = () if options.only else results.ids(path)
         pairs = [pair for pair in load_base(options.flink, options.only) if pair.id not in ran]
@@ -111,6 +119,8 @@ def _set(options: argparse.Namespace) -> tuple[str, Path]:
         return results.UPGRADE, UPGRADES
     if options.programs:
         return "programs", PROGRAMS
+    if options.lakes:
+        return "lakes", FOLDER
     return ("connectors" if options.connectors else "flink"), FOLDER
 
 
@@ -137,8 +147,8 @@ def _measured(
     with ExitStack() as stack:
         # Asked first: without the environment nothing else is started in vain.
         pyflink = stack.enter_context(PyFlink(folder / "pyflink")) if options.programs else None
-        beside = beside_flink(stack, folder, options.connectors)
-        bench = stack.enter_context(bench_of(options.flink, folder, *beside, pyflink))
+        beside = (lakes.jars(), None) if options.lakes else beside_flink(stack, folder, options.connectors)
+        bench = stack.enter_context(bench_of(options.flink, folder, *beside, pyflink, lakes=options.lakes))
         return bench.measure(pairs, options.threads, say, late, add, bench.run)
 
 

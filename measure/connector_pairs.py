@@ -3,7 +3,8 @@
 A family is a table with
 
 * ``area``, ``about``: what it measures, in words
-* ``given``: what both sides begin with, ``database``: what its PostgreSQL begins with (optional)
+* ``given``: what both sides begin with, ``database``: what its PostgreSQL or lake begins with (optional)
+* ``line``: the line of Flink that plans it, if that is another than 2.3
 * ``shapes``: queries by name, after what is given
 * ``cases``: by name, a table with ``change``: texts of the old side and what stands in their place on the new one, and
   optionally ``about``, ``both`` (the same for both sides), ``shapes`` (only these), ``parallelism`` (1 where it is not
@@ -26,6 +27,8 @@ from measure.pairs import FOLDER, Pair, Side
 from tests.sections import FixtureError
 
 FILE = FOLDER / "connectors.toml"
+LAKES = FOLDER / "lakes.toml"
+"""Pairs over tables of Iceberg and Paimon."""
 TWO_PARTITIONS = {"'topic' = 'orders'": "'topic' = 'busy'", "file://DATA/orders": "file://DATA/busy"}
 _CASE = frozenset(
     {"about", "change", "both", "shapes", "parallelism", "settings", "rows_before", "reference", "elsewhere", "caveat"}
@@ -81,7 +84,7 @@ def _pair(id: str, family: Mapping[str, Any], shape: str, case: Mapping[str, Any
         before,
         after,
         caveat=case.get("caveat", ""),
-        line="2.3",
+        line=family.get("line", "2.3"),
         reference=from_scratch,
         elsewhere=case.get("elsewhere", False),
     )

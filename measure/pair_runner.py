@@ -33,6 +33,7 @@ from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import parse_script
 from measure import rows as outcomes
+from measure.lakes import Lakes
 from measure.pairs import Pair, Side
 from measure.progress import (
     DATA,
@@ -149,7 +150,7 @@ class PairRunner:
     """One running cluster and all that was already run on it."""
 
     def __init__(
-        self, flink: LocalFlink, folder: Path, pyflink: PyFlink | None = None, services: Services | None = None
+        self, flink: LocalFlink, folder: Path, pyflink: PyFlink | None = None, services: Services | Lakes | None = None
     ) -> None:
         self._pyflink = pyflink
         self._services = services

@@ -25,7 +25,8 @@ _SOURCE = re.compile(r"Source: (?:KafkaSource-default_catalog\.default_database\
 _SINK_WATERMARK = re.compile(r"(Sink__.*|.*Writer)\.currentInputWatermark")
 _PLACE = re.compile(
     r"CREATE TABLE (?P<table>\w+) (?:(?!CREATE TABLE).)*?"
-    r"(?:'path' = 'file://DATA/(?P<files>\w+)'|'topic' = '(?P<topics>[^']*)'|'topic-pattern' = '(?P<pattern>[^']*)')",
+    r"(?:'path' = 'file://DATA/(?P<files>\w+)'|'file://LAKE/(?P<lake>\w+)'"
+    r"|'topic' = '(?P<topics>[^']*)'|'topic-pattern' = '(?P<pattern>[^']*)')",
     re.DOTALL,
 )
 _ENDS_BY_ITSELF = re.compile(r"'connector' = 'datagen'|'scan\.bounded\.mode'")
@@ -122,7 +123,7 @@ def _feeds(match: re.Match[str]) -> Iterator[Feed]:
     if match["files"]:
         yield Feed(match["files"])
     known = _known()
-    named = _names(match)
+    named = [match["lake"]] if match["lake"] else _names(match)
     pattern = match["pattern"]
     yield from (Feed(name, topic=True) for name in known if name in named or (pattern and re.fullmatch(pattern, name)))
 

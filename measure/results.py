@@ -19,8 +19,8 @@ from measure.pair_runner import HOW, Measured
 from measure.pairs import Pair
 
 FOLDER = Path(__file__).parent / "results"
-NAMES = ("flink", "programs", "connectors")
-"""What files of results are called: scripts over files, PyFlink programs, scripts over Kafka and PostgreSQL."""
+NAMES = ("flink", "programs", "connectors", "lakes")
+"""What files of results are called: scripts over files, PyFlink programs, Kafka and PostgreSQL, lake formats."""
 UPGRADE = "upgrade"
 """What files of results from one line to another are called."""
 EXPECTED_CONSEQUENCE = {

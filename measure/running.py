@@ -11,6 +11,7 @@ from pathlib import Path
 
 from airflow_flinkcompat.local_flink import LocalFlink
 from measure.flink_versions import RELEASES, home
+from measure.lakes import Lakes
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.pyflink import PyFlink
 from measure.services import Services, jars, services
@@ -25,11 +26,14 @@ def bench_of(
     connectors: tuple[Path, ...] = (),
     beside: Services | None = None,
     pyflink: PyFlink | None = None,
+    lakes: bool = False,
 ) -> Iterator[PairRunner]:
-    """A Flink of that line, for as long as the block lasts."""
+    """A Flink of that line, for as long as the block lasts; ``lakes``: with tables of lake formats."""
     flink = LocalFlink(folder / "flink", home=home(line), slots=SLOTS, config=CLUSTER, extra_jars=connectors, log=print)
-    with flink, closing(PairRunner(flink, folder / "data", pyflink, beside)) as bench:
-        yield bench
+    with flink:
+        services = Lakes(flink.gateway_url) if lakes else beside
+        with closing(PairRunner(flink, folder / "data", pyflink, services)) as bench:
+            yield bench
 
 
 def beside_flink(stack: ExitStack, folder: Path, connectors: bool) -> tuple[tuple[Path, ...], Services | None]:

@@ -22,11 +22,14 @@ from zipfile import ZipFile
 from airflow_flinkcompat.connectors.flink_options import DATA, declared_option
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.local_flink.processes import find_java
+from airflow_flinkcompat.planner.daemon import network_of_its_own
 from measure.flink_versions import RELEASES, VERSIONS, home
 
 _SOURCE = Path(__file__).parent / "FlinkOptions.java"
 _ANSWER = "answer\t"
 _PLANNER = "flink-table-planner.jar"
+_LOADER = "planner-loader"
+_FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _OPENED = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in ("lang", "util", "time")]
 LINES = sorted(RELEASES, key=lambda line: [*map(int, line.split("."))])
 EXTERNAL = {
@@ -99,9 +102,9 @@ class Flink:
         self._planner = planner
         self._running: dict[str, subprocess.Popen[str]] = {}
 
-    def rows(self, command: str) -> list[str]:
+    def rows(self, command: str, *arguments: str) -> list[str]:
         """All rows of a listing."""
-        done = subprocess.run(self._command(command), stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run([*self._command(command), *arguments], stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout.splitlines()
 
     def ask(self, command: str, *fields: str) -> str:
@@ -135,18 +138,24 @@ class Flink:
 
     def _command(self, command: str) -> list[str]:
         """Flink plans by the loader's jar alone, which hides the planner's options."""
-        classes = self._classes if command == "run" else f"{self._classes}:{self._planner}"
-        return [str(find_java()), *_OPENED, "-cp", classes, str(_SOURCE), command]
+        if command == "run":
+            return [str(find_java()), *_OPENED, "-cp", self._classes, str(_SOURCE), command]
+        classes = f"{self._classes}:{self._planner}"
+        if command != "parts":
+            return [str(find_java()), *_OPENED, "-cp", classes, str(_SOURCE), command]
+        # Connectors may connect while they are planned. Without the loader a plan takes half of the time.
+        classes = ":".join(path for path in classes.split(":") if _LOADER not in path)
+        return [*network_of_its_own(), str(find_java()), *_OPENED, *_FAST, "-cp", classes, str(_SOURCE), command]
 
 
 @contextmanager
-def flink(line: str, jars: Sequence[str] = ()) -> Iterator[Flink]:
+def flink(line: str, jars: Sequence[Path] = ()) -> Iterator[Flink]:
     """Yield the classes of a line and of some more jars; without the logger, which writes between the answers."""
     library = [path for path in sorted((home(line) / "lib").glob("*.jar")) if not path.name.startswith("log4j")]
     with tempfile.TemporaryDirectory() as folder:
-        with ZipFile(next(path for path in library if "planner-loader" in path.name)) as loader:
+        with ZipFile(next(path for path in library if _LOADER in path.name)) as loader:
             planner = loader.extract(_PLANNER, folder)
-        asked = Flink(":".join(map(str, [*map(fetch, jars), *library])), planner)
+        asked = Flink(":".join(map(str, [*jars, *library])), planner)
         try:
             yield asked
         finally:
@@ -162,24 +171,33 @@ class Listed:
     type: str
     default: str
     older: tuple[str, ...]
+    required: bool
+    uses: tuple[str, ...]
     description: str
 
 
-def listed(asked: Flink, what: str = "list") -> tuple[list[Listed], list[str]]:
+def listed(asked: Flink, what: str = "list", *classes: str) -> tuple[list[Listed], list[str]]:
     """All options of the classes, or those of tables alone, and the zones that Java knows."""
     options, zones = [], []
-    for row in asked.rows(what):
+    for row in asked.rows(what, *classes):
         kind, *fields = row.split("\t")
         if kind == "zone":
             zones.append(fields[0])
             continue
-        factory, key, sort, name, is_list, default, older, description = fields
+        factory, key, sort, name, is_list, default, older, required, uses, description = fields
         type = name if sort == "enum" else _TYPES.get(name, "string")
         type = "zone" if key.endswith("time-zone") else type
         where = () if kind == "setting" else (kind, factory)
         options.append(
             Listed(
-                where, key, f"list:{type}" if is_list == "true" else type, default, tuple(older.split()), description
+                where,
+                key,
+                f"list:{type}" if is_list == "true" else type,
+                default,
+                tuple(older.split()),
+                required == "true",
+                tuple(uses.split()),
+                description,
             )
         )
     return options, zones
@@ -311,7 +329,7 @@ def _of_external(
     written: dict[str, dict[str, str]] = {}
     of_formats: dict[str, dict[str, str]] = {}
     for jars, line in EXTERNAL.items():
-        with flink(line, jars) as asked:
+        with flink(line, [*map(fetch, jars)]) as asked:
             options, _ = listed(asked, "tables")
             known = {option.where for option in options}
             for each in options:
@@ -349,7 +367,7 @@ def _demanded() -> dict[str, dict[str, Demand]]:
         if set(lines) == set(VERSIONS) and len({json.dumps(each) for each in lines.values()}) == 1:
             lines |= dict.fromkeys(LINES, next(iter(lines.values())))
     for jars, line in EXTERNAL.items():
-        with flink(line, jars) as asked:
+        with flink(line, [*map(fetch, jars)]) as asked:
             options, _ = listed(asked, "tables")
             for option, more in demands_of_tables(asked, options):
                 found.setdefault(_place(option), {}).setdefault(line, more)

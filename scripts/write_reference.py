@@ -1,7 +1,8 @@
 """Write the reference pages anew: what stands between two markers of docs/reference is made of the package itself.
 
 ``python -m scripts.write_reference`` writes the pages. A marker ``<!-- NAME -->`` names a function, class or module, a
-group of commands (``flinkcompat``) or the table of jars (``jars``); ``<!-- NAME members -->`` has the members too.
+group of commands (``flinkcompat``), the table of jars (``jars``) or that of connectors' options (``connectors``);
+``<!-- NAME members -->`` has the members too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import click
 import griffe
 
 from airflow_flinkcompat.cli import cli
+from airflow_flinkcompat.connectors.declared_options import counts, stored
 from airflow_flinkcompat.connectors.jars import ARTIFACTS, LINES, artifacts
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -41,6 +43,8 @@ def _content(name: str, members: bool) -> str:
         lines = _commands(cli, click.Context(cli, info_name=name), 2)
     elif name == "jars":
         lines = _jars()
+    elif name == "connectors":
+        lines = _declared_options()
     else:
         found = _package()[name.removeprefix(f"{_PACKAGE}.")]
         lines = _members(found, 3) if found.is_module else _object(found, 3, members)
@@ -82,6 +86,17 @@ def _jars() -> Iterator[str]:
 
     rows = ((f"`{name}`", *(coordinates(name, line) for line in LINES)) for name in ARTIFACTS)
     yield from _table(("connector or format", *(f"Flink {line}" for line in LINES)), rows)
+
+
+def _declared_options() -> Iterator[str]:
+    rows = (
+        (f"`{artifact}`", f"`{connector}`", str(found.declared), str(found.planned), str(found.moving))
+        for artifact, connectors in sorted(counts().items())
+        for connector, found in connectors.items()
+    )
+    yield from _table(("artifact", "connector", "options", "planned", "moving ids or state"), rows)
+    yield "Not served, or without a table:\n"
+    yield from (f"* {each}" for each in stored()["not served"])
 
 
 # --- Python -----------------------------------------------------------------------------------------------------------

@@ -272,7 +272,7 @@ class LookupFacts:
     document: str = ""
 
 
-_BEGINNINGS = {TableUse.SOURCE: ("scan.", "source."), TableUse.SINK: ("sink.",), TableUse.LOOKUP: ("lookup.",)}
+BEGINNINGS = {TableUse.SOURCE: ("scan.", "source."), TableUse.SINK: ("sink.",), TableUse.LOOKUP: ("lookup.",)}
 """Names of options that one use alone reads; what is called otherwise may be read by a use of which nothing is said."""
 
 
@@ -316,7 +316,7 @@ class ConnectorFacts:
             return found
         elsewhere = (
             other
-            for other, begins in _BEGINNINGS.items()
+            for other, begins in BEGINNINGS.items()
             if other is not use and key.startswith(begins) and _longest(self.options.get(other, ()), key)
         )
         other = next(elsewhere, None)

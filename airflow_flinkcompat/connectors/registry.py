@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
-from airflow_flinkcompat.connectors import definitions
+from airflow_flinkcompat.connectors import declared_options, definitions
 from airflow_flinkcompat.connectors.facts import (
     ConnectorFacts,
     LookupFacts,
     OptionFact,
     SinkFacts,
     SourceFacts,
+    SourceState,
     TableUse,
 )
 from airflow_flinkcompat.connectors.formats import format_option
@@ -87,6 +89,8 @@ def lookup(connector: str | None) -> LookupFacts:
 def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
     """What an option of a table does, those of its format included.
 
+    What no definition lists is looked for in the connector's artifacts.
+
     Args:
         connector: The value of the option ``connector``, None for a table without one.
         use: What a query does with the table.
@@ -96,8 +100,16 @@ def option(connector: str | None, use: TableUse, key: str) -> OptionFact | None:
         The fact; None where nothing is known of it.
     """
     facts = _facts(connector)
-    found = facts.option(use, key)
-    return found if found is not None or not facts.formats else format_option(key)
+    found = facts.option(use, key) or (format_option(key) if facts.formats else None)
+    if found is not None:
+        return found
+    for declared in declared_options.declared(connector, use, key):
+        newer = facts.option(use, declared.key) if declared.key != key else None
+        if newer is not None:
+            document = f"code of {declared.artifact}: an older name of {declared.key}"
+            return replace(newer, key=key, alias_of=declared.key, document=document)
+    in_table = facts.source is not None and facts.source.positions is SourceState.TABLE_VERSION
+    return declared_options.fact(connector, use, key, in_table=in_table)
 
 
 def format_keys(connector: str | None) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Table formats on a lake: Iceberg, Paimon, Hudi and Delta (sources of their connectors; no restore was run)."""
+"""Table formats on a lake: Iceberg and Paimon (restores on Flink 1.20, sources of their connectors), Hudi and Delta."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from airflow_flinkcompat.connectors.facts import (
     Known,
     LookupFacts,
     OptionEffect,
+    OptionFact,
     SinkFacts,
     SinkState,
     SourceFacts,
@@ -23,6 +24,7 @@ _PENDING = (
     "into the new one"
 )
 _VERSION_OF_OLD = "the savepoint holds a version of the old table, which means nothing in another one"
+_RESUMES = "only a start without state reads it; a restored source resumes from its stored version"
 _BEGINNING = "a start without state begins where it says; a restored source resumes from its stored version"
 
 _PLANNED = "it decides which operators are planned for the sink, or how many subtasks they have"
@@ -41,9 +43,22 @@ _HUDI_PLANNED = (
 _PAIMON_TUNING = (
     "snapshot.time-retained", "snapshot.num-retained.*", "snapshot.expire.*", "write-buffer-size",
     "write-buffer-spillable", "num-sorted-run.*", "target-file-size", "compaction.*", "page-size",
-    "sort-spill-threshold", "file.compression*",
+    "sort-spill-threshold", "file.compression*", "manifest.merge-min-count", "manifest.target-file-size",
+    "manifest.full-compaction-threshold-size", "manifest.compression", "commit.max-retries", "commit.*-retry-wait",
+    "commit.timeout", "cache-page-size", "file-operation.thread-num", "local-sort.max-num-file-handles",
+    "sort-spill-buffer-size", "spill-compression*", "write-buffer-spill.max-disk-size", "write-max-writers-to-spill",
+    "write.batch-size", "write.batch-memory", "changelog.num-retained.*", "changelog.time-retained",
+    "lookup.cache-max-*", "lookup.cache.*",
 )  # fmt: skip
 
+_ICEBERG_SPLITS = (
+    "monitor-interval", "max-planning-snapshot-count", "max-allowed-planning-failures", "split-size", "split-lookback",
+    "split-file-open-cost",
+)  # fmt: skip
+_PAIMON_SPLITS = (
+    "continuous.discovery-interval", "scan.max-splits-per-task", "scan.split-enumerator.batch-size",
+    "source.split.*", "read.batch-size", "scan.manifest.parallelism", "file-reader-async-threshold",
+)  # fmt: skip
 _ICEBERG_TABLE = (
     "catalog-name", "catalog-type", "catalog-impl", "catalog-database", "catalog-table", "uri", "warehouse",
 )  # fmt: skip
@@ -60,17 +75,18 @@ CONNECTORS = (
             appends=Known.YES,
             options=(
                 *facts(OptionEffect.READ, _ICEBERG, *_ICEBERG_TABLE, "branch", says=_VERSION_OF_OLD),
+                OptionFact(
+                    "starting-strategy", OptionEffect.STARTUP, ("iceberg-source-group-startup-latest",), says=_RESUMES
+                ),
                 *facts(
                     OptionEffect.STARTUP,
                     _ICEBERG,
-                    "starting-strategy",
                     "start-snapshot-id",
                     "start-snapshot-timestamp",
                     "start-tag",
                     says=_BEGINNING,
                 ),
-                *facts(OptionEffect.TUNES, _ICEBERG, "monitor-interval", "max-planning-snapshot-count"),
-                *facts(OptionEffect.TUNES, _ICEBERG, "max-allowed-planning-failures"),
+                *facts(OptionEffect.TUNES, _ICEBERG, *_ICEBERG_SPLITS),
             ),
             table_name_option="catalog-table",
             document="IcebergTableSource (1.10): takes projections, filters and limits; its enumerator stores the "
@@ -92,9 +108,16 @@ CONNECTORS = (
                 *facts(
                     OptionEffect.TUNES, _ICEBERG, "write.parquet.*", "write.orc.*", "write.avro.*", says=_OF_THE_TABLE
                 ),
-                *facts(OptionEffect.STATE, _ICEBERG, "write-parallelism", "distribution-mode", says=_PLANNED),
+                OptionFact(
+                    "write-parallelism",
+                    OptionEffect.STATE,
+                    ("iceberg-sink-stateless-write-parallelism",),
+                    says="its writers are chained to nothing once their parallelism is their own",
+                ),
+                *facts(OptionEffect.STATE, _ICEBERG, "distribution-mode", says=_PLANNED),
                 *facts(OptionEffect.STATE, _ICEBERG, "write.distribution-mode", says=_PLANNED),
             ),
+            ids=("iceberg-sink-stateless-unchanged", "iceberg-sink-stateless-file-size"),
             document="IcebergFilesCommitter, IcebergSink (1.10): manifests of files that are not committed yet; "
             "IcebergTableSink takes every kind of change that comes",
         ),
@@ -108,17 +131,17 @@ CONNECTORS = (
             watermark=Known.YES,
             options=(
                 *facts(OptionEffect.READ, _PAIMON, "path", "branch", says=_VERSION_OF_OLD),
+                OptionFact("scan.mode", OptionEffect.STARTUP, ("paimon-source-group-startup-latest",), says=_RESUMES),
                 *facts(
                     OptionEffect.STARTUP,
                     _PAIMON,
-                    "scan.mode",
                     "scan.snapshot-id",
                     "scan.timestamp",
                     "scan.timestamp-millis",
                     "scan.tag-name",
                     says=_BEGINNING,
                 ),
-                *facts(OptionEffect.TUNES, _PAIMON, "continuous.discovery-interval", "scan.max-splits-per-task"),
+                *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_SPLITS),
             ),
             document="FlinkTableSource, BaseDataTableSource (1.3): takes projections, filters, limits and watermarks; "
             "its enumerator stores the next snapshot, and splits not read yet",
@@ -126,11 +149,23 @@ CONNECTORS = (
         SinkFacts(
             state=SinkState.TRANSACTIONS,
             options=(
-                *facts(OptionEffect.TARGET, _PAIMON, "path", "branch", says=_PENDING),
+                OptionFact(
+                    "path",
+                    OptionEffect.STATE,
+                    ("paimon-sink-group-elsewhere",),
+                    says="what the savepoint holds is committed once more, into the new table, and the job fails",
+                ),
+                *facts(OptionEffect.TARGET, _PAIMON, "branch", says=_PENDING),
                 *facts(OptionEffect.TUNES, _PAIMON, *_PAIMON_TUNING),
                 *facts(OptionEffect.STATE, _PAIMON, "bucket", "bucket-key", "write-only", "changelog-producer*"),
-                *facts(OptionEffect.STATE, _PAIMON, "sink.parallelism", says=_PLANNED),
+                OptionFact(
+                    "sink.parallelism",
+                    OptionEffect.STATE,
+                    ("paimon-sink-group-parallelism-2",),
+                    says="its writer is chained to nothing once its parallelism is its own",
+                ),
             ),
+            ids=("paimon-sink-group-unchanged", "paimon-sink-group-snapshots-retained"),
             document="FlinkSink (1.3): a writer that stores the commit's user, and a committer that stores manifests",
         ),
         LookupFacts(document="lookup.async may stand in the schema that Paimon stores, which no script shows"),

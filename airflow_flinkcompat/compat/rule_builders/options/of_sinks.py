@@ -6,8 +6,10 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
-from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
+from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import ENDINGS
+from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule_builders.options.option_verdict import (
     OptionChange,
     OptionVerdict,
@@ -49,6 +51,9 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     nothing = {facts.kept(options) for options in (change.before, change.after)} == {SinkState.NONE}
     if change.key == sinks.PARALLELISM:
         return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
+    if fact.effect is OptionEffect.STATE and fact.ids:
+        (outcome, *_) = restores()[fact.ids[0]].values()
+        return OptionVerdict(fact.says, wrong(*fact.ids, consequence=ENDINGS[outcome]))
     if fact.effect in (OptionEffect.STATE, OptionEffect.KEY):
         return not_measured(change, fact, f"{fact.says or decides(fact)}; no restore shows what another value does")
     if fact.effect is OptionEffect.DECODING and names_a_format(change):
@@ -63,7 +68,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
     if fact == format_option(change.key):
         return harmless(fact, says, _FORMATS_OF_SINKS.get(change.connector or "", NOT_IN_WRITERS))
     if fact.ids or fact.effect in (OptionEffect.TUNES, OptionEffect.CREDENTIALS):
-        return harmless(fact, says, facts.ids or NOT_IN_WRITERS)
+        return harmless(fact, says, NOT_IN_WRITERS, facts.ids)
     return not_measured(
         change, fact, fact.says or f"{decides(fact)}: what that does to the sink `{change.connector}` was not measured"
     )

@@ -33,6 +33,14 @@ from airflow_flinkcompat.plan.operators import AggregateKind
 IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
 """Options of a source that no stored position holds, in front of every kind of pipeline."""
 IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
+_BY_POSITIONS = {
+    SourceState.LOG: IN_NO_LOG_POSITION,
+    SourceState.TABLE_VERSION: (
+        "iceberg-source-stateless-monitor-interval",
+        "iceberg-source-group-monitor-interval",
+        "paimon-source-group-discovery-interval",
+    ),
+}
 SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
 OTHER_BYTES = ("ks-stateless-format-csv",)
 _ANEW = "restart this source instead"
@@ -53,9 +61,9 @@ def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Opt
     stored = connectors.source(change.connector).positions
     match fact.effect:
         case OptionEffect.TUNES | OptionEffect.CREDENTIALS if fact.ids or stored is not SourceState.NOT_KNOWN:
-            return harmless(fact, f"{decides(fact)}; no stored position holds that", IN_NO_POSITION, _of_logs(change))
+            return harmless(fact, f"{decides(fact)}; no stored position holds that", IN_NO_POSITION, _alike(change))
         case OptionEffect.STARTUP if _at_a_start_alone(change, fact):
-            return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _of_logs(change))
+            return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _alike(change))
         case OptionEffect.ADDRESS:
             return _address(change, fact)
         case OptionEffect.DECODING:
@@ -104,10 +112,9 @@ def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) ->
     )
 
 
-def _of_logs(change: OptionChange) -> tuple[str, ...]:
-    """Restores of sources that store positions in a log, where such a one is read."""
-    log = connectors.source(change.connector).positions is SourceState.LOG
-    return IN_NO_LOG_POSITION if log else ()
+def _alike(change: OptionChange) -> tuple[str, ...]:
+    """Restores of sources that store positions of the same kind, on other lines of Flink."""
+    return _BY_POSITIONS.get(connectors.source(change.connector).positions, ())
 
 
 def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
@@ -164,7 +171,7 @@ def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
     old, new = map(members, change.values)
     if old & new:
         return harmless(
-            fact, "both lead to the same system; no stored position holds the address", IN_NO_POSITION, _of_logs(change)
+            fact, "both lead to the same system; no stored position holds the address", IN_NO_POSITION, _alike(change)
         )
     return OptionVerdict(
         "the stored positions are of the system at the old address: they fit if the new one leads to the same system, "

@@ -89,18 +89,23 @@ def _by_effect(change: OptionChange, used: UsedTable, fact: OptionFact | None) -
     read_in_it = fact is None and used.use is TableUse.SOURCE and of_its_format(change)
     if read_in_it and (nothing := stateless.keeps_nothing(used.pair)):
         return nothing_stored(nothing)
-    if fact is None:
+    if (
+        fact is not None
+        and fact.default is not None
+        and len({value and value.lower() for value in given(change, fact)}) == 1
+    ):
+        says = "it is the connector's default"
+        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
+    if fact is None or fact.effect is OptionEffect.NOT_KNOWN:
         old_style = change.before.get("connector.type") or change.after.get("connector.type")
         who = change.connector or (f"the old connector.type {old_style}" if old_style else "the table's catalog")
         unknown_sink = used.use is TableUse.SINK and connectors.sink(change.connector).state is SinkState.NOT_KNOWN
         says = f"its effect on a restore was not measured with {who}, and no document says that it is harmless"
+        says = fact.says if fact is not None else says
         return OptionVerdict(
             sinks.only_the_sink(change.connector) if unknown_sink else says,
             unmeasured(f"no restore with other such options of {who}"),
         )
-    if fact.default is not None and len({value and value.lower() for value in given(change, fact)}) == 1:
-        says = "it is the connector's default"
-        return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))
     if fact.effect is OptionEffect.IGNORED:
         says = f"a table that is {used.use.value} takes no notice of it"
         return OptionVerdict(says, inferred(Outcome.COMPATIBLE, fact.document, ids=_MECHANISM[used.use]))

@@ -1,0 +1,164 @@
+"""Options that connectors declare, and what of a plan moves with them, from the connectors' artifacts.
+
+The data is written by ``python -m measure.connectors``. What moves nothing may still change what is read or written:
+its meaning is not known here, but in :mod:`~airflow_flinkcompat.connectors.definitions`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from airflow_flinkcompat.connectors.facts import BEGINNINGS, OptionEffect, OptionFact, TableUse
+
+DATA = Path(__file__).with_name("connector_options.json.gz")
+"""By artifact and connector the options, what plans of them keep, and what each option moves."""
+_USES: Mapping[TableUse, str] = {TableUse.SOURCE: "source", TableUse.SINK: "sink", TableUse.LOOKUP: "lookup"}
+_WORDS = {"ids": "ids of operators", "state": "what operators keep", "serializers": "how sources or sinks store it"}
+
+
+@dataclass(frozen=True)
+class DeclaredOption:
+    """An option as one artifact declares it.
+
+    Attributes:
+        artifact: The artifact and its version.
+        key: The option by its name of today.
+        type: Its type.
+        default: What the connector takes where it is left out; "" where that is nothing, or not a text.
+        older: Its older names.
+        moves: What differs between plans with other values, of ids, state and serializers; None where none was planned.
+    """
+
+    artifact: str
+    key: str
+    type: str
+    default: str = ""
+    older: tuple[str, ...] = ()
+    moves: tuple[str, ...] | None = None
+
+
+def declared(connector: str | None, use: TableUse, key: str) -> tuple[DeclaredOption, ...]:
+    """Find an option in the artifacts of a connector.
+
+    Args:
+        connector: The value of the option ``connector``, None for a table without one.
+        use: What a query does with the table.
+        key: The option, or an older name of it.
+
+    Returns:
+        One for each version that declares it, the newest first.
+    """
+    return tuple(
+        each for each in _by_connector().get(connector or "", {}).get(use, ()) if key in (each.key, *each.older)
+    )
+
+
+def fact(connector: str | None, use: TableUse, key: str, *, in_table: bool) -> OptionFact | None:
+    """What the artifacts of a connector tell of an option that no definition lists.
+
+    Args:
+        connector: The value of the option ``connector``, None for a table without one.
+        use: What a query does with the table.
+        key: The option.
+        in_table: Whether the table itself stores options: a script that leaves one out need not mean its default.
+
+    Returns:
+        That another value changes the plan; that this use of the table does not read it, by its name; else that its
+        meaning is not known. None where no artifact declares it, and for a lookup whose plan does not change with it.
+    """
+    found = declared(connector, use, key)
+    if not found:
+        return None
+    document = f"code of {found[0].artifact}"
+    if moved := next((each for each in found if each.moves), None):
+        what = " and ".join(_WORDS[each] for each in moved.moves or ())
+        return OptionFact(
+            key,
+            OptionEffect.STATE,
+            document=f"code of {moved.artifact}",
+            says=f"another value changes {what} in Flink's plan (code of {moved.artifact})",
+        )
+    if use is TableUse.LOOKUP:
+        return None
+    if any(each.moves is None for each in found):
+        says = f"the connector declares it ({document}), but what a restored job makes of another value is not known"
+        return OptionFact(key, OptionEffect.NOT_KNOWN, document=document, says=says)
+    if not in_table and any(key.startswith(begins) for other, begins in BEGINNINGS.items() if other is not use):
+        return OptionFact(key, OptionEffect.IGNORED, document=document)
+    defaults = {each.default for each in found}
+    return OptionFact(
+        key,
+        OptionEffect.NOT_KNOWN,
+        document=document,
+        says=f"another value moves no id and no state in Flink's plan ({document}), but what it means is not known",
+        default=defaults.pop() or None if len(found) > 1 == len(defaults) and not in_table else None,
+    )
+
+
+@dataclass(frozen=True)
+class OptionCounts:
+    """How many options of a connector are known.
+
+    Attributes:
+        declared: Those that the artifact declares.
+        planned: Those of which plans with several values are known, for at least one use of a table.
+        moving: Those with which ids, state or serializers differ.
+    """
+
+    declared: int
+    planned: int
+    moving: int
+
+
+def counts() -> Mapping[str, Mapping[str, OptionCounts]]:
+    """Count the options that are known.
+
+    Returns:
+        The numbers by artifact and connector.
+    """
+    return {
+        artifact: {name: _counts(table) for name, table in row["connectors"].items()}
+        for artifact, row in stored()["artifacts"].items()
+    }
+
+
+def _counts(table: Mapping[str, Any]) -> OptionCounts:
+    shown = [pair for use in _USES.values() for pair in table[use].get("moves", {}).items()]
+    planned = {key for key, each in shown if each == "=" or "moves" in each}
+    return OptionCounts(len(table["options"]), len(planned), len({key for key, each in shown if "moves" in each}))
+
+
+@lru_cache
+def stored() -> Mapping[str, Any]:
+    """Read the data.
+
+    Returns:
+        What ``python -m measure.connectors`` wrote.
+    """
+    found: dict[str, Any] = json.loads(gzip.decompress(DATA.read_bytes()))
+    return found
+
+
+@lru_cache
+def _by_connector() -> Mapping[str, Mapping[TableUse, tuple[DeclaredOption, ...]]]:
+    found: dict[str, dict[TableUse, tuple[DeclaredOption, ...]]] = {}
+    for artifact, row in stored()["artifacts"].items():
+        for connector, table in row["connectors"].items():
+            by_use = found.setdefault(connector, {})
+            for use, name in _USES.items():
+                by_use[use] = (*by_use.get(use, ()), *_declared(artifact, table, name))
+    return found
+
+
+def _declared(artifact: str, table: Mapping[str, Any], use: str) -> Iterator[DeclaredOption]:
+    moves = table[use].get("moves", {})
+    for key, row in table["options"].items():
+        shown = moves.get(key, {})
+        moved = () if shown == "=" else tuple(shown["moves"]) if "moves" in shown else None
+        yield DeclaredOption(artifact, key, row["type"], row.get("default", ""), tuple(row.get("older", ())), moved)
