@@ -23,7 +23,7 @@ from typing import Any
 
 from airflow_flinkcompat.connectors.declared_options import DATA
 from airflow_flinkcompat.local_flink import jars
-from airflow_flinkcompat.planner import PlannerFailure, install
+from airflow_flinkcompat.planner import PlannerFailure, install, isolation
 from airflow_flinkcompat.planner.daemon import Daemon
 from measure.settings import Flink, Listed, flink, listed
 
@@ -290,7 +290,9 @@ def artifact_data(artifact: Artifact, tables: Mapping[str, Any]) -> dict[str, An
     at_hand = replace(installed, classpath=(*installed.classpath, *files))
     with tempfile.TemporaryDirectory() as folder, flink(artifact.line, files) as asked:
         daemon = Daemon(at_hand)
-        bench = Bench(artifact, daemon, asked, Path(folder))
+        # Tables are made as they are planned, where the planner's process may write.
+        writable = Path("/dev/shm") if isolation.strictest(network=False).own_files else Path(folder)
+        bench = Bench(artifact, daemon, asked, writable)
         found: dict[str, Any] = {}
         try:
             more = [f"{name}={each}" for name, classes in artifact.options.items() for each in classes]

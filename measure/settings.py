@@ -22,7 +22,7 @@ from zipfile import ZipFile
 from airflow_flinkcompat.connectors.flink_options import DATA, declared_option
 from airflow_flinkcompat.local_flink.jars import fetch
 from airflow_flinkcompat.local_flink.processes import find_java
-from airflow_flinkcompat.planner.daemon import network_of_its_own
+from airflow_flinkcompat.planner import isolation
 from measure.flink_versions import RELEASES, VERSIONS, home
 
 _SOURCE = Path(__file__).parent / "FlinkOptions.java"
@@ -145,7 +145,9 @@ class Flink:
             return [str(find_java()), *_OPENED, "-cp", classes, str(_SOURCE), command]
         # Connectors may connect while they are planned. Without the loader a plan takes half of the time.
         classes = ":".join(path for path in classes.split(":") if _LOADER not in path)
-        return [*network_of_its_own(), str(find_java()), *_OPENED, *_FAST, "-cp", classes, str(_SOURCE), command]
+        arguments = [*_OPENED, *_FAST, "-cp", classes, str(_SOURCE), command]
+        folder = str(Path(self._planner).parent)
+        return isolation.strictest(network=False).around(str(find_java()), arguments, folder)
 
 
 @contextmanager
