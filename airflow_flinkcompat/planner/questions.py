@@ -16,6 +16,7 @@ from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, option
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
+from airflow_flinkcompat.secrets import disguise_option, disguise_secrets
 from airflow_flinkcompat.sql import parse_script
 from airflow_flinkcompat.sql.nodes import SetOption
 from airflow_flinkcompat.state.compiled import PlanError, read_plan
@@ -191,8 +192,12 @@ def plan(
     given = variant or {}
     question = {
         **given,
-        "statements": [as_one_statement(each.text) for each in statements],
-        "settings": {**given.get("settings", {}), **side.settings, **_PLANNING},
+        "statements": [as_one_statement(disguise_secrets(each.text)) for each in statements],
+        "settings": {
+            **given.get("settings", {}),
+            **{key: disguise_option(key, value) for key, value in side.settings.items()},
+            **_PLANNING,
+        },
         "query_sink": QUERY_SINK,
         "jars": list(map(str, installation.jars)),
         "restore": list(restore),

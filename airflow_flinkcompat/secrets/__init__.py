@@ -19,7 +19,15 @@ from airflow_flinkcompat.secrets.placeholders import (
     resolve_value,
 )
 from airflow_flinkcompat.secrets.programs import mask_program, program_secrets, secret_texts, secrets_beside
-from airflow_flinkcompat.secrets.redact import MASK, SHORTEST, Redactor, mask_option, mask_secrets
+from airflow_flinkcompat.secrets.redact import (
+    MASK,
+    SHORTEST,
+    Redactor,
+    disguise_option,
+    disguise_secrets,
+    mask_option,
+    mask_secrets,
+)
 from airflow_flinkcompat.secrets.spellings import variants
 from airflow_flinkcompat.secrets.syntax import PLACEHOLDER
 
@@ -36,6 +44,8 @@ __all__ = [
     "SHORTEST",
     "Secret",
     "are_of_namespace",
+    "disguise_option",
+    "disguise_secrets",
     "env_in_deployment",
     "environment_lookup",
     "find_secrets",

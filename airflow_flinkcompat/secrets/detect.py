@@ -185,12 +185,25 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
         The option or name of each secret and its place in the script, never its value; of a value that is made of
         another tool's placeholders alone, these.
     """
-    merged = tuple(_merged(_hits(script.text)))
+    text = script.text
+    places = Places(text, script.source)
+    return tuple(
+        Secret(hit.key, places.span(hit.start, hit.end), variables_alone(hit.key, text[hit.start : hit.end]))
+        for hit in _hits_of_script(text)
+    )
+
+
+def secret_ranges_of_script(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each literal secret that :func:`find_secrets` finds in a script or statement."""
+    return ((hit.start, hit.end) for hit in _hits_of_script(text))
+
+
+def _hits_of_script(text: str) -> tuple[_Hit, ...]:
+    merged = tuple(_merged(_hits(text)))
     if not merged:
         return ()
     # A value that reads like a key (``'password' = 'my-secret', …``) is a secret itself and names nothing.
     values = _Extents((hit.start, hit.end) for hit in merged)
-    text = script.text
     strings, prose = _strings_and_prose(text)
     settings = _settings(text)
 
@@ -204,12 +217,7 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
             return "," not in text[hit.key_at : hit.start] or _IN_MAP_BEFORE.search(before) is not None
         return not hit.bare or hit.start in strings or hit.start in settings
 
-    places = Places(text, script.source)
-    return tuple(
-        Secret(hit.key, places.span(hit.start, hit.end), variables_alone(hit.key, text[hit.start : hit.end]))
-        for hit in merged
-        if hit.key_at not in values and stands_there(hit)
-    )
+    return tuple(hit for hit in merged if hit.key_at not in values and stands_there(hit))
 
 
 def _merged(hits: Iterator[_Hit]) -> Iterator[_Hit]:

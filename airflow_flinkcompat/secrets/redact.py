@@ -5,11 +5,15 @@ Masked text is for eyes only: it is not meant to be parsed or compared.
 
 from __future__ import annotations
 
+import hmac
 import re
+from base64 import b32encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
+from secrets import token_bytes
 
-from airflow_flinkcompat.secrets.detect import is_literal_secret, secret_ranges
+from airflow_flinkcompat.secrets.detect import is_literal_secret, secret_ranges, secret_ranges_of_script
 from airflow_flinkcompat.secrets.spellings import base64_pattern, plain_pattern
 
 #: What stands in the place of a secret.
@@ -17,6 +21,8 @@ MASK = "***"
 #: A value shorter than this is part of too many words to be looked for.
 SHORTEST = 4
 
+_STRUCTURE = frozenset("'\"`\\:/@,;=&?\n")
+_KEY_OF_PROCESS = token_bytes(32)
 _BASE64_BEFORE = re.compile(r"[A-Za-z0-9+/_%-]")
 _BASE64_AFTER = re.compile(r"(?:[A-Za-z0-9+/_-]|%(?:25)*2[bBfF])*+(?:=|%(?:25)*3[dD])*+")
 
@@ -53,6 +59,38 @@ def mask_option(key: str, value: str) -> str:
         ``***`` for a literal secret; else the value with the secrets in it masked.
     """
     return MASK if is_literal_secret(key, value) else mask_secrets(value)
+
+
+def disguise_secrets(sql: str) -> str:
+    """Put other characters in the place of every literal secret of a script, so that it can still be planned.
+
+    In this process the same secret becomes the same characters, and another one others.
+
+    Args:
+        sql: A script or a statement.
+
+    Returns:
+        A text of the same length, in which everything else stays where it was.
+    """
+    for start, end in secret_ranges_of_script(sql):
+        sql = f"{sql[:start]}{_disguised(sql[start:end])}{sql[end:]}"
+    return sql
+
+
+def disguise_option(key: str, value: str) -> str:
+    """The value of option ``key`` without literal secrets; see :func:`disguise_secrets`."""
+    if is_literal_secret(key, value):
+        return _disguised(value)
+    for start, end in secret_ranges(value):
+        value = f"{value[:start]}{_disguised(value[start:end])}{value[end:]}"
+    return value
+
+
+def _disguised(secret: str) -> str:
+    """Letters that follow from the secret and a key of this process; what ends a literal or a part of it stays."""
+    digest = hmac.digest(_KEY_OF_PROCESS, secret.encode(errors="surrogatepass"), "sha256")
+    letters = cycle(b32encode(digest).decode().rstrip("=").lower())
+    return "".join(each if each in _STRUCTURE else next(letters) for each in secret)
 
 
 @dataclass(frozen=True, repr=False)

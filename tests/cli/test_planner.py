@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -14,6 +16,7 @@ from airflow_flinkcompat.cli.project import project_for
 from airflow_flinkcompat.compat import Report
 from airflow_flinkcompat.model import PLANNER_VARIABLE
 from airflow_flinkcompat.planner import close_all, install
+from airflow_flinkcompat.planner.daemon import Daemon
 from airflow_flinkcompat.planner.isolation import NETWORK_VARIABLE
 from tests.cli.command import INCOMPATIBLE, V1, VALIDATOR, Run, report_of, save
 from tests.cli.project import CLICKS, HEAD, ORDERS
@@ -134,6 +137,32 @@ def test_the_lines_of_the_project_are_installed(run: Run, tmp_path: Path) -> Non
     assert "no planner is built for Flink 1.18" in result.err
     result = run("planner", "install", "--config", "/dev/null")
     assert (result.code, "begin with flinkcompat init" in result.err) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("flink")
+def test_the_planner_sees_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, ask = [], Daemon.ask
+
+    def recorded(self: Daemon, question: Mapping[str, Any]) -> dict[str, Any]:
+        said.append(json.dumps(question))
+        said.append(json.dumps(ask(self, question)))
+        return json.loads(said[-1])
+
+    monkeypatch.setattr(Daemon, "ask", recorded)
+    lookup = (
+        "SET 'fs.s3.secret-key' = 'hunter2-set';\n"
+        "CREATE TABLE shops (k STRING, PRIMARY KEY (k) NOT ENFORCED) WITH ('connector' = 'jdbc', "
+        "'url' = 'jdbc:mysql://u:hunter2-url@h/db', 'table-name' = 's', 'password' = 'hunter2-ddl');"
+    )
+    save(old=lookup + SUM, new=lookup + SUM.replace("FROM orders", "FROM orders WHERE v > 0"))
+    setting = ("--set", "fs.oss.accessKeySecret=hunter2-option")
+    result = run("check", "old.sql", "new.sql", *FLINK, *setting, "--allow-secrets", "--format", "json")
+    assert report_of(result)["ground"].startswith("planned by Flink 2.3.0")
+    assert len(said) > 2
+    assert "CREATE TABLE shops" in said[0]
+    assert not [each for each in said if "hunter2" in each]
+    close_all()
 
 
 @pytest.mark.slow

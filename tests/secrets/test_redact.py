@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.secrets import MASK, Secret, find_secrets, mask_option, mask_secrets
+from airflow_flinkcompat.secrets import (
+    MASK,
+    Secret,
+    disguise_option,
+    disguise_secrets,
+    find_secrets,
+    mask_option,
+    mask_secrets,
+)
 from airflow_flinkcompat.secrets.detect import _SHAPES
 from airflow_flinkcompat.secrets.keys import (
     _ALWAYS,
@@ -310,3 +318,26 @@ def test_a_deployment_with_a_name_like_a_secret_masks_no_word() -> None:
         mask_secrets("<summary>secretive: not deployable</summary>") == "<summary>secretive: not deployable</summary>"
     )
     assert mask_secrets("secretary.password: hunter2") == "secretary.password: ***"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t (a INT) WITH ('url' = 'jdbc:mysql://u:hunter2@h/db', 'password' = 'hunter2''s')",
+        "SET 'fs.s3.secret-key' = 'hunter2';",
+        "INSERT INTO t SELECT a FROM b WHERE password = 'hunter2' -- password = hunter2",
+    ],
+)
+def test_a_disguised_script_holds_no_secret_and_can_still_be_parsed(text: str) -> None:
+    found = disguise_secrets(text)
+    assert "hunter2" not in found
+    assert [len(line) for line in found.splitlines()] == [len(line) for line in text.splitlines()]
+    assert found.count("'") == text.count("'")
+    assert disguise_secrets(text.replace("hunter2", "hunter3")) != found == disguise_secrets(text)
+
+
+def test_what_is_no_secret_is_not_disguised() -> None:
+    text = "SELECT a.token, '${conn.db.password}' AS password FROM a JOIN b ON a.token = b.token WHERE k = 'json'"
+    assert disguise_secrets(text) == text
+    assert disguise_option("table.exec.state.ttl", "1 d") == "1 d"
+    assert disguise_option("s3.secret-key", "hunter2") not in ("hunter2", MASK)
