@@ -368,6 +368,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.bootstrap import KnownHistory
         from airflow_flinkcompat.compat import check
         from airflow_flinkcompat.compat.branch import planner_decides
+        from airflow_flinkcompat.compat.report import PLANNED
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.model import InputError
         from airflow_flinkcompat.planner import PlannerUnavailable, judge
@@ -380,7 +381,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
 
         def by_target() -> Report:
             self.log.info("Flink's planner compiles both scripts; nothing is started")
-            return check(old, new, plans=self.hook.explain_plans(old, new, self.plan_dir or None), **known)
+            plans = self.hook.explain_plans(old, new, self.plan_dir or None)
+            return replace(check(old, new, plans=plans, **known), ground=f"{PLANNED} {new.version}")
 
         mode = self._planner_mode(old, new)
         try:
@@ -392,7 +394,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self.log.info("The target is asked in place of a planner on this worker: %s", masked_text(str(error)))
             return by_target()
         decides = planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches)
-        if not (decides or (self.explain_plan and report.migration_is_unknown)):
+        if report.ground.startswith(PLANNED) or not (decides or (self.explain_plan and report.migration_is_unknown)):
             return report
         try:
             return by_target()

@@ -383,7 +383,9 @@ def test_plans_of_the_gateway_sharpen_the_verdict(deployed: Site, monkeypatch: p
     run, _tasks, skipped = deployed.checked(f"-- a comment\n{script()}", check=check)
     assert asked == [("flink", "flink", "2.3", "s3://plans")]
     assert skipped == ["approve", "first", "resume"]
-    assert {row["rule"] for row in run.pushed["check", "summary"]["findings"]} >= {"plan-differs"}
+    summary = run.pushed["check", "summary"]
+    assert {row["rule"] for row in summary["findings"]} >= {"plan-differs"}
+    assert summary["ground"] == "planned by Flink 2.3"
 
 
 def test_plans_that_cannot_be_had_fail_the_task(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,6 +427,16 @@ def test_a_worker_without_a_planner_reads_the_script_and_says_what_is_missing(de
     summary = run.pushed["check", "summary"]
     assert summary["ground"].startswith("read from the script")
     assert "run flinkcompat planner install 2.3" in deployed.ledger.read_report(summary["report"])[1]
+
+
+def test_where_the_worker_has_planned_the_target_is_not_asked(
+    deployed: Site, monkeypatch: pytest.MonkeyPatch, logs: list[Any]
+) -> None:
+    """Its ground is kept, also where a migration would have to know more."""
+    worker_plans(monkeypatch, answer("a"))
+    run, *_ = deployed.checked(script(size=5), check={**DEFAULTS, "explain_plan": True})
+    assert run.pushed["check", "summary"]["ground"] == "planned by Flink 2.3.0"
+    assert not [record for record in logs if "no planner here" in record["event"]]
 
 
 def test_a_planner_that_dies_fails_no_task(deployed: Site, monkeypatch: pytest.MonkeyPatch) -> None:
