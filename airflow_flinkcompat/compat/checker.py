@@ -249,10 +249,15 @@ def check_planned(
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, plans: Plans | None) -> Report:
     """A compatible report, or unknown in its place over something that the planner could not see, or contradicts."""
-    reasons = [] if change.unchanged else [*prediction.unproven, *_changed_stubs(change, prediction)]
-    if plans is not None and not prediction.doubt and len(set(change.versions)) == 1:
-        reasons += ComparedPlans(change, plans, prediction=prediction).contradictions
-    doubts = tuple(
+    reasons = list(prediction.unproven)
+    compared = None if plans is None or prediction.doubt else ComparedPlans(change, plans, prediction=prediction)
+    if prediction.lookups and (compared is None or compared.depends_on_lookups):
+        tables = ", ".join(prediction.lookups)
+        reasons.append(f"whether {tables} is looked up asynchronously is not known: name its jar with --jar FILE")
+    reasons += _changed_stubs(change, prediction)
+    if compared is not None and len(set(change.versions)) == 1:
+        reasons += compared.contradictions
+    doubts = () if change.unchanged else tuple(
         Finding(
             rule=not_covered.RULE.code, title=not_covered.RULE.title, outcome=Outcome.UNKNOWN, message=each,
             basis=Basis.INFERRED, reason=Reason.NOT_COVERED,

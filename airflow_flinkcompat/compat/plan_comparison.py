@@ -19,6 +19,7 @@ from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.compiled import (
+    CHAIN,
     QUERY_SINK,
     PlanDifference,
     compare_plans,
@@ -234,6 +235,7 @@ class ComparedPlans:
                 self._column_identities,
                 self._column_independent_sinks,
                 said is not None and said.consequence is None,
+                self._waiting,
             )
         except PlanError as error:
             raise InputError(str(error)) from None
@@ -410,6 +412,19 @@ class ComparedPlans:
         return ((EQUAL, _finding(EQUAL, message, measured(Outcome.COMPATIBLE, *ids))),)
 
     @property
+    def _waiting(self) -> frozenset[str]:
+        """Lookups of which nobody knows whether they are asynchronous, by the plans' names of their tables."""
+        lookups = () if self.prediction is None else self.prediction.lookups
+        return frozenset(".".join(f"`{part}`" for part in name.split(".")) for name in lookups)
+
+    @property
+    def depends_on_lookups(self) -> bool:
+        """Whether it matters that a lookup by a stand-in may be asynchronous."""
+        mine = self.prediction is not None and bool(self.prediction.lookups)
+        of_plans = any(each.operator == "lookup-join" or each.what == CHAIN for each in self.differences)
+        return mine and (of_plans or any(map(_made_synchronous, self.change.differences)))
+
+    @property
     def contradictions(self) -> tuple[str, ...]:
         """What state of operators means otherwise by the plans, whatever the rules say of it."""
         return tuple(
@@ -492,7 +507,7 @@ class ComparedPlans:
         if place == "setting":
             assert self.prediction is not None
             optimizes = name.startswith(_OPTIMIZER) and not self.prediction.stand_ins  # a stand-in offers it less
-            return self.prediction.alike and (name in _PLANNING_ALONE or optimizes)
+            return self.prediction.alike and (name in _PLANNING_ALONE or name.startswith(_LOOKUPS) or optimizes)
         if place == "table":
             if difference.part == "declared":
                 return self._with_its_insert(difference.before or difference.after)
@@ -504,6 +519,8 @@ class ComparedPlans:
             return _one_job(self.change) and all(self._keeps_nothing(each.sink) for each in self._come_and_gone)
         if difference.part in _OF_ONE_JOB:
             return _one_job(self.change)
+        if self.prediction is not None and self.prediction.lookups and _made_synchronous(difference):
+            return False
         if difference.part.startswith("source hints") or difference.part == "sink hints":
             return not any(text[0].upper() == "OPTIONS" for side in _both(difference) for text in side or ())
         return place == "view" or not (difference.part in _OUTSIDE or place in _OUTSIDE)
@@ -528,7 +545,7 @@ class ComparedPlans:
 
 
 _FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
-_OPTIMIZER = "table.optimizer."
+_OPTIMIZER, _LOOKUPS = "table.optimizer.", "table.exec.async-lookup."
 _PLANNING_ALONE = frozenset(
     (
         "pipeline.max-parallelism",
@@ -543,6 +560,14 @@ _OF_INSERTS = frozenset(("inserts", "statement set"))
 _OF_ONE_JOB = frozenset(("insert order", "pairing", "sharing"))
 _OUTSIDE = frozenset(("engine", "function", "opaque", "sink", "source", "statement", "table", "unread"))
 """What a job's operators do not show: code, tables under other names, statements beside the queries."""
+
+
+def _made_synchronous(difference: Difference) -> bool:
+    """Whether a hint comes that makes a lookup wait, so that nothing reads the rows that waited for an answer."""
+    old, new = (
+        dict(side or ()).get("LOOKUP", "") if difference.part == "query hints" else "" for side in _both(difference)
+    )
+    return old != new and "async='false'" in new
 
 
 def _both(difference: Difference) -> tuple[Any, Any]:

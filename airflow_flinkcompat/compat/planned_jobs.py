@@ -214,6 +214,7 @@ class Prediction:
         novelties: What is new or was not started: not known to matter.
         stand_ins: The connectors and formats whose jars are absent.
         stubs: The names of the tables that have them.
+        lookups: Those among them that rows are looked up in, which may wait for an answer.
         unproven: Why nothing is compatible, whatever the plans and the rules say.
         alike: Whether every operator has a counterpart of its class.
         bare_sinks: The tables without a stand-in whose sinks keep nothing on either side.
@@ -228,6 +229,7 @@ class Prediction:
     novelties: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
     stubs: tuple[str, ...] = ()
+    lookups: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
     alike: bool = False
     bare_sinks: tuple[str, ...] = ()
@@ -252,6 +254,7 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
         new.flink,
         stand_ins=tuple(sorted({*old.stand_ins.values(), *new.stand_ins.values()})),
         stubs=tuple(sorted({*old.stand_ins, *new.stand_ins})),
+        lookups=tuple(sorted({*old.lookups, *new.lookups})),
         unproven=tuple(_unproven(old, new)),
     )
     at_fault = next((each.refusal for each in (new, old) if each.refusal is not None), None)
@@ -265,9 +268,6 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
     for before, after in pairs:
         for consequence, operator, message in _refusals(before, after):
             return replace(said, consequence=consequence, operator=operator, message=message)
-    if lookups := {*old.lookups, *new.lookups}:
-        doubt = f"whether {', '.join(sorted(lookups))} is looked up asynchronously: its jar is not here"
-        return replace(said, doubt=doubt, unproven=(*said.unproven, doubt))
     return replace(
         said,
         losses=tuple(each for pair in pairs for each in _losses(*pair)),

@@ -194,6 +194,7 @@ def compiled_state(
     stateless_sinks: Set[str],
     identities: Mapping[str, ColumnIdentity] | None = None,
     settings: JobSettings = DEFAULTS,
+    waiting: Set[str] = frozenset(),
 ) -> CompiledState:
     """What a job keeps, of its compiled plan.
 
@@ -205,6 +206,7 @@ def compiled_state(
         identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
             said.
         settings: Of the job.
+        waiting: Identifiers of tables of which rows may wait for an answer, whatever the plan says.
 
     Returns:
         The operators with their ids.
@@ -216,7 +218,7 @@ def compiled_state(
         plan = replace(plan, nodes=tuple(map(_with_time_to_live, plan.nodes)))
     try:
         made = compiled_graph(plan, stateless_sinks, settings)
-        found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities)
+        found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities, waiting)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
     hashed = {place: number for number, place in enumerate(made.graph.order)}

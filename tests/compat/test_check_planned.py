@@ -70,6 +70,29 @@ def test_nothing_is_compatible_over_what_the_planner_cannot_see(said: Prediction
     assert report.to_dict()["disagrees"] == "compatible"
 
 
+def test_a_lookup_by_a_stand_in_is_a_doubt_only_where_plans_differ_in_it() -> None:
+    said = replace(ALIKE, lookups=("default_catalog.default_database.dim",), stand_ins=("redis",))
+    assert judged(QUERY, OUTPUT, said).outcome is Outcome.COMPATIBLE
+    old, new = (Side(TABLE + each, engine="flink") for each in (QUERY, OUTPUT))
+    unplanned = check_planned(old, new, said, None)
+    assert (unplanned.outcome, unplanned.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)
+    assert "asynchronously" in told(unplanned)
+
+
+def test_a_lookup_that_turns_synchronous_may_leave_rows_behind() -> None:
+    said = replace(ALIKE, lookups=("default_catalog.default_database.dim",), stand_ins=("redis",))
+    tables = TABLE.replace("ts TIMESTAMP(3),", "ts TIMESTAMP(3), pt AS PROCTIME(),")
+    tables += "CREATE TABLE dim (k STRING, n STRING) WITH ('connector' = 'redis');\n"
+    join = (
+        "INSERT INTO totals SELECT {} customer, SUM(amount) FROM orders "
+        "JOIN dim FOR SYSTEM_TIME AS OF orders.pt ON customer = dim.k GROUP BY customer;"
+    )
+    hint = "/*+ LOOKUP('table'='dim', 'async'='{}') */"
+    old, waits, answers = (tables + join.format(each) for each in ("", hint.format("true"), hint.format("false")))
+    assert judged(old, waits, said).outcome is Outcome.COMPATIBLE
+    assert judged(old, answers, said).outcome is Outcome.UNKNOWN
+
+
 def test_an_unchanged_script_is_compatible_whatever_its_jars_are() -> None:
     said = Prediction("2.3.0", doubt="not known", unproven=("whether D is looked up asynchronously",))
     assert judged(QUERY, QUERY, said).outcome is Outcome.COMPATIBLE

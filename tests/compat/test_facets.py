@@ -165,3 +165,74 @@ def test_a_condition_on_keys_leaves_the_other_keys_as_they_are() -> None:
     assert on_keys(added=True, column=TEXT) == ()
     assert Aspect.MEANING in on_keys(added=False, column=TEXT), "the keys that come begin with nothing"
     assert Aspect.MEANING in on_keys(added=True, column=AMOUNT)
+
+
+# --- lookups, of which rows may wait for an answer --------------------------------------------------------------------
+
+DIM = "`default_catalog`.`default_database`.`dim`"
+BY_KEY = {"0": {"type": "FieldRef", "index": 0}}
+
+
+def looked_up(table: str = DIM, **config: Any) -> Any:
+    """The plan of an aggregation over a lookup, with a Calc below it."""
+    plan = with_condition(None)
+    calc = next(node for node in plan["nodes"] if "calc" in node["type"])
+    columns = "`a` VARCHAR(2147483647), `b` BIGINT"
+    asked = {
+        "lookupTableSource": {"table": {"identifier": table}},
+        "outputType": "ROW<`k` BIGINT, `n` BIGINT> NOT NULL",
+    }
+    lookup = {
+        "id": calc["id"] + 1000, "type": "stream-exec-lookup-join_1", "description": "LookupJoin", "joinType": "INNER",
+        "lookupKeys": BY_KEY, "projectionOnTemporalTable": [{"kind": "INPUT_REF", "inputIndex": 1, "type": "BIGINT"}],
+        "temporalTable": asked, "outputType": f"ROW<{columns}, `n` BIGINT>", **config,
+    }  # fmt: skip
+    plan["nodes"].insert(plan["nodes"].index(calc) + 1, lookup)
+    for edge in plan["edges"]:
+        if edge["source"] == calc["id"]:
+            edge["source"] = lookup["id"]
+    plan["edges"].append({**plan["edges"][0], "source": calc["id"], "target": lookup["id"]})
+    return plan
+
+
+def over_lookups(one: Any, other: Any, *, waits: bool = True) -> list[PlanDifference]:
+    old, new = ([read_plan(json.dumps(each))] for each in (one, other))
+    found = compare_plans(old, new, frozenset({SINK}), restored=True, waiting=frozenset({DIM} if waits else ()))
+    return [each for each in found if not each.evidence]
+
+
+RETRIES: dict[str, Any] = {"retryOptions": {"retry-predicate": "lookup_miss", "max-attempts": 2}}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_how_a_lookup_is_asked_is_right_whether_or_not_it_waits(*, waits: bool) -> None:
+    assert over_lookups(looked_up(), looked_up(**RETRIES), waits=waits) == []
+    (seen,) = compare_plans(
+        [read_plan(json.dumps(looked_up()))],
+        [read_plan(json.dumps(looked_up(**RETRIES)))],
+        frozenset({SINK}),
+        waiting=frozenset({DIM}),
+    )
+    assert (seen.operator, seen.what) == ("lookup-join", ("retryOptions",))
+
+
+def test_a_lookup_under_another_name_is_judged_where_its_table_is_declared() -> None:
+    assert over_lookups(looked_up(), looked_up(DIM.replace("dim", "other")), waits=False) == []
+
+
+def test_rows_that_may_wait_leave_a_doubt_where_they_say_something_else() -> None:
+    swapped = looked_up()
+    calc = next(node for node in swapped["nodes"] if "calc" in node["type"])
+    calc["projection"] = [calc["projection"][0], {**call("+", AMOUNT, AMOUNT, kind=WHOLE)}]
+    found = over_lookups(looked_up(), swapped)
+    assert found[0].operator == "lookup-join"
+    assert (found[0].aspect, found[0].what) == (Aspect.OTHER, ("stored columns",))
+
+
+def test_what_a_lookup_finds_decides_above_it() -> None:
+    other = looked_up(projectionOnTemporalTable=[{"kind": "INPUT_REF", "inputIndex": 0, "type": "BIGINT"}])
+    plans = [looked_up(), other]
+    for plan in plans:
+        aggregate = next(node for node in plan["nodes"] if "group-aggregate" in node["type"])
+        aggregate["aggCalls"][0]["argList"] = [2]
+    assert Aspect.MEANING in {each.aspect for each in over_lookups(*plans)}

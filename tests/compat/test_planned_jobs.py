@@ -77,11 +77,26 @@ def test_uids_of_a_counter_are_a_doubt() -> None:
     assert "counter" in predicted(script(operator("a", uid="12_calc")), script(operator("b"))).doubt
 
 
-def test_a_lookup_by_a_stand_in_is_a_doubt() -> None:
+def test_a_lookup_by_a_stand_in_is_named() -> None:
     stand_in = {"stand_ins": {"c.d.t": "redis"}, "lookups": ["c.d.t"]}
     said = predicted(script(operator("a")), script(operator("a"), **stand_in))
-    assert "looked up asynchronously" in said.doubt
-    assert said.stand_ins == ("redis",)
+    assert (said.doubt, said.lookups, said.stubs, said.stand_ins) == ("", ("c.d.t",), ("c.d.t",), ("redis",))
+
+
+def test_operators_are_alike_whatever_number_a_generated_class_has() -> None:
+    one, other, another = (script(operator("a", kind=each)) for each in ("Calc$3", "Calc$17", "AsyncCalc$3"))
+    assert predicted(one, other).alike
+    assert not predicted(one, another).alike
+
+
+@pytest.mark.parametrize(
+    ("name", "keeps", "bare"), [("Sink: t", "no", True), ("t: Writer", "yes", False), ("t: Writer", "no", True)]
+)
+def test_a_sink_is_bare_where_none_of_its_operators_keeps_anything(name: str, keeps: str, bare: bool) -> None:
+    made = script(operator("a", keeps, name=name))
+    assert predicted(made, made).bare_sinks == (("t",) if bare else ())
+    stand_in = script(operator("a", keeps, name=name), stand_ins={"c.d.t": "redis"})
+    assert predicted(made, stand_in).bare_sinks == ()
 
 
 def test_another_drop_leaves_equal_plans_uncertain() -> None:

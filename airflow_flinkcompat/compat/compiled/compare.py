@@ -9,6 +9,7 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan
 from airflow_flinkcompat.state.compiled.facets import Effect, FacetRow, rows_about
 from airflow_flinkcompat.state.compiled.states import AGGREGATIONS, CompiledOperator, keeps_rows, sink_identifier
+from airflow_flinkcompat.state.compiled.streams import lookup_identifier
 from airflow_flinkcompat.state.compiled.symbols import Symbols
 from airflow_flinkcompat.state.from_compiled import (
     DEFAULTS,
@@ -25,6 +26,8 @@ QUERY_SINK = "flinkcompat_query"
 """The sink in front of which a bare query is planned; it keeps nothing."""
 
 
+CHAIN = ("operators up to it",)
+"""What differs where an operator that keeps state has no counterpart."""
 _INDEPENDENT, _BARE = "independent of columns", "nothing in front"
 """Conditions of the table of facets on sinks: columns decide about no state, and no materializer stands in front."""
 
@@ -52,6 +55,7 @@ def compare_plans(
     identities: Mapping[str, ColumnIdentity] | None = None,
     column_independent: frozenset[str] = frozenset(),
     restored: bool = False,
+    waiting: frozenset[str] = frozenset(),
 ) -> tuple[PlanDifference, ...]:
     """Every difference between the plans of two scripts, job by job.
 
@@ -64,6 +68,7 @@ def compare_plans(
         column_independent: Identifiers of sink tables whose state does not depend on their columns.
         restored: Whether Flink itself has found every operator and read its state, so that ids and layouts as plans
             tell them decide nothing.
+        waiting: Identifiers of tables of which rows may wait for an answer, whatever the plans say.
 
     Returns:
         The differences; none where chain, layout and meaning are equal.
@@ -77,12 +82,12 @@ def compare_plans(
     tables = _names([one for one, _ in jobs], [other for _, other in jobs])
 
     def read(plan: CompiledPlan, symbols: Symbols) -> CompiledState:
-        return compiled_state(plan, symbols, tables, stateless_sinks, identities)
+        return compiled_state(plan, symbols, tables, stateless_sinks, identities, waiting=waiting)
 
     return tuple(
         difference
         for one, other in jobs
-        for difference in _compare(one, other, read, stateless_sinks, column_independent, restored)
+        for difference in _compare(one, other, read, stateless_sinks, column_independent, restored, waiting)
     )
 
 
@@ -169,10 +174,19 @@ def _names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Coll
 
     Both of a pair are called by the new name, as the new script calls it, of which state may be computed from history.
     """
-    left, right = sources_of(old), sources_of(new)
-    gone = [each for each in left if each not in {*right, *known}]
-    come = [each for each in right if each not in {*left, *known}]
-    return {name: after for before, after in zip(gone, come, strict=False) for name in (before, after)}
+    found: dict[str, str] = {}
+    for tables in (sources_of, _lookups_of):
+        left, right = tables(old), tables(new)
+        gone = [each for each in left if each not in {*right, *known}]
+        come = [each for each in right if each not in {*left, *known}]
+        found |= {name: after for before, after in zip(gone, come, strict=False) for name in (before, after)}
+    return found
+
+
+def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
+    return list(
+        dict.fromkeys(lookup_identifier(node) for plan in plans for node in plan.nodes if node.kind == "lookup-join")
+    )
 
 
 def _compare(
@@ -182,6 +196,7 @@ def _compare(
     stateless_sinks: frozenset[str],
     column_independent: frozenset[str],
     restored: bool,
+    waiting: frozenset[str],
 ) -> Iterable[PlanDifference]:
     symbols = Symbols()
     sides = [read(plan, symbols) for plan in (old, new)]
@@ -190,7 +205,7 @@ def _compare(
     if gone := known[0].keys() - set(sides[1].graph.ids):
         lost = next(operator for number, operator in known[0].items() if number in gone)
         made = next((operator for number, operator in known[1].items() if number not in known[0]), None)
-        what = ("operators up to it",)
+        what = CHAIN
         aspect = Aspect.OTHER if restored else Aspect.CHAIN
         yield PlanDifference(aspect, lost.node.kind, what, _path(old, lost), _path(new, made), sinks)
         return
@@ -198,9 +213,9 @@ def _compare(
         if number not in known[0]:
             # Nothing is refused: what it would have gathered is missing, which is right for some kinds only (measured).
             what = ("a new operator, which begins without state",)
-            yield PlanDifference(
-                Aspect.OTHER, operator.node.kind, what, "no such operator", operator.node.description, sinks
-            )
+            seen = _evidence(operator.node.kind, "new")
+            texts = "no such operator", operator.node.description
+            yield PlanDifference(Aspect.OTHER, operator.node.kind, what, *texts, sinks, seen)
     sinks_aside = [[each for _, each in found if not each.keeps] for found in (side.operators for side in sides)]
     if len(sinks_aside[0]) != len(sinks_aside[1]):
         before, after = (f"{len(side)} sinks that keep nothing" for side in sinks_aside)
@@ -219,8 +234,10 @@ def _compare(
         if other.node.place in changed:  # what is below differs already
             apart = [key for key in apart if key[0] is Aspect.LAYOUT]
         texts = one.node.description, other.node.description
+        surely = other.node.kind != "lookup-join" or lookup_identifier(other.node) not in waiting
         for aspect, facets, evidence in _weighed(one, other, apart, independent, restored):
-            yield PlanDifference(aspect, other.node.kind, facets, *texts, sinks, evidence)
+            found = aspect if surely else Aspect.OTHER
+            yield PlanDifference(found, other.node.kind, facets, *texts, sinks, evidence)
         if any(aspect in (Aspect.LAYOUT, Aspect.MEANING) for aspect, _ in apart):
             changed |= _above(new, other.node.place)
 

@@ -23,7 +23,17 @@ from airflow_flinkcompat.state.compiled.nodes import (
     call_function,
     time_attribute,
 )
-from airflow_flinkcompat.state.compiled.streams import ASIDE, LOCAL, is_stateless, made, own, passed_on, scanned
+from airflow_flinkcompat.state.compiled.streams import (
+    ASIDE,
+    LOCAL,
+    is_stateless,
+    looked_up,
+    lookup_identifier,
+    made,
+    own,
+    passed_on,
+    scanned,
+)
 from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined, plain, resolved
 
 AGGREGATIONS = frozenset(("group-aggregate", "global-group-aggregate", "group-window-aggregate", "window-aggregate",
@@ -66,12 +76,13 @@ def operators(
     tables: Mapping[str, str],
     stateless_sinks: frozenset[str],
     identities: Mapping[str, ColumnIdentity] | None = None,
+    waiting: Container[str] = (),
 ) -> list[CompiledOperator]:
     """The plan's stateful operators, and all its sinks, in its order.
 
     ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
-    the sinks that keep nothing. ``identities``: of a source what
-    makes a column of it the same one.
+    the sinks that keep nothing. ``identities``: of a source what makes a column of it the same one. ``waiting``:
+    identifiers of tables of which rows may wait for an answer, whatever the plan says.
     """
     columns: list[ColumnMeanings] = []
     found: list[CompiledOperator] = []
@@ -93,6 +104,12 @@ def operators(
             found.append(CompiledOperator(node, _sink(node, inputs[0], symbols, keeps), keeps, tuple(inputs)))
         elif node.kind in LOCAL:
             columns.append(_local(node, inputs[0], symbols))
+        elif node.kind == "lookup-join":
+            table = lookup_identifier(node)
+            columns.append(looked_up(node, inputs[0], tables.get(table, table), symbols))
+            if not is_stateless(node) or table in waiting:
+                asked = replace(node, config={**node.config, "temporalTable": tables.get(table, table)})
+                found.append(CompiledOperator(node, _keeping_rows(asked, inputs, symbols), inputs=tuple(inputs)))
         elif is_stateless(node):
             columns.append(passed_on(node, inputs, symbols))
         else:

@@ -8,8 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.state.compiled.nodes import PROCTIME, Node, time_attribute
-from airflow_flinkcompat.state.compiled.symbols import ColumnMeanings, Symbol, Symbols, conjuncts, expression, resolved
+from airflow_flinkcompat.state.compiled.nodes import PROCTIME, Node, row_type, time_attribute
+from airflow_flinkcompat.state.compiled.symbols import (
+    ColumnMeanings,
+    Symbol,
+    Symbols,
+    conjuncts,
+    expression,
+    frozen,
+    resolved,
+)
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
 """Fields that repeat what inputs say, or what is handed up and not kept."""
@@ -131,11 +139,34 @@ def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) ->
             window = symbols.of("window", resolved(own(node), first, symbols))
             fields = (symbols.of("window field", window, i) for i in range(len(node.names) - len(first.names)))
             return made(node, (*first.symbols, *fields), symbols.of("windowed", first.rows, window))
-    # A table function or a lookup: the row's own columns go through by name, the others are made here.
-    op = symbols.of(node.kind, resolved(own(node, "retryOptions"), first, symbols), first.rows)
+    # A table function: the row's own columns go through by name, the others are made here.
+    op = symbols.of(node.kind, resolved(own(node), first, symbols), first.rows)
     known = dict(zip(first.names, first.symbols, strict=True))
     every = [known.get(name, symbols.of("made", op, i)) for i, name in enumerate(node.names)]
     return made(node, every, symbols.of("rows of", op))
+
+
+def looked_up(node: Node, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
+    """A row with what is found for it in another table, each column by its name there; how it is asked for is aside."""
+    found = node.config.get("projectionOnTemporalTable")
+    conditions = (node.config.get(each) for each in ("filterOnTemporalTable", "joinCondition"))
+    # Places in conditions count the columns that are asked for.
+    asked = () if any(conditions) else ("projectionOnTemporalTable",)
+    but = ("retryOptions", "asyncOptions", "temporalTable", *asked)
+    op = symbols.of(node.kind, table, resolved(own(node, *but), first, symbols), first.rows)
+    names, _ = row_type(node.config["temporalTable"]["outputType"])
+    places = range(len(names)) if found is None else [each.get("inputIndex") for each in found]
+    columns = [symbols.of("made", op, i if place is None else names[place]) for i, place in enumerate(places)]
+    known = [*first.symbols, *columns]
+    if len(known) != len(node.names):
+        known = [symbols.of("made", op, frozen(found), i) for i in range(len(node.names))]
+    return made(node, known, symbols.of("rows of", op))
+
+
+def lookup_identifier(node: Node) -> str:
+    """The table that a lookup asks, as the plan names it; of an older kind of source all that is said of it."""
+    table = node.config["temporalTable"]
+    return str(table.get("lookupTableSource", {}).get("table", {}).get("identifier") or frozen(table))
 
 
 def _union(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
