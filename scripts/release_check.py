@@ -90,7 +90,7 @@ TRIES: dict[str, tuple[Try, ...]] = {
     ),
     "native": (python("import duckdb, pyarrow, airflow_flinkcompat.backfill.duckdb.partials"),),
     "jars": (python("from airflow_flinkcompat.local_flink.jars import pinned; print(len(pinned()))"),),
-    "local-flink": (python("from airflow_flinkcompat.local_flink import local_gateway, local_cluster"),),
+    "local-flink": (python("from airflow_flinkcompat.local_flink import local_cluster"),),
     "lsp": (python("import airflow_flinkcompat.lsp.server"),),
     "docs": (Try(("mkdocs", "--version"), said="mkdocs, version 1."),),
     "all": (python(MODULES, "modules"),),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, mask_secret
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
     from airflow_flinkcompat.secrets import AnyPlaceholder, Lookup
 
-T = TypeVar("T")
 LEDGER_VARIABLE = "FLINKCOMPAT_LEDGER"
 _GATEWAY_PORT = 8083
 _JOBMANAGER_PORT = 8081
@@ -219,36 +218,29 @@ class FlinkHook(BaseHook):
         That of the extra's ``planner_conn_id``; without one a Flink that is started here. Raises AirflowFailException:
         neither is to be had.
         """
-        from airflow_flinkcompat.local_flink import local_cluster
+        from airflow_flinkcompat.local_flink import LocalFlinkError, local_cluster
 
-        if self._planner is not None:
-            with self._planner.rehearsal_cluster() as found:
-                yield found
-        else:
-            with self._started(local_cluster(connection_lookup(self.get_connection))) as found:
-                yield found
+        with ExitStack() as stack:
+            if self._planner is not None:
+                found = stack.enter_context(self._planner.rehearsal_cluster())
+            else:
+                try:
+                    found = stack.enter_context(local_cluster(connection_lookup(self.get_connection)))
+                except LocalFlinkError as error:
+                    raise self._without_planner(f"or have one started here: {error}") from None
+            yield found
 
     @cached_property
     def _planner(self) -> FlinkHook | None:
         conn_id = str(self._extra.get("planner_conn_id") or "")
         return FlinkHook(conn_id) if conn_id else None
 
-    @contextmanager
-    def _started(self, local: AbstractContextManager[T]) -> Iterator[T]:
-        """A Flink of this machine in the place of a planner. Raises AirflowFailException: it cannot be started."""
-        from airflow_flinkcompat.local_flink import LocalFlinkError
-
-        with ExitStack() as stack:
-            try:
-                found = stack.enter_context(local)
-            except LocalFlinkError as error:
-                lacks = f"the target {self.target_name!r} plans no scripts" if self.exists else "it is not there"
-                raise AirflowFailException(
-                    f"connection {self.flink_conn_id!r}: {lacks}; name a "
-                    "connection of a SQL Gateway of the same version as planner_conn_id in the extra, or have one "
-                    f"started here: {error}"
-                ) from None
-            yield found
+    def _without_planner(self, remedy: str) -> AirflowFailException:
+        lacks = f"the target {self.target_name!r} plans no scripts" if self.exists else "it is not there"
+        return AirflowFailException(
+            f"connection {self.flink_conn_id!r}: {lacks}; name a connection of a SQL Gateway of the same version as "
+            f"planner_conn_id in the extra, {remedy}"
+        )
 
     def location(self) -> TargetLocation:
         """How another process opens the target, secrets included."""
@@ -289,23 +281,19 @@ class FlinkHook(BaseHook):
         return found.engine, found.version
 
     def explain_plans(self, old: Side, new: Side, folder: str | None = None) -> Plans:
-        """Both sides' plans as the target, its planner or a Flink on this machine compiles them; no job is started.
+        """Both sides' plans as the target or its planner compiles them; no job is started.
 
-        Without a connection the Flink on this machine compiles them. ``folder`` is where the plans are written.
-
-        Raises DeployError and AirflowFailException.
+        ``folder`` is where the plans are written. Raises DeployError and AirflowFailException.
         """
-        from airflow_flinkcompat.deploy import SqlGatewayPlanner, explain_plans
+        from airflow_flinkcompat.deploy import explain_plans
         from airflow_flinkcompat.deploy.target import PlanCompiler, Target
-        from airflow_flinkcompat.local_flink import flink_home, local_gateway
 
         with ExitStack() as stack:
             planner: PlanCompiler | Target | None = stack.enter_context(self.get_conn()) if self.exists else None
             if planner is not None and not isinstance(planner, PlanCompiler) and self._planner is not None:
                 planner = stack.enter_context(self._planner.get_conn())
-            elif not isinstance(planner, PlanCompiler):
-                here = stack.enter_context(self._started(local_gateway()))
-                planner = stack.enter_context(SqlGatewayPlanner(here, jars_go=f"put it into {flink_home() / 'lib'}"))
+            if not isinstance(planner, PlanCompiler):
+                raise self._without_planner("or run `flinkcompat planner install` on the worker")
             return explain_plans(old, new, planner, folder=folder)
 
     def ledger_uri(self, uri: str | None = None) -> str:

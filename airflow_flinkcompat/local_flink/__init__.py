@@ -3,7 +3,7 @@
 ``python -m airflow_flinkcompat.local_flink --work-dir DIR`` runs one until it is told to end.
 """
 
-from airflow_flinkcompat.local_flink.cluster import LocalFlink, flink_home, local_cluster, local_gateway
+from airflow_flinkcompat.local_flink.cluster import LocalFlink, flink_home, local_cluster
 from airflow_flinkcompat.local_flink.processes import LocalFlinkError
 
-__all__ = ["LocalFlink", "LocalFlinkError", "flink_home", "local_cluster", "local_gateway"]
+__all__ = ["LocalFlink", "LocalFlinkError", "flink_home", "local_cluster"]

@@ -352,26 +352,6 @@ def _command(java: Path, name: str, class_path: str, conf: Path, work_dir: Path)
 
 
 @contextlib.contextmanager
-def local_gateway(extra_jars: Sequence[Path] = ()) -> Iterator[str]:
-    """A SQL Gateway alone on this machine, without a cluster behind it: enough to compile plans.
-
-    Args:
-        extra_jars: Jars, of connectors for example, that its class path has beside Flink's own.
-
-    Yields:
-        Its URL, until the context ends.
-
-    Raises:
-        LocalFlinkError: It cannot be started.
-    """
-    with (
-        tempfile.TemporaryDirectory(prefix="flinkcompat-client-") as folder,
-        LocalFlink(folder, gateway_only=True, extra_jars=extra_jars) as client,
-    ):
-        yield client.gateway_url
-
-
-@contextlib.contextmanager
 def local_cluster(lookup: Lookup | None = None, extra_jars: Sequence[Path] = ()) -> Iterator[Cluster]:
     """A whole Flink on this machine, to plan scripts and to run jobs that belong to no deployment.
 

@@ -86,8 +86,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             state (``migratable``), and asks where it keeps some (``partly_migratable``). Before it takes that branch a
             savepoint of the running job is compared with what the plan predicts; where that fails, a person is asked.
             Where the branch depends on how much a migration keeps, and neither the scripts nor the worker's planner
-            show it, the planner of the target or of the connection's ``planner_conn_id`` is asked, or a Flink that is
-            started on the worker. Without any a person is asked.
+            show it, the planner of the target or of the connection's ``planner_conn_id`` is asked. Without any a
+            person is asked.
         redeploy_unchanged: What to do where nothing changed that matters to the job, and the deployed job runs. By
             default (False) it is left alone: the branch ``unchanged``. True: what the policy makes of a compatible
             change, to restart a job on purpose (for another JAR of a function, say). (templated: ``true`` or ``false``)

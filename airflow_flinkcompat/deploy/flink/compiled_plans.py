@@ -40,21 +40,20 @@ _NO_FACTORY = re.compile(r"Could not find any [\w ]*factor\w+ (?:for identifier 
 
 
 def compile_plans(
-    gateway: SqlGateway, runner: ScriptRunner, side: Side, folder: str | None, jars_go: str
+    gateway: SqlGateway, runner: ScriptRunner, side: Side, folder: str | None
 ) -> tuple[CompiledPlan, ...]:
     """Have the Gateway compile every job of a script: one for each INSERT, statement set and bare query.
 
     ``folder`` is seen by the Gateway and this machine; None: a temporary one, for a Gateway on this machine.
-    ``jars_go`` says how a jar reaches the Gateway, for errors. The plans are in the order of the script. Raises
-    PlansUnavailable (the folder is not shared, or a connector is missing), TargetError (a statement was refused),
-    ScriptRefused, GatewayError.
+    The plans are in the order of the script. Raises PlansUnavailable (the folder is not shared, or a connector is
+    missing), TargetError (a statement was refused), ScriptRefused, GatewayError.
     """
     catalog = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     options = options_of_tables(side)
     widths = {pipeline.span: len(pipeline.sink.schema) for pipeline in side.program.pipelines}
     plans: list[CompiledPlan] = []
     with (
-        _jars_named(side.version, jars_go),
+        _jars_named(side.version),
         _shared(gateway, folder) as place,
         gateway.session(runner.settings(side.settings)) as session,
     ):
@@ -78,7 +77,7 @@ def _run(
 
 
 @contextmanager
-def _jars_named(line: str, jars_go: str) -> Iterator[None]:
+def _jars_named(line: str) -> Iterator[None]:
     """A connector or function that the Gateway lacks is an error with the jar's name and the way to the Gateway."""
     try:
         yield
@@ -88,7 +87,8 @@ def _jars_named(line: str, jars_go: str) -> Iterator[None]:
             raise
         jars = artifacts(found[1] or found[2], line) if found else ()
         named = f"{' and '.join(jars)} (Maven coordinates)" if jars else "the jar that holds it"
-        raise PlansUnavailable(f"{error}. The Flink {line} that plans lacks {named}: {jars_go}") from None
+        remedy = "put it into the lib folder of the SQL Gateway's Flink, and start the Gateway anew"
+        raise PlansUnavailable(f"{error}. The Flink {line} that plans lacks {named}: {remedy}") from None
 
 
 Options = Mapping[str, Mapping[str, str]]

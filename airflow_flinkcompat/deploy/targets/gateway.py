@@ -40,8 +40,6 @@ _JOB_ID = "$internal.pipeline.job-id"
 # Names the table that carries other options.
 _PRIVATE = "flinkcompat"
 
-_JARS_GO = "put it into the lib folder of the SQL Gateway's Flink, and start the Gateway anew"
-
 
 class SqlGatewayPlanner(Closing):
     """A SQL Gateway alone, which plans scripts and needs no cluster behind it. Closing it closes the client.
@@ -50,11 +48,9 @@ class SqlGatewayPlanner(Closing):
         gateway: The SQL Gateway: a client, or where it is.
         lookup: Gives the value of a placeholder, which is masked in every message. By default a placeholder stands for
             itself: no plan depends on it.
-        jars_go: How the jar of a connector reaches this Gateway, as an error says it.
     """
 
-    def __init__(self, gateway: SqlGateway | Endpoint | str, *, lookup: Lookup = str, jars_go: str = _JARS_GO) -> None:
-        self._jars_go = jars_go
+    def __init__(self, gateway: SqlGateway | Endpoint | str, *, lookup: Lookup = str) -> None:
         self._gateway = gateway if isinstance(gateway, SqlGateway) else SqlGateway(gateway)
         self._runner = ScriptRunner(lookup, self._gateway)
 
@@ -71,7 +67,7 @@ class SqlGatewayPlanner(Closing):
 
     def compile_plans(self, side: Side, folder: str | None) -> tuple[CompiledPlan, ...]:
         """By ``COMPILE PLAN``, into the folder."""
-        return compile_plans(self._gateway, self._runner, side, folder, self._jars_go)
+        return compile_plans(self._gateway, self._runner, side, folder)
 
 
 class SqlGatewayTarget(SqlGatewayPlanner, JobManagerJobs):
