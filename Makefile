@@ -63,7 +63,7 @@ RELEASE_ARGS ?=
 # Where make golden writes; two folders are compared with diff -r.
 GOLDEN ?= build/golden
 
-.PHONY: help setup pyflink java lint format docs frontend planner site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-cli bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch measure-flink measure-migrations measure-planner measure-random measure-corpus up down lock clean
+.PHONY: help setup pyflink java lint format docs frontend planner site release-check test-fast test test-kubernetes test-history test-matrix test-full demo golden bench-check bench-cli bench-imports bench-backfill bench-rehearsal bench-downtime bench-kubernetes-downtime bench-ledger-index bench-deployment-list bench-audit bench-migrate bench-bootstrap bench-bootstrap-switch bench-planner measure-flink measure-migrations measure-planner measure-random measure-corpus up down lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -170,6 +170,9 @@ bench-bootstrap: setup ## Time the state of 100 million rows of history beside F
 
 bench-bootstrap-switch: setup ## Time a switch to state from history behind 1, 5 and 20 million rows [BENCH_ARGS='--rows 1000000']
 	@$(WITH_JAVA) python -m benchmarks.bootstrap_switch --write benchmarks/results/bootstrap-switch-$$(date -u +%F).md $(BENCH_ARGS)
+
+bench-planner: setup ## Time Flink's own planner beside the SQL Gateway: cold, warm, 30 jobs, memory [BENCH_ARGS='--scripts 100']
+	@$(WITH_JAVA) python -m benchmarks.planner --write benchmarks/results/planner-bench-$$(date -u +%F).md $(BENCH_ARGS)
 
 # The pairs of PyFlink programs: make measure-flink MEASURE_ARGS=--programs
 measure-flink: setup $(if $(findstring --programs,$(MEASURE_ARGS)),pyflink) ## Run change pairs on a real Flink [FLINK=2.3|1.20; 2.2|2.1|2.0|1.19: the base set], or from one line to another [FLINK_OLD=1.20], write predicted beside real

@@ -65,12 +65,23 @@ def cached(name: str) -> Path | None:
 
 
 def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
-    """As ``fetch``, for a jar in hand."""
+    """As ``fetch``, for a jar in hand. A broken download resumes, in this run or in the next."""
     folder = cache_directory() / "jars"
     show = sys.stderr.isatty() if progress is None else progress
     pooch.get_logger().setLevel("WARNING")
-    # Several attempts, because pooch deletes a half-fetched file itself and tries again.
-    downloader = pooch.HTTPDownloader(progressbar=show, timeout=_TIMEOUT_SECONDS)
+
+    def download(url: str, target: str, mirror: pooch.Pooch) -> None:
+        part = folder / f"{jar.filename}.part"
+        with part.open("ab") as file:
+            begun = {"Range": f"bytes={file.tell()}-"} if file.tell() else {}
+            try:
+                pooch.HTTPDownloader(progressbar=show, timeout=_TIMEOUT_SECONDS, headers=begun)(url, file, mirror)
+            except OSError as error:
+                if getattr(error, "response", None) is not None:  # the server has nothing from there on
+                    part.unlink()
+                raise
+        part.replace(target)
+
     source = pooch.create(
         path=folder,
         base_url="",
@@ -79,7 +90,7 @@ def fetch_jar(jar: Jar, *, progress: bool | None = None) -> Path:
         retry_if_failed=_ATTEMPTS - 1,
     )
     try:
-        return Path(source.fetch(jar.filename, downloader=downloader))
+        return Path(source.fetch(jar.filename, downloader=download))
     except ValueError as error:  # pooch: the hash differs
         raise JarError(
             f"{jar.coordinates} from {jar.url} is not the pinned file (SHA-256 {jar.sha256} expected): "

@@ -124,9 +124,13 @@ class Child:
 
     def log_tail(self) -> str:
         """The last errors it wrote (or its last lines, where none is an error), no stack frames, secrets masked."""
-        lines = [line for path in self.logs for line in _tail(path) if line.strip() and not _FRAME.match(line)]
-        errors = [line for line in lines if _ERROR.search(line)]
-        return redact("\n".join((errors or lines)[-_LOG_LINES:]))
+        return redact("\n".join(last_errors([line for path in self.logs for line in _tail(path)])[-_LOG_LINES:]))
+
+
+def last_errors(lines: Sequence[str]) -> list[str]:
+    """The errors among the lines of a log, without stack frames; all lines where none is an error."""
+    told = [line for line in lines if line.strip() and not _FRAME.match(line)]
+    return [line for line in told if _ERROR.search(line)] or told
 
 
 def _tail(path: Path) -> list[str]:

@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from airflow_flinkcompat.deploy.errors import redact
 from airflow_flinkcompat.local_flink import LocalFlinkError
+from airflow_flinkcompat.local_flink.processes import last_errors
 from airflow_flinkcompat.planner import isolation
 from airflow_flinkcompat.planner.installation import JAVA_OPTIONS, MAIN, Installation
 
@@ -159,6 +160,7 @@ class _Running:
             stderr=self._errors,
             start_new_session=True,  # Ctrl-C is for this process, which then closes the pipe
         )
+        self._said = 0
         self._answers: queue.Queue[bytes] = queue.Queue()
         self._noise: deque[bytes] = deque(maxlen=10)
         self._reader = threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True)
@@ -167,6 +169,7 @@ class _Running:
     def ask(self, line: bytes, seconds: float) -> bytes | None:
         """The answer; empty where the process ended, None where it takes longer."""
         assert self.process.stdin is not None
+        self._said = os.fstat(self._errors.fileno()).st_size  # what it said of others before
         with contextlib.suppress(OSError):  # it died: no answer will come
             self.process.stdin.write(line + b"\n")
             self.process.stdin.flush()
@@ -181,13 +184,13 @@ class _Running:
             code = self.process.wait(_SECONDS_OF_END)
         except subprocess.TimeoutExpired:
             return "it closed its standard output"
-        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 4_000))
+        self._errors.seek(max(self._said, self._errors.seek(0, os.SEEK_END) - 4_000))
         said = (self._errors.read() + b"\n" + b"".join(self._noise)).decode("utf-8", "replace")
         if code == _OUT_OF_MEMORY or "OutOfMemoryError" in said:
             return "it needs more memory than the planner has"
         if code in _KILLED or (code == 1 and _OF_UNSHARE in said):
             return None
-        lines = [line for line in said.splitlines() if line.strip()]
+        lines = last_errors(said.splitlines())
         ended = f"its process ended with signal {-code}" if code < 0 else f"its process ended with exit code {code}"
         return redact(f"{ended}; its last words: {lines[-1][:300]}") if lines else ended
 

@@ -36,6 +36,8 @@ JAVA_OPTIONS = (
 HOME_VARIABLE = "FLINK_HOME"
 _LOADER = "flink-table-planner-loader"
 _INSIDE_LOADER = "flink-table-planner.jar"
+_NEEDED = ("flink-dist", "flink-table-api-java-uber", "flink-table-runtime", _LOADER)
+"""A folder without one of these is not a Flink."""
 
 
 class PlannerMissing(LocalFlinkError):
@@ -100,10 +102,7 @@ def find(name: str, jars_of_scripts: Sequence[Path] = ()) -> Installation:
         PlannerMissing: A part is missing, or the line has no planner.
     """
     line = _line(name)
-    try:
-        java = find_java()
-    except LocalFlinkError as error:
-        raise PlannerMissing(str(error)) from None
+    java = _java()
     home = next(_homes(line), None)
     if home is None:
         raise PlannerMissing(f"Flink {line.version} is not on this machine: {_remedy(line)}")
@@ -129,6 +128,7 @@ def install(name: str) -> Installation:
         LocalFlinkError: Flink's jars cannot be fetched.
     """
     line = _line(name)
+    _java()
     home(line.name)
     return find(name)
 
@@ -151,13 +151,15 @@ def home(name: str) -> Path:
     folder = _cached_home(line)
     installer = ("uv", "pip", "install", "--python", sys.executable) if find_spec("uv") else ("pip", "install")
     wanted = f"apache-flink-libraries=={line.version}"
-    done = subprocess.run(
-        [sys.executable, "-m", *installer, "--no-deps", "--quiet", "--target", str(folder.parent), wanted],
-        capture_output=True,
-        text=True,
-    )
+    # What an interrupted run left is replaced.
+    options = ("--no-deps", "--quiet", "--upgrade", "--force-reinstall", "--target", str(folder.parent))
+    done = subprocess.run([sys.executable, "-m", *installer, *options, wanted], capture_output=True, text=True)
     if done.returncode:
-        raise LocalFlinkError(f"cannot fetch {wanted} into {folder.parent}:\n{done.stderr.strip()}")
+        said = done.stderr.strip().splitlines() or ["no reason is known"]
+        raise LocalFlinkError(
+            f"cannot fetch {wanted}: {said[-1].strip()}; look at the network, or unpack Flink {line.version} "
+            f"and point {HOME_VARIABLE} to it"
+        )
     return flink_home(folder)
 
 
@@ -165,8 +167,12 @@ def status() -> dict[str, str]:
     """Name what is on this machine.
 
     Returns:
-        By line either the folder of its Flink, or what is missing and how it is installed.
+        By line either the folder of its Flink, or what is missing and how it is installed; without a Java that alone.
     """
+    try:
+        _java()
+    except PlannerMissing as error:
+        return {"Java": str(error)}
     found = {}
     for name in LINES:
         try:
@@ -189,6 +195,13 @@ def _remedy(line: FlinkLine) -> str:
     return f"run flinkcompat planner install {line.name}"
 
 
+def _java() -> Path:
+    try:
+        return find_java()
+    except LocalFlinkError as error:
+        raise PlannerMissing(str(error)) from None
+
+
 def _cached_home(line: FlinkLine) -> Path:
     return cache_directory() / f"flink-{line.version}" / "pyflink"
 
@@ -201,15 +214,13 @@ def _homes(line: FlinkLine) -> Iterator[Path]:
             found = flink_home(folder)
         except LocalFlinkError:
             continue
-        if (found / "lib" / f"flink-dist-{line.version}.jar").is_file():
+        if all((found / "lib" / f"{module}-{line.version}.jar").is_file() for module in _NEEDED):
             yield found
 
 
 def _planner_jar(line: FlinkLine, home: Path) -> Path:
     """The planner's own jar, taken out of its loader: without the loader it starts in half of the time."""
     loader = home / "lib" / f"{_LOADER}-{line.version}.jar"
-    if not loader.is_file():
-        raise PlannerMissing(f"{home / 'lib'} holds no {loader.name}: {_remedy(line)}")
     stamp = f"{loader.stat().st_size:x}-{loader.stat().st_mtime_ns:x}"
     target = cache_directory() / "planner" / f"flink-table-planner-{line.version}-{stamp}.jar"
     if not target.is_file():

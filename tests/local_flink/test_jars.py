@@ -18,23 +18,24 @@ CONTENT = b"the pinned jar"
 
 @pytest.fixture
 def server() -> Iterator[http.server.ThreadingHTTPServer]:
-    """Serves ``/good.jar``; counts its requests."""
+    """Serves ``/good.jar`` from any byte on; counts its requests and bytes."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.server.requests += 1  # type: ignore[attr-defined]
-            found = self.path == "/good.jar"
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Length", str(len(CONTENT) if found else 0))
+            begin = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
+            body = CONTENT[begin:] if self.path == "/good.jar" else b""
+            self.send_response((206 if begin else 200) if body else 416 if begin else 404)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            if found:
-                self.wfile.write(CONTENT)
+            self.wfile.write(body)
+            self.server.sent += len(body)  # type: ignore[attr-defined]
 
         def log_message(self, *_: object) -> None:
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.requests = 0  # type: ignore[attr-defined]
+        server.requests = server.sent = 0  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
         server.shutdown()
@@ -74,6 +75,26 @@ def test_fetched_once_then_cached(server: http.server.ThreadingHTTPServer, cache
 def test_damaged_copy_is_fetched_again(server: http.server.ThreadingHTTPServer) -> None:
     found = jars.fetch_jar(jar(server, "good.jar"))
     found.write_bytes(b"half")
+    assert jars.fetch_jar(jar(server, "good.jar")).read_bytes() == CONTENT
+
+
+def test_a_broken_download_resumes(server: http.server.ThreadingHTTPServer, cache: Path) -> None:
+    part = cache / "jars" / "good.jar.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(CONTENT[:5])
+    assert jars.fetch_jar(jar(server, "good.jar")).read_bytes() == CONTENT
+    assert server.sent == len(CONTENT) - 5  # type: ignore[attr-defined]
+    assert not part.exists()
+
+
+@pytest.mark.parametrize("kept", [b"other", b"longer than the jar"])
+def test_the_beginning_of_another_file_is_thrown_away(
+    server: http.server.ThreadingHTTPServer, cache: Path, monkeypatch: pytest.MonkeyPatch, kept: bytes
+) -> None:
+    monkeypatch.setattr(jars, "_ATTEMPTS", 2)
+    part = cache / "jars" / "good.jar.part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(kept)
     assert jars.fetch_jar(jar(server, "good.jar")).read_bytes() == CONTENT
 
 

@@ -110,7 +110,7 @@ def test_one_process_answers_until_it_is_closed(asked: Daemon) -> None:
     assert len(pids) == 1
     all_of_it = tree(*pids)
     asked.close()
-    assert not any(map(alive, all_of_it))
+    assert ends(all_of_it)
 
 
 def test_a_question_that_ends_the_process_once_is_asked_again(asked: Daemon) -> None:
@@ -141,7 +141,7 @@ def test_a_script_that_is_never_planned_ends_with_the_time_limit(asked: Daemon) 
     asked.seconds = 0.3
     with pytest.raises(PlannerFailure, match="took more than 0 seconds"):
         asked.ask({"what": "hang"})
-    assert not any(map(alive, pids))
+    assert ends(pids)
     assert asked.ask({"echo": 1})["echo"] == 1
 
 

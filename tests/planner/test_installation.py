@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from airflow_flinkcompat.caching import CACHE_VARIABLE
 from airflow_flinkcompat.local_flink import LocalFlinkError
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE as OWN_VARIABLE
-from airflow_flinkcompat.planner import PlannerMissing, find, status
+from airflow_flinkcompat.planner import PlannerMissing, find, install, status
 from airflow_flinkcompat.planner import installation as module
 from airflow_flinkcompat.planner.installation import HOME_VARIABLE
 
@@ -28,7 +29,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def flink(folder: Path, version: str) -> Path:
     lib = folder / "lib"
     lib.mkdir(parents=True)
-    for name in ("flink-dist", "flink-table-runtime"):
+    for name in ("flink-dist", "flink-table-runtime", "flink-table-api-java-uber"):
         (lib / f"{name}-{version}.jar").write_bytes(b"")
     with zipfile.ZipFile(lib / f"flink-table-planner-loader-{version}.jar", "w") as loader:
         loader.writestr("flink-table-planner.jar", "the planner")
@@ -60,10 +61,26 @@ def test_flink_home_counts_where_it_is_of_that_release(machine: Path, monkeypatc
     assert found.classpath[1].read_bytes() == b"the planner"
 
 
+def test_an_incomplete_flink_is_none(machine: Path) -> None:
+    """An interrupted installation left some of its jars."""
+    lib = flink(machine / "cache" / "flink-2.3.0" / "pyflink", "2.3.0") / "lib"
+    (lib / "flink-table-runtime-2.3.0.jar").unlink()
+    with pytest.raises(PlannerMissing, match=r"Flink 2\.3\.0 is not on this machine: run flinkcompat planner install"):
+        find("2.3")
+
+
+def test_where_pypi_does_not_answer_the_other_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: CompletedProcess((), 1, "", "trace\n  no connection\n"))
+    with pytest.raises(LocalFlinkError, match=r"cannot fetch .*==2\.0\.0: no connection; .* point FLINK_HOME to it"):
+        install("2.0")
+
+
 def test_without_a_java_that_is_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> Path:
         raise LocalFlinkError("no Java found on PATH")
 
     monkeypatch.setattr(module, "find_java", none)
-    with pytest.raises(PlannerMissing, match="no Java found on PATH"):
-        find("2.3")
+    for asked in (find, install):
+        with pytest.raises(PlannerMissing, match="no Java found on PATH"):
+            asked("2.3")
+    assert status() == {"Java": "no Java found on PATH"}
