@@ -89,7 +89,10 @@ TRIES: dict[str, tuple[Try, ...]] = {
         ),
     ),
     "native": (python("import duckdb, pyarrow, airflow_flinkcompat.backfill.duckdb.partials"),),
-    "jars": (python("from airflow_flinkcompat.local_flink.jars import pinned; print(len(pinned()))"),),
+    "jars": (
+        python("from airflow_flinkcompat.local_flink.jars import pinned; print(len(pinned()))"),
+        Try(("flinkcompat", "planner", "status"), said="2.3: "),
+    ),
     "local-flink": (python("from airflow_flinkcompat.local_flink import local_cluster"),),
     "lsp": (python("import airflow_flinkcompat.lsp.server"),),
     "docs": (Try(("mkdocs", "--version"), said="mkdocs, version 1."),),

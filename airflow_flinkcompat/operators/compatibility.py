@@ -397,7 +397,8 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         if report.ground.startswith(PLANNED) or not (decides or (self.explain_plan and report.migration_is_unknown)):
             return report
         try:
-            return by_target()
+            found = by_target()
+            return replace(found, warnings=tuple(dict.fromkeys((*found.warnings, *report.warnings))))
         except (DeployError, InputError, AirflowException) as error:
             why = f"Flink's planner could not be asked what a rewritten savepoint keeps: {masked_text(str(error))}"
         self.log.warning("%s", why)
@@ -418,7 +419,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
                 ids = {each.id for each in found.vertices} if found else ()
                 return DeployedJob(planning_options(target, head.job_id), ids)
         except (DeployError, AirflowException) as error:
-            self.log.warning("Flink's planner is not told of the cluster: %s", masked_text(str(error)))
+            self.log.warning("Flink's planner does not know the options of the cluster: %s", masked_text(str(error)))
             return None
 
     def _planner_mode(self, old: Side, new: Side) -> PlannerMode:

@@ -517,6 +517,11 @@ def test_a_job_with_other_operators_has_other_settings(shown: Site, monkeypatch:
     summary = run.pushed["check", "summary"]
     assert summary["ground"] == "read from the script"
     assert "the job runs with other settings" in shown.ledger.read_report(summary["report"])[1]
+    planner_compiles(monkeypatch, "w-size-1to2-ws")
+    run, *_ = shown.checked(script(size=6), check={"explain_plan": True})
+    summary = run.pushed["check", "summary"]
+    assert summary["ground"] == "planned by Flink 2.3", "the target knows its own settings"
+    assert "the job runs with other settings" in shown.ledger.read_report(summary["report"])[1]
 
 
 def test_a_target_that_does_not_answer_is_planned_without(
