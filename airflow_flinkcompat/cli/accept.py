@@ -14,7 +14,13 @@ from pathlib import Path
 
 import click
 
-from airflow_flinkcompat.cli.arguments import engine_option, parse_settings, require_engine
+from airflow_flinkcompat.cli.arguments import (
+    engine_option,
+    engine_version_option,
+    parse_settings,
+    require_engine,
+    set_option,
+)
 from airflow_flinkcompat.cli.check import judged, side_of
 from airflow_flinkcompat.cli.diff import against_option, named_extras, require_project
 from airflow_flinkcompat.cli.planner import asking_options
@@ -73,8 +79,8 @@ class _Change:
 @click.option("--remove", is_flag=True, help="Take the waivers of RULE out again.")
 @against_option
 @engine_option
-@click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="Of OLD NEW: a setting in force on both sides.")
+@engine_version_option
+@set_option(about="Of OLD NEW: ")
 @catalog_option(about="Of OLD NEW: ")
 @asking_options
 @config_option

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,12 +25,13 @@ from airflow_flinkcompat.model import (
     missing_packages,
 )
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.project import FAIL_ON, FILE_NAME
+from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME
 from airflow_flinkcompat.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import DeployError
 
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 ENGINE_VARIABLE = "FLINKCOMPAT_ENGINE"
 engine_option = click.option(
     "--engine",
@@ -39,7 +41,50 @@ engine_option = click.option(
     help="The engine that runs the job (default: both are judged, and the worse verdict counts).",
 )
 """Whose state semantics; None where neither the option nor the environment names an engine."""
+engine_version_option = click.option("--engine-version", help="Version of the engine, for instance 2.3.")
+function_option = click.option(
+    "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
+)
+old_set_option = click.option(
+    "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(tuple(FAIL_ON)),
+    help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
+)
 master_option = click.option("--master", metavar="URL", help="Spark master (default: all cores of this machine).")
+
+
+def set_option(where: str = "on both sides", about: str = "") -> Option:
+    """The option for settings, which are in force there."""
+    words = f"{about}{'a' if about else 'A'} setting in force {where}."
+    return click.option("--set", "settings", multiple=True, metavar="K=V", help=words)
+
+
+def format_option(*names: str) -> Option:
+    """The option that names the format of what is printed."""
+    kind = click.Choice(names)
+    return click.option("--format", "style", type=kind, default="text", show_default=True, help="What is printed.")
+
+
+def output_option(example: str) -> Option:
+    """The option for files in further formats."""
+    words = f"Also write this format to a file, as {example}; again for another one."
+    return click.option("--output", "outputs", multiple=True, metavar="FORMAT=FILE", help=words)
+
+
+def parse_outputs(outputs: Iterable[str], formats: Sequence[str]) -> list[tuple[str, Path]]:
+    """``FORMAT=FILE`` each. Raises :class:`InputError` naming the one that is none."""
+    found = []
+    for each in outputs:
+        name, equals, path = each.partition("=")
+        if not equals or not path or name not in formats:
+            raise InputError(
+                f"--output {each!r} is not of the form FORMAT=FILE with FORMAT one of {', '.join(formats)}"
+            )
+        found.append((name, Path(path)))
+    return found
 
 
 def require_engine(engine: str | None, **options: str | None) -> None:

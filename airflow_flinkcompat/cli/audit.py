@@ -15,9 +15,15 @@ import click
 from airflow_flinkcompat.cli.arguments import (
     bare_install,
     engine_option,
+    fail_on_option,
+    format_option,
+    function_option,
+    output_option,
     parse_function,
+    parse_outputs,
     parse_settings,
     require_engine,
+    set_option,
 )
 from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import (
@@ -33,7 +39,7 @@ from airflow_flinkcompat.cli.project import (
 )
 from airflow_flinkcompat.model import InputError, JobSpec, PlannerMode
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import repository_of
 
 if TYPE_CHECKING:
@@ -84,30 +90,18 @@ class _Asked:
     metavar="FILE",
     help="DDL of tables and views as they would be, for every job that has them.",
 )
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force in all jobs.")
-@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@set_option("in all jobs")
+@function_option
 @catalog_option()
 @config_option
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="How many processes judge.")
 @click.option(
     "--spark", "master", metavar="MASTER", help="Have Spark's workers judge, as local[4] or spark://host:7077."
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(tuple(FAIL_ON)),
-    help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
-)
+@fail_on_option
 @asking_options
-@click.option(
-    "--format", "style", type=click.Choice(FORMAT_NAMES), default="text", show_default=True, help="What is printed."
-)
-@click.option(
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="FORMAT=FILE",
-    help="Also write this format to a file, as html=audit.html; again for another one.",
-)
+@format_option(*FORMAT_NAMES)
+@output_option("html=audit.html")
 def audit_command(
     paths: tuple[Path, ...],
     revisions: str | None,
@@ -305,13 +299,7 @@ class _Outputs:
     """Every format that was asked for; a file appears when it is whole."""
 
     def __init__(self, style: str, outputs: Iterable[str]) -> None:
-        self._places: list[tuple[str, Path | None]] = [(style, None)]
-        for each in outputs:
-            name, equals, path = each.partition("=")
-            if not equals or not path or name not in FORMAT_NAMES:
-                known = ", ".join(FORMAT_NAMES)
-                raise InputError(f"--output {each!r} is not of the form FORMAT=FILE with FORMAT one of {known}")
-            self._places.append((name, Path(path)))
+        self._places: list[tuple[str, Path | None]] = [(style, None), *parse_outputs(outputs, FORMAT_NAMES)]
         self._files = ExitStack()
 
     def __enter__(self) -> _Outputs:

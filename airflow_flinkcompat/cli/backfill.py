@@ -9,7 +9,14 @@ from typing import Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import master_option, parse_settings, parse_variables, require_spark
+from airflow_flinkcompat.cli.arguments import (
+    format_option,
+    master_option,
+    parse_settings,
+    parse_variables,
+    require_spark,
+    set_option,
+)
 from airflow_flinkcompat.cli.backfill_table import over_backfill_table, taken
 from airflow_flinkcompat.cli.project import (
     catalog_option,
@@ -40,7 +47,7 @@ from airflow_flinkcompat.sql import read_text
     metavar="[TABLE=]COLUMN[,COLUMN]",
     help="Columns that say in which order rows arrived, for row counts and OVER.",
 )
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
+@set_option("before the script's own")
 @catalog_option("the script does")
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
@@ -64,7 +71,7 @@ from airflow_flinkcompat.sql import read_text
 @click.option("--dry-run", is_flag=True, help="Say what would be read, computed and written; start nothing.")
 @config_option
 @deployment_option
-@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@format_option("text", "json")
 def backfill_command(
     script: str,
     from_: str | None,

@@ -15,6 +15,7 @@ import click
 
 from airflow_flinkcompat.cli.arguments import (
     engine_option,
+    engine_version_option,
     fails_gate,
     parse_function,
     require_engine,
@@ -39,7 +40,7 @@ _NOTICE = "notice"
 @click.command("batch")
 @click.argument("pairs", metavar="PAIRS.jsonl|-")
 @engine_option
-@click.option("--engine-version", help="Version of the engine that is named, for instance 2.3.")
+@engine_version_option
 @click.option(
     "--fail-on",
     type=click.Choice(tuple(FAIL_ON)),

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings, require_spark
+from airflow_flinkcompat.cli.arguments import (
+    bare_install,
+    engine_version_option,
+    format_option,
+    master_option,
+    parse_settings,
+    require_spark,
+    set_option,
+)
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
     catalog_options,
@@ -61,14 +69,14 @@ if TYPE_CHECKING:
     help="Canonical savepoint of the job of NEW before it had read anything (default: one taken for it).",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be computed, and write nothing.")
-@click.option("--engine-version", help="Version of Flink, for instance 2.3.")
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
+@engine_version_option
+@set_option("before the script's own")
 @catalog_options
 @planner_options
 @master_option
 @config_option
 @deployment_option
-@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@format_option("text", "json")
 def bootstrap_command(
     script: str,
     to: str | None,

@@ -14,11 +14,17 @@ import click
 from airflow_flinkcompat.cli.arguments import (
     coloured,
     engine_option,
+    engine_version_option,
+    fail_on_option,
     fails_gate,
+    format_option,
+    function_option,
+    old_set_option,
     parse_function,
     parse_settings,
     parse_variables,
     require_engine,
+    set_option,
 )
 from airflow_flinkcompat.cli.planner import planner_option
 from airflow_flinkcompat.cli.project import (
@@ -50,7 +56,7 @@ from airflow_flinkcompat.compat.waivers import ChangeIdentity, apply_waivers, ut
 from airflow_flinkcompat.model import ENGINES, PROGRAM_SUFFIXES, InputError, Outcome, PlannerMode, Waiver, language_of
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.planner.judgement import DeployedJob, PlannerUnavailable, judge, plan_alone
-from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, JobOptions
+from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.sql import read_script
 
 
@@ -58,13 +64,11 @@ from airflow_flinkcompat.sql import read_script
 @click.argument("old")
 @click.argument("new", required=False, default="", metavar="NEW")
 @engine_option
-@click.option("--engine-version", help="Version of the engine, for instance 2.3.")
+@engine_version_option
 @click.option("--old-engine-version", help="Version the deployed job runs on (default: the same).")
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
-@click.option(
-    "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
-)
-@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@set_option()
+@old_set_option
+@function_option
 @catalog_option()
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
@@ -72,15 +76,11 @@ from airflow_flinkcompat.sql import read_script
 @click.option(
     "--file", "others", multiple=True, metavar="PATH=FILE", help="The text a program finds under a path, on both sides."
 )
-@click.option("--format", "style", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
+@format_option("text", "json", "markdown")
 @click.option(
     "--verbose", is_flag=True, help="Show each operator, every command and the basis of each finding (format text)."
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(tuple(FAIL_ON)),
-    help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
-)
+@fail_on_option
 @click.option(
     "--allow-secrets", is_flag=True, help="Pass a NEW that holds literal secrets, which cannot be deployed (else: 2)."
 )

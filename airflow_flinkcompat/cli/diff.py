@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from airflow_flinkcompat.cli.arguments import bare_install, coloured, engine_option, require_engine
+from airflow_flinkcompat.cli.arguments import (
+    bare_install,
+    coloured,
+    engine_option,
+    engine_version_option,
+    fail_on_option,
+    format_option,
+    output_option,
+    parse_outputs,
+    require_engine,
+)
 from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import catalog_option, config_option, judging, project_for, with_named_catalog
 from airflow_flinkcompat.model import InputError, PlannerMode
-from airflow_flinkcompat.project import DEFAULT_GATE, FAIL_ON, FILE_NAME, JobOptions, ProjectFile
+from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import root_of
 from airflow_flinkcompat.sql import ScriptError
 
@@ -30,27 +40,10 @@ _NO_FILE = f"there is no {FILE_NAME} here or in a folder above"
 def _reporting(command: Callable[..., None]) -> Callable[..., None]:
     """What judges, what fails, and where the answer goes."""
     for decorate in (
-        click.option(
-            "--output",
-            "outputs",
-            multiple=True,
-            metavar="FORMAT=FILE",
-            help="Also write this format to a file, as sarif=out.sarif; again for another one.",
-        ),
-        click.option(
-            "--format",
-            "style",
-            type=click.Choice(FORMAT_NAMES),
-            default="text",
-            show_default=True,
-            help="What is printed.",
-        ),
-        click.option(
-            "--fail-on",
-            type=click.Choice(tuple(FAIL_ON)),
-            help=f"Exit with 1 for this outcome and worse (default: that of the project file, else {DEFAULT_GATE}).",
-        ),
-        click.option("--engine-version", help="Version of the engine that is named, for instance 2.3."),
+        output_option("sarif=out.sarif"),
+        format_option(*FORMAT_NAMES),
+        fail_on_option,
+        engine_version_option,
         asking_options,
         engine_option,
         config_option,
@@ -127,7 +120,7 @@ def lint_command(
         from airflow_flinkcompat.fleet.review import LoneScript, broken_reviews, lint_scripts, lone_script
         from airflow_flinkcompat.fleet.sides import name_from
 
-    targets = _targets(outputs)
+    targets = parse_outputs(outputs, FORMAT_NAMES)
     said = JobOptions(engine=engine, engine_version=engine_version, planner=ask_planner, jars=jars)
     given = with_named_catalog(said, catalogs)
     project = project_for(config, Path(files[0]) if files else Path())
@@ -174,7 +167,7 @@ def _diff(
         from airflow_flinkcompat.fleet.baselines import baselines_for
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
 
-    targets = _targets(outputs)
+    targets = parse_outputs(outputs, FORMAT_NAMES)
     context = click.get_current_context()
     is_written = context.get_parameter_source("ask_planner") is ParameterSource.COMMANDLINE  # accept has it elsewhere
     written = [
@@ -226,19 +219,6 @@ def named_extras(command: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise bare_install(command, error, "deploy") from None
-
-
-def _targets(outputs: Iterable[str]) -> list[tuple[str, Path]]:
-    """``FORMAT=FILE`` each. Raises InputError."""
-    found = []
-    for each in outputs:
-        style, equals, path = each.partition("=")
-        if not equals or not path or style not in FORMAT_NAMES:
-            raise InputError(
-                f"--output {each!r} is not of the form FORMAT=FILE with FORMAT one of {', '.join(FORMAT_NAMES)}"
-            )
-        found.append((style, Path(path)))
-    return found
 
 
 def _answer(fleet: FleetDiff, style: str, targets: Iterable[tuple[str, Path]]) -> None:

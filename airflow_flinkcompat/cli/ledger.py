@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, cli_error, parse_function, parse_settings, parse_variables
+from airflow_flinkcompat.cli.arguments import (
+    bare_install,
+    cli_error,
+    format_option,
+    function_option,
+    parse_function,
+    parse_settings,
+    parse_variables,
+    set_option,
+)
 from airflow_flinkcompat.cli.project import (
     LEDGER_VARIABLE,
     catalog_option,
@@ -53,7 +62,7 @@ def ledger_command() -> None:
 def _place(command: Callable[..., None]) -> Callable[..., None]:
     """Where the ledgers are, and how to print."""
     for decorate in (
-        click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True),
+        format_option("text", "json"),
         click.option(
             "--ledger",
             "root",
@@ -220,8 +229,8 @@ def diff_command(
 @click.option(
     "--var", "variables", multiple=True, metavar="NAME=VALUE", help="A value only a program's environment knows."
 )
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force before the script's own.")
-@click.option("--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function.")
+@set_option("before the script's own")
+@function_option
 @catalog_option("the script does")
 @click.option("--jobmanager", metavar="URL", default="http://localhost:8081", show_default=True)
 @click.option("--gateway", metavar="URL", help="SQL Gateway, for a target that is reached by one.")

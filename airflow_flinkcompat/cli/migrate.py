@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from airflow_flinkcompat.cli.arguments import bare_install, master_option, parse_settings, require_spark
+from airflow_flinkcompat.cli.arguments import (
+    bare_install,
+    engine_version_option,
+    format_option,
+    master_option,
+    old_set_option,
+    parse_settings,
+    require_spark,
+    set_option,
+)
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.savepoints import (
     catalog_options,
@@ -108,12 +117,10 @@ _NOT_COMPARED = (
 @click.option(
     "--source-renamed", "renamed", multiple=True, metavar="OLD=NEW", help="This source only got another name."
 )
-@click.option("--engine-version", help="Version of Flink, for instance 2.3.")
+@engine_version_option
 @click.option("--old-engine-version", help="Version that took the savepoint (default: the same).")
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
-@click.option(
-    "--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting in force on the old side instead."
-)
+@set_option()
+@old_set_option
 @catalog_options
 @planner_options
 @click.option(
@@ -122,7 +129,7 @@ _NOT_COMPARED = (
 @master_option
 @config_option
 @deployment_option
-@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@format_option("text", "json")
 def migrate_command(
     old: str,
     new: str,

@@ -10,7 +10,14 @@ from contextlib import contextmanager
 
 import click
 
-from airflow_flinkcompat.cli.arguments import bare_install, cli_error, parse_settings
+from airflow_flinkcompat.cli.arguments import (
+    bare_install,
+    cli_error,
+    format_option,
+    old_set_option,
+    parse_settings,
+    set_option,
+)
 from airflow_flinkcompat.cli.project import config_option, deployment_option, judging_flink, project_for
 from airflow_flinkcompat.cli.scripts import NamedScript, path_of, read_named, require_one_stdin, require_text
 from airflow_flinkcompat.cli.targets import location, target_option
@@ -26,8 +33,8 @@ from airflow_flinkcompat.secrets import mask_secrets
 @target_option("sql-gateway")
 @click.option("--gateway", metavar="URL", help="SQL Gateway, http://host:8083.")
 @click.option("--jobmanager", metavar="URL", help="JobManager's REST API, http://host:8081.")
-@click.option("--set", "settings", multiple=True, metavar="K=V", help="A setting in force on both sides.")
-@click.option("--old-set", "old_settings", multiple=True, metavar="K=V", help="A setting of the running job instead.")
+@set_option()
+@old_set_option
 @click.option("--savepoint-directory", metavar="URI", help="Where savepoints go (default: the cluster's own place).")
 @click.option(
     "--settle", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Seconds each job is watched."
@@ -35,7 +42,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 @click.option("--timeout", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds to come up.")
 @config_option
 @deployment_option
-@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@format_option("text", "json")
 def rehearse_command(
     old: str,
     new: str,

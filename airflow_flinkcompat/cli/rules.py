@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from airflow_flinkcompat.cli.arguments import format_option
 from airflow_flinkcompat.compat.pages import write_pages
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, as_data, explain, near, overview, select
 from airflow_flinkcompat.model import ENGINES, InputError, Outcome
@@ -17,7 +18,7 @@ from airflow_flinkcompat.secrets import mask_secrets
 @click.argument("code", required=False)
 @click.option("--engine", type=click.Choice(tuple(ENGINES)), help="With --outcome: on that engine (default: on any).")
 @click.option("--outcome", type=click.Choice([each.value for each in Outcome]), help="Only rules with that outcome.")
-@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@format_option("text", "json")
 @click.option("--write", "folder", metavar="DIR", help="Write a page for each rule into DIR instead.")
 def rules_command(code: str | None, engine: str | None, outcome: str | None, style: str, folder: str | None) -> None:
     """The catalogue of rules, or one rule explained with its example."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from airflow_flinkcompat.cli.arguments import parse_function, parse_settings
+from airflow_flinkcompat.cli.arguments import function_option, parse_function, parse_settings
 from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
@@ -26,10 +26,7 @@ Decorated = Callable[..., Any]
 
 def catalog_options(command: Decorated) -> Decorated:
     """Options that declare what a script does not."""
-    functions = click.option(
-        "--function", "functions", multiple=True, metavar="NAME=KIND[:LANGUAGE]", help="Declare a function."
-    )
-    return functions(catalog_option()(command))
+    return function_option(catalog_option()(command))
 
 
 sample_option = click.option(

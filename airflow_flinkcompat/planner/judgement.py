@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.checker import WithHistory, check_planned
-from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.planned_jobs import PlannedScript, PlannerRefusal, Prediction
 from airflow_flinkcompat.compat.report import READ
 from airflow_flinkcompat.compat.rules.statement_not_read import RULE as NOT_READ
-from airflow_flinkcompat.connectors.jars import artifacts
 from airflow_flinkcompat.model import InputError, Outcome, PlannerMode, Reason, install_command, missing_packages
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.state.migration import Accept
 
 if TYPE_CHECKING:
+    from airflow_flinkcompat.compat.plan_comparison import Plans
     from airflow_flinkcompat.planner.installation import Installation
 
 T = TypeVar("T")
@@ -244,6 +243,8 @@ def _require_planned(side: Side, script: PlannedScript) -> None:
 
 def _require_whole(side: Side, script: PlannedScript) -> None:
     """Raises InputError: Flink refuses the script, or a connector or format has a stand-in."""
+    from airflow_flinkcompat.connectors.jars import artifacts
+
     for table, absent in script.stand_ins.items():
         named = artifacts(absent, side.version)
         jar = f"{' and '.join(named)} (Maven coordinates)" if named else "the jar that holds it"

@@ -91,7 +91,7 @@ NEVER_LOADED = {"httpx", "pyspark", "upath", "sqlglot.lineage", "sqlglot.executo
         (("check", "old.sql", "new.sql"), 360, {"airflow_flinkcompat.backfill", "airflow_flinkcompat.fleet"}),
         (
             ("lint", "old.sql"),
-            270,
+            275,
             {"xml.etree", "airflow_flinkcompat.backfill", "airflow_flinkcompat.compat.rules.aggregate_added"},
         ),
     ],

@@ -179,6 +179,7 @@ class AuditSummary:
         self._groups: dict[tuple[AuditResult, str], AuditGroup] = {}
         self._exit_code = PASSED
         self._notices: dict[str, None] = {}
+        self._grounds: Counter[str] = Counter()
 
     def add(self, row: AuditRow) -> None:
         """Count a row."""
@@ -186,6 +187,7 @@ class AuditSummary:
         self.secrets += row.secrets > 0
         if row.notice:
             self._notices[row.notice] = None
+        self._grounds.update({each.ground for each in row.engines if each.ground})
         self.used.update(row.tables)
         self._exit_code = max(self._exit_code, row.exit_code(self.subject.fail_on))
         for cause in row.causes:
@@ -234,6 +236,7 @@ class AuditSummary:
         found += [f"{name}: no job declares or uses it; is it called so?" for name in self.unused]
         if self.results[AuditResult.NO_JOB]:
             found.append(f"scripts that hold no INSERT and no SELECT: {self.results[AuditResult.NO_JOB]:,}")
+        found += [f"{ground}: {count:,}" for ground, count in self._grounds.most_common()]
         return (*found, *self._notices)
 
 

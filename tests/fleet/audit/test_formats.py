@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
+from airflow_flinkcompat.fleet.audit.document import row_document
 from airflow_flinkcompat.fleet.audit.formats import writer
 from airflow_flinkcompat.fleet.audit.judging import audit_pair, failed_row
 from airflow_flinkcompat.fleet.audit.values import (
@@ -22,8 +23,9 @@ from airflow_flinkcompat.fleet.audit.values import (
     AuditSubject,
     AuditSummary,
     Cause,
+    EngineOutcome,
 )
-from airflow_flinkcompat.model import JobSpec
+from airflow_flinkcompat.model import JobSpec, Outcome
 from tests.cli.command import BROKEN, INCOMPATIBLE, OF_OUTCOME, SECRETIVE, TABLES, V1
 
 VALIDATOR = Draft202012Validator(
@@ -191,6 +193,16 @@ def test_exit_codes(results: tuple[AuditResult, ...], fail_on: str, code: int) -
         assert row.result is result
         summary.add(row)
     assert summary.exit_code == code
+
+
+def test_the_grounds_are_counted_and_a_missing_planner_is_named_once() -> None:
+    summary = AuditSummary(AuditSubject("", "", "never"))
+    planned = EngineOutcome("flink", "2.2", "2.3", Outcome.COMPATIBLE, "planned by Flink 2.3.0", Outcome.UNKNOWN)
+    for name in ("a", "b"):
+        summary.add(AuditRow(name, AuditResult.COMPATIBLE, (), (planned,), notice="run planner install 2.2"))
+    assert summary.remarks == ("planned by Flink 2.3.0: 2", "run planner install 2.2")
+    document = row_document(AuditRow("a", AuditResult.COMPATIBLE, (), (planned,)))
+    assert document["engines"][0]["disagrees"] == "unknown"
 
 
 def test_tables_that_no_job_has() -> None:
