@@ -123,7 +123,8 @@ def judged(pair: Pair, planners: Mapping[str, Installation]) -> dict[str, Any]:
     row["read_seconds"] = round(perf_counter() - begin, 3)
     begin = perf_counter()
     try:
-        planned = predict(old, new, *(planners[version] for version in pair.versions))
+        before, after = (planners[version] for version in pair.versions)
+        planned = predict(old, new, before, after)
         said = planned.prediction
         row |= {
             "doubt": said.doubt, "message": said.message, "losses": said.losses, "novelties": said.novelties,

@@ -256,10 +256,10 @@ class TargetContract:
             assert described is not None
             assert described.streaming
             assert all(vertex.name and vertex.parallelism > 0 for vertex in described.vertices)
+            assert job in {each.job_id for each in target.jobs() if each.name == name and not each.terminal}
         if isinstance(target, ClusterOptions):
             options = target.cluster_options(job)
             assert all(isinstance(each, str) for pair in options.items() for each in pair)
-            assert job in {each.job_id for each in target.jobs() if each.name == name and not each.terminal}
         if isinstance(target, JobHistories):
             assert isinstance(target.job_history(job), JobHistory)
             assert target.ever_ran(job) is not False
