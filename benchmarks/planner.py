@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 
 from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner, explain_plans
-from airflow_flinkcompat.local_flink import local_gateway
+from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.planner import Installation, close_all, find, make_archive, predict
 from airflow_flinkcompat.planner.questions import plan
 from airflow_flinkcompat.sql import ScriptError
@@ -147,7 +148,11 @@ def results(scripts: int) -> str:
     warm = asked(planner, list(islice(cycle(known), 10, scripts // 2)))
     resident = memory()
     close_all()
-    with local_gateway() as url, SqlGatewayPlanner(url) as gateway:
+    with (
+        TemporaryDirectory(prefix="flinkcompat-bench-") as folder,
+        LocalFlink(folder, gateway_only=True) as flink,
+        SqlGatewayPlanner(flink.gateway_url) as gateway,
+    ):
         begin = used()
         first = asked(lambda old, new: explain_plans(old, new, gateway), known[:1])
         first.cpu += begin
