@@ -93,15 +93,13 @@ public class FlinkOptions {
     }
 
     /**
-     * Rows of connectors and formats alone, those of the factories of these classes too, which a catalog makes.
-     *
-     * <p>{@code CONNECTOR=CLASS} names a class that declares more options of a connector.
+     * Rows of connectors and formats alone; {@code CONNECTOR=CLASS} names a class that declares more options of one.
      */
     private static void tables(String... classes) throws Exception {
-        list(List.of(), factories(Arrays.stream(classes).filter(each -> !each.contains("=")).toArray(String[]::new)));
+        list(List.of(), factories());
         for (String each : classes) {
             String[] named = each.split("=");
-            for (Field field : named.length == 2 ? Class.forName(named[1]).getFields() : new Field[0]) {
+            for (Field field : Class.forName(named[1]).getFields()) {
                 if (Modifier.isStatic(field.getModifiers()) && field.getType().getSimpleName().equals("ConfigOption")) {
                     print("table", named[0], flinks(field.get(null)), false, "source sink");
                 }
@@ -420,12 +418,8 @@ public class FlinkOptions {
         return found;
     }
 
-    /** All that are registered, and those of these classes. */
-    private static List<Factory> factories(String... classes) throws Exception {
+    private static List<Factory> factories() {
         var found = new ArrayList<Factory>();
-        for (String each : classes) {
-            found.add((Factory) Class.forName(each).getDeclaredConstructor().newInstance());
-        }
         var loaded = ServiceLoader.load(Factory.class).iterator();
         while (true) {
             try {

@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lakes",
         action="store_true",
-        help="the pairs over Iceberg and Paimon, on Flink 1.20; those with a result stay",
+        help="the pairs over Iceberg, Paimon, Hudi and Doris, on Flink 1.20; those with a result stay",
     )
     parser.add_argument("--out", type=Path, help="the results file; by default one of today's date in measure/results")
     parser.add_argument(

@@ -28,7 +28,7 @@ from tests.sections import FixtureError
 
 FILE = FOLDER / "connectors.toml"
 LAKES = FOLDER / "lakes.toml"
-"""Pairs over tables of Iceberg and Paimon."""
+"""Pairs over tables of Iceberg, Paimon, Hudi and Doris."""
 TWO_PARTITIONS = {"'topic' = 'orders'": "'topic' = 'busy'", "file://DATA/orders": "file://DATA/busy"}
 _CASE = frozenset(
     {"about", "change", "both", "shapes", "parallelism", "settings", "rows_before", "reference", "elsewhere", "caveat"}

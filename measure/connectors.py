@@ -106,7 +106,6 @@ class Artifact:
         line: The line of Flink whose classes it is loaded with.
         tables: The connectors whose tables are planned.
         beside: Coordinates of other jars that it needs.
-        factories: Classes of factories that a catalog makes.
         options: By connector, classes that declare options that its factory does not name.
     """
 
@@ -114,7 +113,6 @@ class Artifact:
     line: str
     tables: Sequence[str]
     beside: Sequence[str] = ()
-    factories: Sequence[str] = ()
     options: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -296,7 +294,7 @@ def artifact_data(artifact: Artifact, tables: Mapping[str, Any]) -> dict[str, An
         found: dict[str, Any] = {}
         try:
             more = [f"{name}={each}" for name, classes in artifact.options.items() for each in classes]
-            options, _ = listed(asked, "tables", *artifact.factories, *more)
+            options, _ = listed(asked, "tables", *more)
             for connector in artifact.tables:
                 table = Table(**tables[connector])
                 own = [

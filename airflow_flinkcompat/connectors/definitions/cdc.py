@@ -16,6 +16,10 @@ from airflow_flinkcompat.connectors.startup import BY_OFFSET, Startup
 _PAGE = "Flink CDC 3.5, connector page"
 _CAPTURES_NONE = f"{_PAGE}: scan newly added tables; a reader captures none without the option"
 _CHUNKS = ("cdc-stateless-chunk", "cdc-group-chunk")
+_CHUNKING = (
+    "chunk-key.even-distribution.factor.*", "chunk-meta.group.size",
+    "scan.incremental.snapshot.unbounded-chunk-first.enabled",
+)  # fmt: skip
 _ENGINE = ("cdc-stateless-renamed-heartbeat",)
 _ELSEWHERE = (
     "a restored source resumes from the stored position: only changes since the savepoint come from another table, its "
@@ -61,6 +65,7 @@ _POSTGRES = (
     OptionFact("heartbeat.interval.ms", OptionEffect.TUNES, _ENGINE),
     OptionFact("connect.timeout", OptionEffect.TUNES, _ENGINE),
     OptionFact("debezium.poll.interval.ms", OptionEffect.TUNES, _ENGINE),
+    *facts(OptionEffect.TUNES, _PAGE, *_CHUNKING, "connect.max-retries", "connection.pool.size"),
 )
 _NOT_CAPTURED = (
     "a restored source is documented to read another table's rows of before with scan.newly-added-table.enabled alone; "
@@ -68,6 +73,7 @@ _NOT_CAPTURED = (
 )
 _TABLES = ("table-name", "database-name", "schema-name", "collection", "database")
 _TUNING = (
+    *_CHUNKING,
     "scan.snapshot.fetch.size", "scan.incremental.snapshot.chunk.size", "scan.incremental.snapshot.chunk.size.mb",
     "scan.incremental.snapshot.chunk.samples", "connect.timeout", "connect.max-retries", "connection.pool.size",
     "heartbeat.interval", "heartbeat.interval.ms", "poll.*", "batch.size", "initial.snapshotting.queue.size",

@@ -39,6 +39,7 @@ CONNECTORS = (
                 *facts(OptionEffect.READ, _SCAN, "scan.partition.upper-bound", "scan.partition.column", says=READ_ONCE),
                 *facts(OptionEffect.TUNES, _SCAN, "scan.partition.num", "scan.fetch-size", "driver"),
                 *facts(OptionEffect.CREDENTIALS, _SCAN, "username", "password"),
+                *facts(OptionEffect.TUNES, _PAGE, "scan.auto-commit", "connection.max-retry-timeout"),
             ),
             startup=Startup(choices={EARLIEST: {}}, itself="with all rows of its table, those read before included"),
             document="JdbcDynamicTableSource (4.0): takes projections and filters, reads with an input format",

@@ -1,4 +1,4 @@
-"""Table formats on a lake: Iceberg and Paimon (restores on Flink 1.20, sources of their connectors), Hudi and Delta."""
+"""Table formats on a lake: Iceberg, Paimon and Hudi (restores on Flink 1.20, sources of their connectors), Delta."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ _HUDI_TUNING = (
     "compaction.target_io", "compaction.timeout.seconds", "write.batch.size", "write.task.max.size",
     "write.rate.limit", "write.log_block.size", "write.log.max.size", "write.merge.max_memory", "write.parquet.*",
     "write.retry.*", "write.commit.ack.timeout", "clean.policy", "clean.retain_*", "archive.*", "hive_sync.*",
+    "write.sort.memory", "metadata.compaction.delta_commits",
 )  # fmt: skip
 _HUDI_PLANNED = (
     "write.tasks", "write.bucket_assign.tasks", "compaction.tasks", "compaction.async.enabled",
@@ -182,7 +183,7 @@ CONNECTORS = (
                 *facts(
                     OptionEffect.STARTUP, _HUDI, "read.start-commit", "read.streaming.start-commit", says=_BEGINNING
                 ),
-                *facts(OptionEffect.TUNES, _HUDI, "read.streaming.check-interval"),
+                *facts(OptionEffect.TUNES, _HUDI, "read.streaming.check-interval", "read.data.skipping.enabled"),
                 *facts(OptionEffect.BOUNDED_END, _HUDI, "read.end-commit"),
             ),
             document="HoodieTableSource, StreamReadMonitoringFunction (1.0): the instant that was read last",
@@ -192,11 +193,17 @@ CONNECTORS = (
             upserts=Known.YES,
             ids_use_table_name=True,
             options=(
-                *facts(OptionEffect.TARGET, _HUDI, "path", says=_PENDING),
+                OptionFact(
+                    "path",
+                    OptionEffect.STATE,
+                    ("hudi-sink-group-elsewhere",),
+                    says="what the savepoint holds names files of the old table, which the new one lacks: it fails",
+                ),
                 *facts(OptionEffect.TUNES, _HUDI, *_HUDI_TUNING),
                 *facts(OptionEffect.STATE, _HUDI, *_HUDI_PLANNED, says=_PLANNED),
                 *facts(OptionEffect.KEY, _HUDI, "hoodie.datasource.write.recordkey.field"),
             ),
+            ids=("hudi-sink-group-unchanged", "hudi-sink-group-batch-size"),
             document="HoodieTableSink, Pipelines (0.10 to 1.0): writers with what they have not committed, operators "
             "whose ids are made of the table's name (opUID)",
         ),

@@ -1,12 +1,25 @@
-"""Analytical databases: Doris, StarRocks and ClickHouse (sources of their connectors; no restore was run)."""
+"""Analytical databases: Doris (restores on Flink 1.20 with a stand-in), StarRocks and ClickHouse (sources alone)."""
 
 from __future__ import annotations
 
-from airflow_flinkcompat.connectors.facts import ConnectorFacts, Known, OptionEffect, SinkFacts, SinkState, facts
+from airflow_flinkcompat.connectors.facts import (
+    ConnectorFacts,
+    Known,
+    OptionEffect,
+    OptionFact,
+    SinkFacts,
+    SinkState,
+    facts,
+)
 
 _STARROCKS = "StarRocks' page on its connector for Flink (1.2)"
 _TUNING = ("sink.buffer-flush.*", "sink.max-retries", "sink.connect.timeout-ms", "sink.retry.interval-ms",
-           "sink.scan-frequency.ms", "sink.io.thread-count", "sink.chunk-limit")  # fmt: skip
+           "sink.scan-frequency.ms", "sink.io.thread-count", "sink.chunk-limit", "sink.socket.timeout-ms",
+           "sink.wait-for-continue.timeout-ms", "sink.metric.histogram-window-size")  # fmt: skip
+_DORIS = "Doris' page on its connector for Flink (25.0)"
+_DORIS_TUNING = ("sink.max-retries", "sink.buffer-count", "sink.buffer-size", "sink.buffer-flush.*",
+                 "sink.check-interval", "sink.flush.queue-size", "doris.request.connect.timeout",
+                 "doris.request.read.timeout", "doris.request.retries")  # fmt: skip
 
 CONNECTORS = (
     ConnectorFacts(
@@ -16,6 +29,26 @@ CONNECTORS = (
             operators=2,
             upserts=Known.NO,
             updates=Known.YES,
+            options=(
+                OptionFact(
+                    "table.identifier",
+                    OptionEffect.STATE,
+                    ("doris-sink-stateless-elsewhere",),
+                    says="the sink stores the table that it wrote, and a restored one keeps writing there",
+                ),
+                OptionFact(
+                    "sink.parallelism",
+                    OptionEffect.STATE,
+                    ("doris-sink-stateless-parallelism-2",),
+                    says="its writer keeps state, and is chained to nothing once its parallelism is its own",
+                ),
+                *facts(OptionEffect.TARGET, _DORIS, "fenodes", "benodes"),
+                *facts(OptionEffect.CREDENTIALS, _DORIS, "username", "password"),
+                *facts(OptionEffect.TUNES, _DORIS, *_DORIS_TUNING),
+                *facts(OptionEffect.DELIVERY_GUARANTEE, _DORIS, "sink.enable-2pc"),
+                *facts(OptionEffect.DECODING, _DORIS, "sink.properties.*"),
+            ),
+            ids=("doris-sink-stateless-unchanged", "doris-sink-stateless-buffer-size"),
             document="DorisSink: SupportsWriterState and SupportsCommitter, with labels; DorisDynamicTableSink takes "
             "every change, without the row before an update where sink.ignore.update-before is true",
         ),

@@ -53,7 +53,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return _spread(pair) if nothing else parallelism(change, fact, pair, facts.ids)
     if fact.effect is OptionEffect.STATE and fact.ids:
         (outcome, *_) = restores()[fact.ids[0]].values()
-        return OptionVerdict(fact.says, wrong(*fact.ids, consequence=ENDINGS[outcome]))
+        return OptionVerdict(fact.says, wrong(*fact.ids, consequence=ENDINGS.get(outcome)))
     if fact.effect in (OptionEffect.STATE, OptionEffect.KEY):
         return not_measured(change, fact, f"{fact.says or decides(fact)}; no restore shows what another value does")
     if fact.effect is OptionEffect.DECODING and names_a_format(change):
