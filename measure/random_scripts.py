@@ -127,7 +127,7 @@ SPELLINGS: Mapping[str, tuple[str, str]] = {
     "turned product": (r"\b([bd]|r\.rv|l\.lv|lv) \* 2\b", r"2 * \1"),
     "turned sum": (r"\b(l\.|o\.)?([bl]v?) \+ (\w+(?:\.\w+)?)\b", r"\3 + \1\2"),
     "interval": (r"INTERVAL '1' MINUTE", "INTERVAL '60' SECOND"),
-    "another name of the view": (r"\bt\b(?!\.)", "seen"),
+    "another name of the view": (r"\bt\b", "seen"),
     "quoted": (r"(?<!\.)\bk\b(?= *[,)]|$)", "`k`"),
     "AS": (r" AS (l|r|u)\b", r" \1"),
     "parentheses": (r"WHERE ([bdv] [<>] \d)\b", r"WHERE (\1)"),

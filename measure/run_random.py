@@ -1,7 +1,8 @@
 """Plan drawn pairs, restore some of them on a real Flink, and hold what was predicted against how they ended.
 
 Every pair of ``measure/random_pairs.py`` is judged by the rules alone and with Flink's planner. Pairs of each
-prediction are drawn and run, with a Kafka and a PostgreSQL next to Flink. A run resumes where the last one ended.
+prediction are drawn and run, or those that ``--only`` names, with a Kafka and a PostgreSQL next to Flink. A run resumes
+where the last one ended.
 
 Exit status: 0 every prediction held, 1 some did not, 2 it could not be run.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 from collections import Counter
@@ -140,8 +142,9 @@ def _run(options: argparse.Namespace) -> tuple[list[Row], list[str]]:
     finally:
         close_all()
     left = [row for name, row in rows.items() if drawn[name].runs and "not run" not in row]
-    wanted = [name for name in draw(left, options.draw, options.seed) if not rows[name]["real"]]
-    pairs = [drawn[name].pair for name in wanted]
+    named = [name for name in rows if options.only and re.search(options.only, name)]
+    wanted = named or draw(left, options.draw, options.seed)
+    pairs = [drawn[name].pair for name in wanted if not rows[name]["real"]]
     if not pairs:
         return list(rows.values()), []
 
