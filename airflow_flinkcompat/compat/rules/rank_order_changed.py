@@ -6,6 +6,7 @@ from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
 from airflow_flinkcompat.model import Outcome
 
 
@@ -20,7 +21,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
         format_order_by(ranking.new.order),
         verdicts={
             "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
-            "flink": flink_ranking.order(ranking),
+            "flink": noticed_above(pair, "flink", flink_ranking.order(ranking)),
         },
     )
 

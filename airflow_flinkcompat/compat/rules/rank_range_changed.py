@@ -6,6 +6,7 @@ from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import RankOperator
 
@@ -27,7 +28,7 @@ def find(pair: OperatorPair) -> Iterable[RuleMatch]:
         after_span=place_of(ranking.new.conditions),
         verdicts={
             "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "the value of N"),
-            "flink": flink_ranking.kept_ranks(ranking),
+            "flink": noticed_above(pair, "flink", flink_ranking.kept_ranks(ranking)),
         },
     )
 
