@@ -266,9 +266,14 @@ def _plan_alone(side: Side, options: JobOptions) -> tuple[str, str]:
     """The answer of :func:`plan_alone` on the engine that is named. Raises InputError: Flink refuses the script."""
     if options.engine is not None:
         return plan_alone(side, options.planner or "auto", options.jars)
+    _require_no_planner(side, options)
+    return "", ""
+
+
+def _require_no_planner(side: Side, options: JobOptions) -> None:
+    """Raises InputError: Flink's planner must be asked, and no engine is named."""
     if options.planner == "always":
         raise PlannerUnavailable(f"{side.source}: --planner always plans on open-source Flink: add --engine flink")
-    return "", ""
 
 
 def obstacles_of(side: Side) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -378,6 +383,8 @@ def _compared(baseline: Baseline, new: Side, given: JobOptions, options: JobOpti
     """The verdicts, worst first. What is said of the former side's engine holds: another one is a change."""
     old, engine = baseline.side, options.engine
     assert old is not None
+    if engine is None:
+        _require_no_planner(new, options)
     if baseline.engine is None:
         if engine is None:
             return check_engines(old, new).each

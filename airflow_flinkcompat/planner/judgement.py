@@ -198,10 +198,13 @@ def _is_asked(mode: PlannerMode, *sides: Side) -> bool:
     """Whether the planner can be asked about these scripts. Raises PlannerUnavailable: it cannot, and must be."""
     if mode == "never":
         return False
-    if ENGINE_FACTS[sides[-1].engine].compiles_plans and all(side.language == "sql" for side in sides):
+    programs = [side.source for side in sides if side.language != "sql"]
+    if ENGINE_FACTS[sides[-1].engine].compiles_plans and not programs:
         return True
+    if mode == "always" and programs:
+        raise PlannerUnavailable(f"{programs[0]}: Flink's planner plans SQL scripts, not programs: ask it with auto")
     if mode == "always":
-        raise PlannerUnavailable("--planner always plans SQL scripts on open-source Flink: add --engine flink")
+        raise PlannerUnavailable("--planner always plans on open-source Flink: add --engine flink, or ask with auto")
     return False
 
 
