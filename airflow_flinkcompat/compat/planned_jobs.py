@@ -21,9 +21,11 @@ _NUMBER = re.compile(r"\$\d+$")
 _NODE = re.compile(r"\[\d+\]")
 """The number of an ExecNode in an operator's name, which counts on in a process."""
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
+_IN_STATEMENT = re.compile(r",? at line \d+, column \d+\.?$")
+"""The place at the end of a sentence, which counts from the beginning of the statement."""
 _NOT_WHOLE = re.compile(
-    r"Object '[^']*' not found|Table '?[^ ]*'? (?:was not found|does not exist)|Cannot find table|"
-    r"No match found for function signature|[Ff]unction .{0,200}(?:does not exist|not found)|"
+    r"Object '[^']*' not found|Cannot find table|No match found for function signature|"
+    r"(?:[Tt]able|View|[Dd]atabase|[Cc]atalog|[Ff]unction|Model)\b.{0,200}(?:does not exist|doesn't exist|not found)|"
     r"Could not find (?:any|an implementation)|Could not (?:load|find) (?:class|function)|Cannot instantiate|"
     r"ClassNotFound|NoClassDefFound|implementation class",
     re.DOTALL,
@@ -35,6 +37,11 @@ _TROUBLE = (
 )  # fmt: skip
 """Exceptions that say something of this machine rather than of the script."""
 
+_JOB_NOT_PLANNED = re.compile(
+    r"(?:\s|--[^\n]*\n)*(?:EXECUTE\s+PLAN|COMPILE\s+AND\s+EXECUTE|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED)\b",
+    re.IGNORECASE,
+)
+"""Statements that run a job of their own, which the planner passes over."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
 """Exceptions of the parser and the validator, which do not ask what a connector can do."""
 
@@ -74,7 +81,7 @@ class PlannerRefusal:
         message = next((text for text in reversed(texts) if text not in ("", "null")), classes)
         missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
         missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
-        message = _EXPECTED.sub("", message)
+        message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
         return cls(" ".join(message.split())[:400], _placed(located, statement), not missing)
 
 
@@ -158,6 +165,7 @@ class PlannedScript:
         refusal: Why it is not planned to its end.
         stand_ins: By table the connector or format whose jar is absent.
         catalogs: By name the type of each catalog that one in memory stands for.
+        guessed: The kinds of stand-ins whose abilities are a guess, ``source`` and ``sink``.
         lookups: The tables among them that rows are looked up in.
         lasting: The statements that would change what lasts outside of the session, in order.
     """
@@ -169,6 +177,7 @@ class PlannedScript:
     catalogs: Mapping[str, str] = field(default_factory=dict)
     lasting: tuple[str, ...] = field(default=(), repr=False)
     lookups: tuple[str, ...] = ()
+    guessed: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
@@ -193,10 +202,10 @@ class PlannedScript:
             )
             for job in answer.get("jobs", ())
         )
-        lasting = tuple(statements[each["statement"]].text for each in answer.get("lasting", ()))
+        lasting = tuple(statements[number].text for number in answer.get("lasting", ()))
         return cls(
             answer["flink"], jobs, refusal, answer.get("stand_ins", {}), answer.get("catalogs", {}), lasting,
-            tuple(answer.get("lookups", ())),
+            tuple(answer.get("lookups", ())), frozenset(answer.get("guessed", ())),
         )  # fmt: skip
 
 
@@ -283,6 +292,9 @@ def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
     """What equal jobs say nothing about: statements whose effect lasts, and which the planner passes over."""
     if [" ".join(each.split()) for each in old.lasting] != [" ".join(each.split()) for each in new.lasting]:
         yield "statements differ that change what lasts outside of the session, and the planner passes them over"
+    for text in new.lasting:
+        if _JOB_NOT_PLANNED.match(text):
+            yield f"the job of {' '.join(text.split())[:60]} is not planned"
 
 
 def _bare_sinks(script: PlannedScript) -> set[str]:

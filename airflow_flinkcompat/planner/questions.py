@@ -25,12 +25,13 @@ PARALLELISM = "parallelism.default"
 _PLANNING = {"table.plan.compile.catalog-objects": "SCHEMA"}  # options of tables may hold secrets
 _UNKNOWN_PARALLELISM = ("1", "2")
 """Chains differ between one subtask and several, and so do OperatorIDs."""
-_STAND_INS: Sequence[Mapping[str, Any]] = (
-    {},
-    {"changelog": "all"},
-    {"changelog": "insert", "push_down": True},
+_GUESSED: Sequence[Mapping[str, Any]] = (
+    {"changelog": "all", "sink": "upsert"},
+    {"changelog": "insert", "push_down": True, "sink": "all"},
 )
-"""Variants of an absent connector; an answer counts where it is the same for all of these."""
+"""What else a stand-in for a source, or for a sink with a primary key, may be able to do."""
+_LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
+"""How else a stand-in may look rows up."""
 
 OTHER_SETTINGS = (
     "the deployed script gives other operators than the job has, so the job runs with other settings or on another "
@@ -97,7 +98,7 @@ def _predicted(old: Side, new: Side, installed: Pair, operators: frozenset[str])
     for variant, again in others:
         if (doubt := _disagreement(planned, again, variant)) is not None:
             return _doubted(planned, doubt)
-    for variant in _STAND_INS[1:] if planned.prediction.stand_ins else ():
+    for variant in _stand_ins(planned):
         again = _planned(old, new, installed, {**width, **variant})
         if (doubt := _disagreement(planned, again, variant)) is not None:
             return _doubted(planned, doubt)
@@ -122,6 +123,13 @@ def plan_of_job(side: Side, installation: Installation, operators: Collection[st
     widths = ("",) if _sets_parallelism(side) else _UNKNOWN_PARALLELISM
     plans = (plan(side, installation, {"settings": {PARALLELISM: each}} if each else {}) for each in widths)
     return next((each for each in plans if _has_operators(each, frozenset(operators))), None)
+
+
+def _stand_ins(planned: PlannedChange) -> list[Mapping[str, Any]]:
+    """Variants of the stand-ins that a change uses; an answer counts where it is the same for all of these."""
+    sides = (planned.old, planned.new)
+    guessed = _GUESSED if any(side.guessed for side in sides) else ()
+    return [*guessed, *(_LOOKUPS if any(side.lookups for side in sides) else ())]
 
 
 def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
@@ -217,4 +225,5 @@ def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str
 
 def _said(planned: PlannedChange) -> tuple[Any, ...]:
     sides = ((side.refusal is None or side.refusal.message) for side in (planned.old, planned.new))
-    return (*sides, planned.prediction.consequence, bool(planned.prediction.doubt))
+    said = planned.prediction
+    return (*sides, said.consequence, bool(said.doubt), bool(said.losses))

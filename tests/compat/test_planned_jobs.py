@@ -100,7 +100,7 @@ def test_a_sink_is_bare_where_none_of_its_operators_keeps_anything(name: str, ke
 
 
 def test_another_drop_leaves_equal_plans_uncertain() -> None:
-    dropped = script(operator("a"), lasting=[{"statement": 0, "kind": "DropTable"}])
+    dropped = script(operator("a"), lasting=[0])
     assert predicted(dropped, dropped).novelties == ()
     assert predicted(script(operator("a")), dropped).is_uncertain
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.model import Consequence
+from airflow_flinkcompat.compat.checker import check_planned
+from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.planner import Installation, close_all, find, install, predict
+from airflow_flinkcompat.planner.daemon import Daemon
 from airflow_flinkcompat.planner.installation import LINES
 from airflow_flinkcompat.planner.questions import plan
 from tests.nightly import mostly_nightly
@@ -68,8 +71,8 @@ def test_how_a_restore_ends(flink: Installation, old: str, new: str, expected: t
     assert predicted(flink, old, new) == expected
 
 
-def test_every_part_of_the_harness_is_there(flink: Installation) -> None:
-    """The probe reads fields of Flink's classes by name: where one is renamed, states would be missing here."""
+def test_every_operator_is_started_in_a_task_of_its_own(flink: Installation) -> None:
+    """The probe calls internal classes of Flink: where one changes, states are missing here."""
     (job,) = plan(side(flink, WINDOW.format("SUM(v)", "HOUR")), flink).jobs
     found = {each.name: each for each in job.operators}
     window = found["GlobalWindowAggregate"]
@@ -92,36 +95,155 @@ def test_a_refusal_has_its_place(flink: Installation) -> None:
     assert (str(refusal.place.source), refusal.place.line, refusal.place.column) == ("job.sql", 6, 13)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT INTO totals\n  SELECT k, /* ; */ @nope FROM orders",
+        "-- first\n/* then */ INSERT INTO totals\n\tSELECT k, @nope FROM orders",
+        "INSERT INTO totals SELECT k,\n @SELECT v FROM orders",
+        "BEGIN STATEMENT SET;\nINSERT INTO totals SELECT k, v FROM orders;\n-- c;\nINSERT INTO totals\n"
+        " SELECT k, @nope FROM orders;\nEND",
+        "EXECUTE STATEMENT SET BEGIN\n INSERT INTO totals SELECT k, v FROM orders;\n INSERT INTO totals\n"
+        " SELECT k, @nope FROM orders;\nEND",
+    ],
+    ids=["lines", "comments", "syntax", "set", "execute-set"],
+)
+def test_a_refusal_in_many_lines_has_its_place(flink: Installation, text: str) -> None:
+    before, _, after = (TABLES + text).partition("@")
+    script = Side(f"{before}{after};\n", engine="flink", engine_version=flink.line.name, source="job.sql")
+    refusal = plan(script, flink).refusal
+    assert refusal is not None
+    assert refusal.place is not None
+    assert (refusal.place.line, refusal.place.column) == (before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1)
+    assert "line" not in refusal.message
+
+
+LAKE = "CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = 's3://nowhere')"
+NAMED = (
+    "DROP TABLE IF EXISTS lake.d.t",
+    "DROP TABLE lake.d.t",
+    "DROP TABLE not_declared_here",
+    "DROP VIEW IF EXISTS v",
+    "DROP DATABASE IF EXISTS lake.d CASCADE",
+    "DROP FUNCTION f",
+    "ALTER TABLE totals SET ('print-identifier' = 'a')",
+    "ALTER TABLE lake.d.t SET ('a' = 'b')",
+    "ALTER TABLE IF EXISTS lake.d.t ADD z INT",
+    "ALTER VIEW lake.d.v RENAME TO w",
+    "ALTER DATABASE lake.d SET ('a' = 'b')",
+    "CALL lake.sys.compact('d.t')",
+    "UPDATE totals SET x = 1 WHERE k = 'a'",
+    "DELETE FROM lake.d.t WHERE k = 'a'",
+    "TRUNCATE TABLE totals",
+    "ANALYZE TABLE orders COMPUTE STATISTICS",
+    "EXECUTE PLAN '/nowhere.json'",
+    "COMPILE PLAN '/nowhere.json' FOR INSERT INTO totals SELECT k, v FROM orders",
+    "ADD JAR '/nowhere.jar'",
+    "LOAD MODULE hive",
+    "CREATE TABLE made WITH ('connector' = 'print') AS SELECT k FROM orders",
+    "CREATE TABLE lake.d.made AS SELECT k, COUNT(*) AS c FROM orders GROUP BY k",
+    "CREATE OR REPLACE TABLE made WITH ('connector' = 'print') AS SELECT v FROM orders",
+)
+
+
 def test_statements_that_change_what_lasts_are_not_run_but_named(flink: Installation) -> None:
-    script = plan(
-        side(
-            flink,
-            "CREATE CATALOG lake WITH ('type' = 'paimon', 'warehouse' = 's3://nowhere');\nDROP TABLE IF EXISTS "
-            "lake.d.t;\n" + GROUP.format("SUM(v)"),
-        ),
-        flink,
-    )
+    passed = "SHOW TABLES;\nUSE MODULES core;\nCREATE TEMPORARY VIEW v AS SELECT k FROM orders;\nDROP TEMPORARY VIEW v"
+    script = plan(side(flink, ";\n".join((LAKE, passed, *NAMED, GROUP.format("SUM(v)")))), flink)
     assert script.refusal is None
-    assert script.lasting == ("DROP TABLE IF EXISTS lake.d.t",)
+    assert script.lasting == NAMED
     assert script.catalogs == {"lake": "paimon"}
+    keyed = ["GroupAggregate" in {each.name for each in job.operators} for job in script.jobs]
+    assert keyed == [False, True, False, True]  # three tables are made by a query
 
 
-def test_absent_connectors_have_stand_ins_and_a_lookup_by_one_is_a_doubt(flink: Installation) -> None:
-    tables = TABLES.replace("filesystem", "absent") + (
-        "CREATE TABLE names (k STRING, n BIGINT) WITH ('connector' = 'elsewhere');\n"
+def test_a_table_that_is_dropped_or_altered_before_it_is_read_proves_nothing(flink: Installation) -> None:
+    table = TABLES.partition(";\n")[2].partition(";\n")[0]
+    query = GROUP.format("SUM(v)")
+    for first in (f"DROP TABLE IF EXISTS orders;\n{table}", "ALTER TABLE orders SET ('path' = '/elsewhere')"):
+        said = predict(side(flink, query), side(flink, f"{first};\n{query}"), flink, flink).prediction
+        assert (said.consequence, said.doubt) == (None, "")
+        assert said.unproven
+
+
+def test_what_alters_a_declared_table_wrongly_is_refused(flink: Installation) -> None:
+    refusal = plan(side(flink, "ALTER TABLE totals DROP nope"), flink).refusal
+    assert refusal is not None
+    assert refusal.conclusive
+
+
+LOOKED_UP = (
+    "INSERT INTO totals SELECT {} FROM (SELECT *, PROCTIME() AS p FROM orders) AS o "
+    "JOIN names FOR SYSTEM_TIME AS OF o.p AS c ON o.k = c.k"
+)
+NAMES = "CREATE TABLE names (k STRING, n BIGINT) WITH ('connector' = 'elsewhere'{});\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "option", "agree"),
+    [
+        ("o.k, n + 1", "", True),
+        ("o.k, n + o.v", "", False),  # an asynchronous one keeps the rows that wait, now with v
+        ("o.k, n", ", 'lookup.async' = 'true'", True),
+        ("/*+ LOOKUP('table'='c', 'async'='false') */ o.k, n", "", False),
+    ],
+    ids=["output", "waiting-row", "option", "hint"],
+)
+def test_a_lookup_by_a_stand_in_counts_where_both_ways_agree(
+    flink: Installation, columns: str, option: str, agree: bool
+) -> None:
+    old = side(flink, LOOKED_UP.format("o.k, n"), TABLES + NAMES.format(""))
+    new = side(flink, LOOKED_UP.format(columns), TABLES + NAMES.format(option))
+    said = predict(old, new, flink, flink)
+    assert said.prediction.stand_ins == ("elsewhere",)
+    assert said.prediction.doubt == "" if agree else "depends on elsewhere" in said.prediction.doubt
+    if option:
+        report = check_planned(old, new, said.prediction, said.plans)
+        assert report.outcome is not Outcome.COMPATIBLE
+
+
+def test_stand_ins_are_asked_in_variants_only_where_those_may_differ(
+    flink: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Mapping[str, Any]] = []
+    ask = Daemon.ask
+    monkeypatch.setattr(Daemon, "ask", lambda self, question: asked.append(question) or ask(self, question))
+    query = GROUP.format("COUNT(*)")
+    for tables, questions in (
+        (TABLES, 2),
+        (TABLES.replace("'print'", "'absent'"), 2),  # a sink without a key takes what it is asked to
+        (TABLES.replace("x BIGINT", "x BIGINT, PRIMARY KEY (k) NOT ENFORCED").replace("'print'", "'absent'"), 6),
+        (TABLES.replace("'filesystem'", "'absent'"), 6),
+    ):
+        asked.clear()
+        same = side(flink, query, tables)
+        assert predict(same, same, flink, flink).prediction.doubt == ""
+        assert len(asked) == questions
+
+
+def test_state_is_read_whatever_backend_the_script_sets(flink: Installation) -> None:
+    settings = (
+        "SET 'state.backend.type' = 'rocksdb';\nSET 'state.backend.changelog.enabled' = 'true';\n"
+        "SET 'table.exec.async-state.enabled' = 'true';\n"
     )
-    same = side(flink, GROUP.format("COUNT(*)"), tables)
-    said = predict(same, same, flink, flink).prediction
-    assert (said.stand_ins, said.doubt, said.consequence) == (("absent",), "", None)
-    job = (
-        "INSERT INTO totals SELECT o.k, n FROM (SELECT *, PROCTIME() AS p FROM orders) AS o "
-        "JOIN names FOR SYSTEM_TIME AS OF o.p AS c ON o.k = c.k"
-    )
-    looked_up = side(flink, job, tables)
-    assert "looked up asynchronously" in predict(looked_up, looked_up, flink, flink).prediction.doubt
+    old, fits, other = (settings + GROUP.format(each) for each in ("SUM(v)", "SUM(v) + 1", "CAST(AVG(v) AS BIGINT)"))
+    assert predicted(flink, old, fits) == (None, "")
+    assert predicted(flink, old, other) == (Consequence.REFUSED_AT_RESTORE, "GroupAggregate")
 
 
 def test_where_parallelism_is_not_known_both_kinds_of_chains_are_planned(flink: Installation) -> None:
     tables = TABLES.partition("\n")[2]
     old, new = (side(flink, GROUP.format(each), tables) for each in ("SUM(v)", "SUM(v) + 1"))
     assert predict(old, new, flink, flink).prediction.doubt == ""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("before", "after"), [("1.19", "2.3"), ("1.20", "2.2"), ("2.0", "2.3"), ("2.2", "2.3")])
+def test_a_savepoint_of_another_line_is_restored_in_the_new_one(before: str, after: str) -> None:
+    older, newer = install(before), install(after)
+    for first, second, expected in (
+        ("SUM(v)", "SUM(v) + 1", None),
+        ("SUM(v)", "CAST(AVG(v) + COUNT(*) AS BIGINT)", Consequence.REFUSED_AT_RESTORE),
+    ):
+        old, new = side(older, GROUP.format(first)), side(newer, GROUP.format(second))
+        said = predict(old, new, older, newer).prediction
+        assert (said.consequence, said.doubt) == (expected, "")

@@ -19,7 +19,9 @@ final class JobGraphs {
 
     private final StreamGraph graph;
     private final ClassLoader loader;
-    private final Map<OperatorID, OperatorSubtaskState> empty = new LinkedHashMap<>();
+    private final List<OperatorState> empty = new ArrayList<>();
+    private final Map<OperatorID, OperatorSubtaskState> stored = new HashMap<>();
+    private final Map<String, Object> restores = new LinkedHashMap<>();
 
     JobGraphs(StreamGraph graph, ClassLoader loader) {
         this.graph = graph;
@@ -28,27 +30,26 @@ final class JobGraphs {
 
     /** Writes the job into {@code job}, and how a restore from {@code savepoint} ends, where one is passed. */
     void describe(Map<String, Object> job, String savepoint) throws Exception {
-        Map<OperatorID, OperatorSubtaskState> stored = savepoint.isEmpty() ? Map.of() : read(savepoint);
+        if (!savepoint.isEmpty()) read(savepoint);
         Map<Integer, byte[]> hashes = new StreamGraphHasherV2().traverseStreamGraphAndGenerateHashes(graph);
         Map<Integer, StreamNode> nodes = new TreeMap<>();
         graph.getStreamNodes().forEach(node -> nodes.put(node.getId(), node));
+        Map<String, Integer> chains = chains();
         List<Object> operators = new ArrayList<>();
-        Map<String, Object> restores = new LinkedHashMap<>();
         for (StreamNode node : nodes.values()) {
             String hash = new OperatorID(hashes.get(node.getId())).toHexString();
             String id = node.getUserHash() == null ? hash : node.getUserHash();
-            OperatorID key = new OperatorID(HexFormat.of().parseHex(id));
-            operators.add(operator(node, id, key, stored.get(key), restores));
+            Map<String, Object> operator = operator(node, id);
+            operator.put("chain", chains.get(id));
+            operators.add(operator);
         }
         job.put("name", graph.getJobName());
         job.put("operators", operators);
         job.put("restores", restores);
-        job.put("vertices", vertices());
         job.put("savepoint", written());
     }
 
-    private Map<String, Object> operator(StreamNode node, String id, OperatorID key, OperatorSubtaskState stored,
-            Map<String, Object> restores) throws Exception {
+    private Map<String, Object> operator(StreamNode node, String id) {
         StreamOperatorFactory<?> factory = node.getOperatorFactory();
         Map<String, Object> operator = new LinkedHashMap<>();
         operator.put("node", node.getId());
@@ -58,16 +59,14 @@ final class JobGraphs {
         operator.put("kind", factory == null ? "" : factory.getStreamOperatorClass(loader).getName());
         operator.put("parallelism", node.getParallelism());
         operator.put("max_parallelism", Reflected.field(node, "maxParallelism")); // no public getter in 1.20
-        List<Integer> inputs = new ArrayList<>();
-        for (StreamEdge edge : node.getInEdges()) inputs.add(edge.getSourceId());
-        operator.put("inputs", inputs);
-        keep(operator, node, factory, key, stored, restores);
+        operator.put("inputs", node.getInEdges().stream().map(StreamEdge::getSourceId).toList());
+        keep(operator, node, factory, new OperatorID(HexFormat.of().parseHex(id)));
         return operator;
     }
 
     /** Whether the operator keeps state, how that is known, and what it registers. */
-    private void keep(Map<String, Object> operator, StreamNode node, StreamOperatorFactory<?> factory, OperatorID key,
-            OperatorSubtaskState stored, Map<String, Object> restores) {
+    private void keep(
+            Map<String, Object> operator, StreamNode node, StreamOperatorFactory<?> factory, OperatorID key) {
         String type = (String) operator.get("kind");
         String factoryName = factory == null ? "" : factory.getClass().getSimpleName();
         boolean keyed = node.getStateKeySerializer() != null;
@@ -85,24 +84,24 @@ final class JobGraphs {
             Object function = userFunction(factory);
             boolean checkpointed = implementsAny(function, "CheckpointedFunction", "ListCheckpointed");
             String classes = type + " " + name(function);
-            boolean lookup = classes.contains("ookup") || classes.contains("AsyncWait");
+            boolean waits = classes.contains("AsyncWait");
+            boolean lookup = classes.contains("ookup") && !waits;
             boolean generated = GENERATED.stream().anyMatch(type::startsWith);
             if (generated && !keyed) {
                 kept(operator, "no", "generated", "");
             } else if (!type.matches(FLINKS) || classes.contains("ython")) {
                 kept(operator, "may", "class", name(function));
-            } else if (lookup && !classes.contains("AsyncWait") && !keyed) {
-                kept(operator, "no", "lookup", name(function));
+            } else if (lookup) { // opening it connects
+                kept(operator, keyed ? "may" : "no", "lookup", name(function));
             } else {
                 boolean edge = node.getInEdges().isEmpty() || node.getOutEdges().isEmpty();
                 kept(operator, checkpointed || keyed ? "may" : "no", "not opened", name(function));
-                probe(operator, node, !lookup && (!edge || keyed), key, stored, restores);
+                probe(operator, node, !waits && (!edge || keyed), key);
             }
         }
     }
 
-    private void probe(Map<String, Object> operator, StreamNode node, boolean opens, OperatorID key,
-            OperatorSubtaskState stored, Map<String, Object> restores) {
+    private void probe(Map<String, Object> operator, StreamNode node, boolean opens, OperatorID key) {
         try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, null, loader)) {
             OperatorSubtaskState snapshot = probe.snapshot();
             List<Object> states = new ArrayList<>();
@@ -112,13 +111,17 @@ final class JobGraphs {
             }
             kept(operator, states.isEmpty() ? "no" : "yes", "opened", (String) operator.get("component"));
             operator.put("states", states);
-            if (!states.isEmpty()) empty.put(key, snapshot);
+            if (states.isEmpty()) return;
+            OperatorState state = Reflected.made(OperatorState.class, key, 1, OperatorProbe.MAX_PARALLELISM);
+            state.putState(0, snapshot);
+            empty.add(state);
         } catch (Throwable e) {
             operator.put("failure", Main.chain(e));
             return;
         }
-        if (stored == null) return;
-        try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, stored, loader)) {
+        if (!stored.containsKey(key)) return;
+        try (OperatorProbe probe = new OperatorProbe(
+                node, graph.getExecutionConfig(), opens, stored.get(key), loader)) {
             restores.put(key.toHexString(), List.of());
         } catch (Throwable e) {
             restores.put(key.toHexString(), Main.chain(e));
@@ -131,42 +134,31 @@ final class JobGraphs {
         operator.put("component", component);
     }
 
-    /** The vertices of the job graph, which are chains of operators. */
-    private List<Object> vertices() {
-        List<Object> vertices = new ArrayList<>();
+    /** By OperatorID the number of its vertex in the job graph, which is a chain of operators. */
+    private Map<String, Integer> chains() {
+        Map<String, Integer> chains = new HashMap<>();
+        int number = 0;
         for (JobVertex vertex : graph.getJobGraph().getVerticesSortedTopologicallyFromSources()) {
-            List<String> chain = new ArrayList<>();
             for (OperatorIDPair pair : vertex.getOperatorIDs()) {
-                chain.add(pair.getUserDefinedOperatorID().orElse(pair.getGeneratedOperatorID()).toHexString());
+                OperatorID id = pair.getUserDefinedOperatorID().orElse(pair.getGeneratedOperatorID());
+                chains.put(id.toHexString(), number);
             }
-            vertices.add(Map.of("name", vertex.getName(), "parallelism", vertex.getParallelism(),
-                "max_parallelism", vertex.getMaxParallelism(), "operators", chain));
+            number++;
         }
-        return vertices;
+        return chains;
     }
 
     /** The savepoint of a job that has read no row, in Flink's own format, which every later line reads. */
-    private String written() throws Exception {
-        List<OperatorState> states = new ArrayList<>();
-        for (Map.Entry<OperatorID, OperatorSubtaskState> each : empty.entrySet()) {
-            OperatorState state = Reflected.made(OperatorState.class, each.getKey(), 1, OperatorProbe.MAX_PARALLELISM);
-            state.putState(0, each.getValue());
-            states.add(state);
-        }
+    private String written() throws IOException {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        Checkpoints.storeCheckpointMetadata(new CheckpointMetadata(1L, states, List.of()), bytes);
+        Checkpoints.storeCheckpointMetadata(new CheckpointMetadata(1L, empty, List.of()), bytes);
         return Base64.getEncoder().encodeToString(bytes.toByteArray());
     }
 
-    private Map<OperatorID, OperatorSubtaskState> read(String savepoint) throws IOException {
-        Map<OperatorID, OperatorSubtaskState> stored = new HashMap<>();
-        byte[] bytes = Base64.getDecoder().decode(savepoint);
-        try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
-            for (OperatorState state : Checkpoints.loadCheckpointMetadata(in, loader, "memory").getOperatorStates()) {
-                stored.put(state.getOperatorID(), state.getState(0));
-            }
-        }
-        return stored;
+    private void read(String savepoint) throws IOException {
+        InputStream bytes = new ByteArrayInputStream(Base64.getDecoder().decode(savepoint));
+        Checkpoints.loadCheckpointMetadata(new DataInputStream(bytes), loader, "memory").getOperatorStates()
+            .forEach(state -> stored.put(state.getOperatorID(), state.getState(0)));
     }
 
     private static Object userFunction(StreamOperatorFactory<?> factory) {

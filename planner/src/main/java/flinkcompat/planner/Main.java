@@ -58,7 +58,7 @@ public final class Main {
         ClassLoader own = Main.class.getClassLoader();
         try (URLClassLoader loader = new URLClassLoader(jars(request), own)) {
             Thread.currentThread().setContextClassLoader(loader);
-            new ScriptPlanner(request, answer, loader).plan();
+            new ScriptPlanner(request, loader).plan(answer);
         } catch (Throwable e) {
             answer.put("failure", chain(e));
         } finally {

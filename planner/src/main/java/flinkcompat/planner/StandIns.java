@@ -1,51 +1,64 @@
 package flinkcompat.planner;
 
 import java.util.*;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.apache.commons.lang3.StringUtils;
+import org.apache.commons.lang3.exception.ExceptionUtils;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
-import org.apache.flink.api.connector.source.Boundedness;
-import org.apache.flink.api.connector.source.Source;
+import org.apache.flink.api.connector.source.*;
 import org.apache.flink.configuration.ConfigOption;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.connector.ChangelogMode;
-import org.apache.flink.table.connector.sink.DynamicTableSink;
-import org.apache.flink.table.connector.sink.SinkV2Provider;
+import org.apache.flink.table.connector.sink.*;
 import org.apache.flink.table.connector.sink.abilities.*;
 import org.apache.flink.table.connector.source.*;
 import org.apache.flink.table.connector.source.abilities.*;
-import org.apache.flink.table.connector.source.lookup.LookupFunctionProvider;
+import org.apache.flink.table.connector.source.lookup.*;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.factories.*;
-import org.apache.flink.table.functions.LookupFunction;
+import org.apache.flink.table.functions.*;
 import org.apache.flink.table.module.Module;
 import org.apache.flink.table.types.DataType;
 import org.apache.flink.types.RowKind;
 
 /** Sources and sinks in place of connectors and formats whose jars are absent. A module is asked before any factory. */
 final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableSinkFactory {
+    static final String NAME = "flinkcompat";
+    private static final String NO_FACTORY = "Could not find any factory for identifier";
     private static final Pattern CHANGES = Pattern.compile(
         "cdc|upsert|debezium|canal|maxwell|ogg|binlog|logminer|changelog|paimon|hudi|fluss");
 
     /** By table, what is absent. */
     final Map<String, String> used = new TreeMap<>();
-    /** The tables among them that rows are looked up in: whether that is asynchronous is not known. */
-    final Set<String> lookedUp = new TreeSet<>();
+    /** The kinds of stand-ins whose abilities are guessed: {@code source}, and {@code sink} with a primary key. */
+    final Set<String> guessed = new TreeSet<>();
+    /** The tables that rows are looked up in by a stand-in. */
+    final Set<String> lookups = new TreeSet<>();
 
     private final String changelog;
     private final boolean pushDown;
+    private final String sink;
+    private final boolean async;
 
     /**
-     * @param changelog which rows sources bring: {@code all} kinds, {@code insert}s, or a {@code guess} by their names
-     * @param pushDown whether sources take projections and watermarks over
+     * Takes the variant of a request.
+     *
+     * <p>{@code changelog}: sources bring rows of {@code all} kinds, {@code insert}s, or what their names let one
+     * {@code guess}. {@code push_down}: they take over projections and watermarks. {@code sink}: those with a primary
+     * key take what they are {@code asked} for without the rows before an update, the same with it ({@code all}), or
+     * changes by key ({@code upsert}). {@code async}: lookups are asynchronous where Flink may choose.
      */
-    StandIns(String changelog, boolean pushDown) {
-        this.changelog = changelog;
-        this.pushDown = pushDown;
+    StandIns(JsonNode request) {
+        changelog = request.path("changelog").asText("guess");
+        pushDown = request.path("push_down").asBoolean(false);
+        sink = request.path("sink").asText("asked");
+        async = request.path("async").asBoolean(false);
     }
 
     @Override public Optional<DynamicTableSourceFactory> getTableSourceFactory() { return Optional.of(this); }
@@ -55,14 +68,17 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
     @Override public Set<ConfigOption<?>> optionalOptions() { return Set.of(); }
 
     @Override public DynamicTableSource createDynamicTableSource(Context context) {
-        return realOr(DynamicTableSourceFactory.class, context, real -> real.createDynamicTableSource(context), () ->
-            pushDown ? new PushedSource(context) : new TableSource(context));
+        return realOr(DynamicTableSourceFactory.class, context, real -> real.createDynamicTableSource(context), () -> {
+            guessed.add("source");
+            return pushDown ? new PushedSource(context) : new TableSource(context);
+        });
     }
 
     @Override public DynamicTableSink createDynamicTableSink(Context context) {
-        boolean key = context.getCatalogTable().getResolvedSchema().getPrimaryKey().isPresent();
-        return realOr(DynamicTableSinkFactory.class, context, real -> real.createDynamicTableSink(context), () ->
-            new TableSink(key, metadata(context)));
+        return realOr(DynamicTableSinkFactory.class, context, real -> real.createDynamicTableSink(context), () -> {
+            if (hasKey(context)) guessed.add("sink");
+            return new TableSink(hasKey(context) ? sink : "all", metadata(context));
+        });
     }
 
     private <F extends DynamicTableFactory, T> T realOr(
@@ -77,27 +93,21 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
                 if (absent == null) throw e;
             }
         }
-        used.put(name(context), absent);
+        used.put(context.getObjectIdentifier().asSummaryString(), absent);
         return standIn.get();
     }
 
     /** The identifier of a factory that no jar holds; null for other errors, and where one of another kind has it. */
     private static String absent(Throwable error, ClassLoader loader) {
-        for (Throwable e = error; e != null; e = e.getCause()) {
-            String message = String.valueOf(e.getMessage());
-            if (message.contains("Could not find any factory for identifier")) {
-                String identifier = StringUtils.substringBetween(message, "identifier '", "'");
-                return isKnown(identifier, loader) ? null : identifier;
-            }
-        }
-        return null;
-    }
-
-    private static boolean isKnown(String identifier, ClassLoader loader) {
+        String message = ExceptionUtils.getThrowableList(error).stream().map(Throwable::getMessage)
+            .filter(each -> StringUtils.contains(each, NO_FACTORY)).findFirst().orElse(null);
+        if (message == null) return null;
+        String identifier = StringUtils.substringBetween(message, "identifier '", "'");
         try {
-            return FactoryUtil.discoverFactory(loader, Factory.class, identifier) != null;
+            FactoryUtil.discoverFactory(loader, Factory.class, identifier);
+            return null;
         } catch (ValidationException e) {
-            return !e.getMessage().contains("Could not find any factory");
+            return e.getMessage().contains(NO_FACTORY) ? identifier : null;
         }
     }
 
@@ -105,11 +115,14 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         Map<String, String> options = context.getCatalogTable().getOptions();
         String names = (options.get("connector") + " " + options.get("format") + " " + options.get("value.format"))
             .toLowerCase(Locale.ROOT);
-        boolean key = context.getCatalogTable().getResolvedSchema().getPrimaryKey().isPresent();
         if (changelog.equals("insert") || changelog.equals("guess") && !CHANGES.matcher(names).find()) {
             return ChangelogMode.insertOnly();
         }
-        return key && names.contains("upsert") ? ChangelogMode.upsert() : ChangelogMode.all();
+        return hasKey(context) && names.contains("upsert") ? ChangelogMode.upsert() : ChangelogMode.all();
+    }
+
+    private static boolean hasKey(Context context) {
+        return context.getCatalogTable().getResolvedSchema().getPrimaryKey().isPresent();
     }
 
     private static Map<String, DataType> metadata(Context context) {
@@ -121,8 +134,6 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         }
         return declared;
     }
-
-    private static String name(Context context) { return context.getObjectIdentifier().asSummaryString(); }
 
     private class TableSource implements ScanTableSource, LookupTableSource, SupportsReadingMetadata {
         final DynamicTableFactory.Context context;
@@ -138,8 +149,8 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         }
 
         @Override public LookupRuntimeProvider getLookupRuntimeProvider(LookupContext lookup) {
-            lookedUp.add(name(context));
-            return LookupFunctionProvider.of(new NoLookup());
+            lookups.add(context.getObjectIdentifier().asSummaryString());
+            return async ? new EitherLookup() : LookupFunctionProvider.of(new NoLookup());
         }
 
         @Override public Map<String, DataType> listReadableMetadata() { return metadata(context); }
@@ -158,13 +169,13 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         @Override public DynamicTableSource copy() { return new PushedSource(context); }
     }
 
-    /** With a primary key it takes changes by key, which an upsert sink does. */
-    private record TableSink(boolean key, Map<String, DataType> metadata)
+    private record TableSink(String takes, Map<String, DataType> metadata)
             implements DynamicTableSink, SupportsWritingMetadata, SupportsPartitioning, SupportsOverwrite {
         @Override public ChangelogMode getChangelogMode(ChangelogMode asked) {
-            if (!key) return asked;
+            if (takes.equals("all")) return asked;
             ChangelogMode.Builder taken = ChangelogMode.newBuilder();
-            asked.getContainedKinds().forEach(kind -> { if (kind != RowKind.UPDATE_BEFORE) taken.addContainedKind(kind); });
+            Set<RowKind> kinds = (takes.equals("upsert") ? ChangelogMode.all() : asked).getContainedKinds();
+            kinds.stream().filter(kind -> kind != RowKind.UPDATE_BEFORE).forEach(taken::addContainedKind);
             return taken.build();
         }
 
@@ -180,8 +191,19 @@ final class StandIns implements Module, DynamicTableSourceFactory, DynamicTableS
         @Override public String asSummaryString() { return "stand-in"; }
     }
 
-    /** A lookup that is never made. */
+    /** A lookup that is never made, and that Flink may make either way. */
+    private static final class EitherLookup implements LookupFunctionProvider, AsyncLookupFunctionProvider {
+        @Override public LookupFunction createLookupFunction() { return new NoLookup(); }
+        @Override public AsyncLookupFunction createAsyncLookupFunction() { return new NoAsyncLookup(); }
+    }
+
     public static final class NoLookup extends LookupFunction {
         @Override public Collection<RowData> lookup(RowData key) { throw new UnsupportedOperationException(); }
+    }
+
+    public static final class NoAsyncLookup extends AsyncLookupFunction {
+        @Override public CompletableFuture<Collection<RowData>> asyncLookup(RowData key) {
+            throw new UnsupportedOperationException();
+        }
     }
 }
