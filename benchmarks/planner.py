@@ -35,7 +35,7 @@ from tests import measured
 LINE = "2.3"
 SCRIPTS = 1_500
 JOBS = 30
-ROUNDS = 5
+ROUNDS = 3
 Pair = tuple[Side, Side]
 
 

@@ -24,6 +24,7 @@ from airflow_flinkcompat.sql.grammar import nodes_of
 from airflow_flinkcompat.sql.query_parser import STATEMENT_WORDS
 from airflow_flinkcompat.sql.statement_parser import BEHIND_THE_END, FlinkParser
 
+_LARGEST = 8_000_000
 _DIALECT = "table.sql-dialect"
 _WITHOUT_GRAMMAR = frozenset(
     {
@@ -206,8 +207,10 @@ def parse_script(text: str, source: str = "<script>", like: Script | None = None
         The script with its statements in order.
 
     Raises:
-        ScriptError: There is no statement at all, or the text holds half of a surrogate pair.
+        ScriptError: There is no statement at all, the text holds half of a surrogate pair, or it is too large.
     """
+    if len(text) > _LARGEST:
+        raise ScriptError(f"{source}: holds {len(text):,} characters; a script may hold {_LARGEST:,}")
     try:
         text.encode()
     except UnicodeEncodeError as error:

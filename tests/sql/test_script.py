@@ -338,3 +338,8 @@ def test_a_literal_is_no_name(literal: str) -> None:
     (statement,) = parse_script(f"SELECT b + 1 AS {literal} FROM t;").statements
     assert statement.tree is None
     assert "Expected a name" in str(statement.error)
+
+
+def test_a_script_beyond_all_size_is_refused_before_it_is_parsed() -> None:
+    with pytest.raises(ScriptError, match=r"job\.sql: holds 100,000,000 characters; a script may hold 8,000,000"):
+        parse_script("x" * 100_000_000, "job.sql")
