@@ -78,7 +78,15 @@ def disguise_secrets(sql: str) -> str:
 
 
 def disguise_option(key: str, value: str) -> str:
-    """The value of option ``key`` without literal secrets; see :func:`disguise_secrets`."""
+    """Put other characters in the place of every literal secret of an option's value; see :func:`disguise_secrets`.
+
+    Args:
+        key: The option's key.
+        value: Its value, without quotes.
+
+    Returns:
+        A value of the same length.
+    """
     if is_literal_secret(key, value):
         return _disguised(value)
     for start, end in secret_ranges(value):
