@@ -22,7 +22,7 @@ from airflow_flinkcompat.compat.engines.registry import BY_NAME
 from airflow_flinkcompat.compat.environments import environments
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.one_column import one_for_each_column
-from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
 from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
@@ -232,19 +232,26 @@ def check_planned(
     """
     judged = partial(check, old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
     read = judged()
+    try:
+        report = _planned_report(read, judged, prediction, plans)
+        if report.outcome is Outcome.COMPATIBLE:
+            report = _unless_unproven(report, Change(old, replace(new, beside=old)), prediction, plans)
+    except UnknownPlan as error:
+        doubt = replace(prediction, doubt=str(error))
+        report = _planned_report(read, judged, doubt, None)
+    return replace(report, read_outcome=None if report.outcome is read.outcome else read.outcome)
+
+
+def _planned_report(read: Report, judged: Callable[..., Report], prediction: Prediction, plans: Plans | None) -> Report:
+    """The report by the planner's refusals, else by rules and plans; by the rules alone where it cannot tell."""
     if prediction.doubt:
         warning = f"Flink {prediction.flink} was asked and cannot tell: {prediction.doubt}"
-        report = replace(read, ground=READ, warnings=(*read.warnings, warning))
-    else:
-        ground = f"{PLANNED} {prediction.flink}"
-        if prediction.stand_ins:
-            ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
-        decided = prediction.consequence is None and (read.outcome is Outcome.COMPATIBLE or plans is None)
-        report = read if decided else judged(plans=plans or ((), ()), prediction=prediction)
-        report = replace(report, ground=ground)
-    if report.outcome is Outcome.COMPATIBLE:
-        report = _unless_unproven(report, Change(old, replace(new, beside=old)), prediction, plans)
-    return replace(report, read_outcome=None if report.outcome is read.outcome else read.outcome)
+        return replace(read, ground=READ, warnings=(*read.warnings, warning))
+    ground = f"{PLANNED} {prediction.flink}"
+    if prediction.stand_ins:
+        ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
+    decided = prediction.consequence is None and (read.outcome is Outcome.COMPATIBLE or plans is None)
+    return replace(read if decided else judged(plans=plans or ((), ()), prediction=prediction), ground=ground)
 
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, plans: Plans | None) -> Report:
@@ -254,7 +261,7 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, pla
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)
         reasons.append(f"whether {tables} is looked up asynchronously is not known: name its jar with --jar FILE")
-    reasons += _changed_stubs(change, prediction)
+    reasons += _changed_stubs(report, change, prediction)
     if compared is not None and len(set(change.versions)) == 1:
         reasons += compared.contradictions
     doubts = () if change.unchanged else tuple(
@@ -269,12 +276,14 @@ def _unless_unproven(report: Report, change: Change, prediction: Prediction, pla
     return replace(report, outcome=Outcome.UNKNOWN, findings=tuple(_across([*doubts, *report.findings])))
 
 
-def _changed_stubs(change: Change, prediction: Prediction) -> Iterator[str]:
-    """Why options of tables without a jar leave a doubt: a stand-in knows none of them."""
+def _changed_stubs(report: Report, change: Change, prediction: Prediction) -> Iterator[str]:
+    """Why options of tables without a jar leave a doubt, where neither a restore nor a document speaks of them."""
     stubs = {name.rpartition(".")[2] for name in prediction.stubs}
+    judged = {key for each in report.findings if each.evidence or each.basis is Basis.DOCUMENT for key in each.claims}
     for each in change.script_differences:
         place, _, table = each.key.removesuffix(f"/{each.part}").partition("/")
-        if place == "table" and each.part in ("options", "connector") and table.rpartition(".")[2] in stubs:
+        named = place == "table" and each.part in ("options", "connector") and each.key not in judged
+        if named and table.rpartition(".")[2] in stubs:
             absent = ", ".join(prediction.stand_ins)
             yield f"options of {table} changed, which its stand-in does not read: name the jar of {absent} with --jar"
 
@@ -315,16 +324,18 @@ def _roll_up(findings: list[Finding]) -> Outcome:
 def _evaluate(change: Change, explained: ComparedPlans | None) -> list[tuple[Level, Finding]]:
     """Every finding with the level at which it takes part, as the engine's adjusters leave it."""
     engine = BY_NAME[change.engine]
-    planned = () if explained is None else explained.findings
     settle = None if explained is None else explained.settled
     if change.unchanged:
         found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters
     else:
         found, certain, adjusters = _found(change, engine), _certain(change), engine.finding_adjusters
+    by_rules = tuple(found)
+    spelled = any(finding.remedy is Remedy.EXPLAIN_PLAN for _, finding in by_rules)
+    planned = () if explained is None else explained.findings(spelled)
     case = AdjusterContext(
         change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle
     )
-    adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*found, *planned)]
+    adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*by_rules, *planned)]
     proven = explained is not None and explained.is_proven
     if not proven and all(finding.outcome in SAFE for _, finding in adjusted):
         adjusted = [(rule, _adjusted(finding, rule, case, engine.safe_finding_adjusters)) for rule, finding in adjusted]

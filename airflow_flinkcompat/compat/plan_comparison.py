@@ -33,7 +33,7 @@ from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
 from airflow_flinkcompat.compat.evidence import lines_restored_right
 from airflow_flinkcompat.compat.planned_jobs import Prediction
-from airflow_flinkcompat.compat.report import Finding
+from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Remedy, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.options.matches import options_judged
@@ -99,6 +99,10 @@ EQUAL = Rule(
     not_applicable=("vvr",),
 )
 RULES = (DIFFERS, EQUAL)
+
+
+class UnknownPlan(InputError):
+    """A compiled plan is written in a way that no measured version of Flink writes."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ class ComparedPlans:
 
     @cached_property
     def _found(self) -> tuple[PlanDifference, ...]:
-        """Raises :class:`InputError` where the plans are not as the measured versions write them."""
+        """Raises :class:`UnknownPlan`."""
         said = self.prediction
         try:
             return compare_plans(
@@ -238,13 +242,13 @@ class ComparedPlans:
                 self._waiting,
             )
         except PlanError as error:
-            raise InputError(str(error)) from None
+            raise UnknownPlan(str(error)) from None
 
     @property
     def differences(self) -> tuple[PlanDifference, ...]:
         """What no restore on this line of Flink shows to be right.
 
-        Raises :class:`InputError` where the plans are not as the measured versions write them.
+        Raises :class:`UnknownPlan`.
         """
         return tuple(each for each in self._found if not self._restored_right(each))
 
@@ -264,7 +268,7 @@ class ComparedPlans:
     def migrations(self) -> tuple[Migration, ...]:
         """What of the state of each job that both sides have a rewritten savepoint could keep.
 
-        Raises :class:`InputError` where the plans are not as the measured versions write them.
+        Raises :class:`UnknownPlan`.
         """
         try:
             states = job_states(
@@ -275,7 +279,7 @@ class ComparedPlans:
                 self._job_settings,
             )
         except PlanError as error:
-            raise InputError(str(error)) from None
+            raise UnknownPlan(str(error)) from None
         sources = [
             (spec.name, next((each.name for each in _positions(old) if each.meaning == spec.meaning), None))
             for old, new in states
@@ -391,16 +395,18 @@ class ComparedPlans:
         """The names that the plans have for these sinks."""
         return _identified(names, (identifier for side in self.plans for plan in side for identifier in sinks_of(plan)))
 
-    @property
-    def findings(self) -> tuple[tuple[Rule, Finding], ...]:
-        """What differs, each by itself; or that all is equal, unless nothing was changed anyway. Each with its rule."""
+    def findings(self, respelled: bool = False) -> tuple[tuple[Rule, Finding], ...]:
+        """What differs, each by itself; or that all is equal, unless nothing was changed anyway. Each with its rule.
+
+        ``respelled``: the rules found no row that tells the expressions apart, so that other words in a plan show none.
+        """
         said = self.prediction
         if said is not None and said.consequence is not None:
             verdict = replace(DIFFERS.verdicts["flink"], consequence=said.consequence)
             return ((DIFFERS, _finding(DIFFERS, f"Flink {said.flink}: {said.message}", verdict)),)
         known = [difference for difference in self.differences if difference.aspect is not Aspect.OTHER]
         if known:
-            return tuple((DIFFERS, self._differs(difference)) for difference in known)
+            return tuple((DIFFERS, self._differs(difference, respelled)) for difference in known)
         if self.differences or self.change.unchanged or len(self.plans[0]) != len(self.plans[1]):
             return ()
         if not self.seen:
@@ -442,12 +448,12 @@ class ComparedPlans:
             if difference.aspect is Aspect.OTHER
         )
 
-    def _differs(self, difference: PlanDifference) -> Finding:
+    def _differs(self, difference: PlanDifference, respelled: bool) -> Finding:
         what = ", ".join(difference.what)
         message = f"Flink's planner: {difference.operator}: {_WORDS[difference.aspect]} ({what})"
         verdict = replace(DIFFERS.verdicts["flink"], consequence=CONSEQUENCES[difference.aspect])
         names = {_last(identifier) for identifier in difference.sinks}
-        if difference.aspect is Aspect.MEANING and self._may_be_respelled(names):
+        if difference.aspect is Aspect.MEANING and (respelled or self._may_be_respelled(names)):
             message, verdict = f"Flink's planner: {difference.operator}: {_RESPELLED} ({what})", _NOT_RESTORED
         sinks = [pair.sink for pair in self.change.pipelines if _last(pair.sink) in names]
         sink = sinks[0] if len(names) == len(sinks) == 1 else None
@@ -465,6 +471,9 @@ class ComparedPlans:
 
     def settled(self, finding: Finding, rule: Rule) -> Finding:
         """A finding on what shows in the plans is compatible where they are equal; any other one stays as it is."""
+        if self._is_refuted(finding):
+            message = f"{finding.message} (Flink {self.change.new.version} was asked and plans it)"
+            return replace(finding, outcome=Outcome.COMPATIBLE, reason=None, consequence=None, message=message)
         versions = {self.change.old.version, self.change.new.version}
         if (
             not (self._may_settle(finding, rule) or self._shows(finding))
@@ -486,6 +495,11 @@ class ComparedPlans:
             source=EQUAL.verdicts["flink"].grounds,
             evidence=EQUAL.verdicts["flink"].evidence,
         )
+
+    def _is_refuted(self, finding: Finding) -> bool:
+        """Whether Flink has planned, with all jars, a script that the rules think it may refuse."""
+        planned = self.prediction is not None and not self.prediction.stand_ins
+        return planned and finding.rule in REFUSALS and finding.outcome is Outcome.UNKNOWN
 
     def _may_settle(self, finding: Finding, rule: Rule) -> bool:
         """Whether plans from anywhere show all that a finding speaks of."""

@@ -17,6 +17,7 @@ _DEFAULT_MAX_PARALLELISM = 128
 """Flink's own maximum for a parallelism of at most 85, where none is set."""
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 _SINK = re.compile(r"Sink: (?P<legacy>\w+)|(?P<table>\w+): (?:Writer|Committer)")
+_SHOWS = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"))
 _NUMBER = re.compile(r"\$\d+$")
 _NODE = re.compile(r"\[\d+\]")
 """The number of an ExecNode in an operator's name, which counts on in a process."""
@@ -290,11 +291,21 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
 
 def _unproven(old: PlannedScript, new: PlannedScript) -> Iterator[str]:
     """What equal jobs say nothing about: statements whose effect lasts, and which the planner passes over."""
-    if [" ".join(each.split()) for each in old.lasting] != [" ".join(each.split()) for each in new.lasting]:
+    catalogs = bool(old.catalogs or new.catalogs)
+    before, after = (
+        [" ".join(text.split()) for text in side.lasting if _passed_over(text, catalogs)] for side in (old, new)
+    )
+    if before != after:
         yield "statements differ that change what lasts outside of the session, and the planner passes them over"
     for text in new.lasting:
         if _JOB_NOT_PLANNED.match(text):
             yield f"the job of {' '.join(text.split())[:60]} is not planned"
+
+
+def _passed_over(statement: str, catalogs: bool) -> bool:
+    """Whether a statement may change what lasts; DROP and ALTER do not where all catalogs are in memory."""
+    word = statement.split(maxsplit=1)[0].upper() if statement.split() else ""
+    return word not in _SHOWS and (catalogs or word not in ("DROP", "ALTER"))
 
 
 def _bare_sinks(script: PlannedScript) -> set[str]:

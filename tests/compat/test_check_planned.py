@@ -98,12 +98,22 @@ def test_an_unchanged_script_is_compatible_whatever_its_jars_are() -> None:
     assert judged(QUERY, QUERY, said).outcome is Outcome.COMPATIBLE
 
 
-def test_a_changed_option_of_a_stand_in_is_unknown() -> None:
-    stub = replace(ALIKE, stand_ins=("kafka",), stubs=("default_catalog.default_database.orders",))
-    report = judged(*GROUP_ID, said=stub)
-    assert (report.outcome, report.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)
-    assert "name the jar of kafka with --jar" in told(report)
-    assert judged(QUERY, OUTPUT, stub).outcome is Outcome.COMPATIBLE, "its options are the same"
+STUB = replace(ALIKE, stand_ins=("kafka",), stubs=("default_catalog.default_database.orders",))
+
+
+def test_an_option_of_a_stand_in_is_judged_by_restores_alone() -> None:
+    assert judged(*GROUP_ID, said=STUB).outcome is Outcome.COMPATIBLE, "restored right with the connector itself"
+    assert judged(QUERY, OUTPUT, STUB).outcome is Outcome.COMPATIBLE, "its options are the same"
+    other = TABLE.replace("'format' = 'json'", "'format' = 'json', 'my.own' = '1'")
+    assert judged(TABLE + QUERY, other + QUERY, STUB).outcome is Outcome.UNKNOWN
+
+
+def test_a_plan_in_other_words_shows_no_wrong_rows_where_the_rules_found_none() -> None:
+    view = TABLE + "CREATE VIEW v AS SELECT * FROM orders WHERE {};\n" + QUERY.replace("orders", "v")
+    said = judged(view.format("amount >= 2"), view.format("amount > 1"), made=plans(equal=False))
+    assert said.outcome is Outcome.UNKNOWN
+    said = judged(view.format("amount >= 2"), view.format("amount > 2"), made=plans(equal=False))
+    assert said.outcome is Outcome.INCOMPATIBLE
 
 
 def test_plans_that_contradict_the_rules_leave_a_doubt() -> None:
@@ -194,9 +204,8 @@ def test_options_of_a_sink_that_keeps_nothing_are_no_matter_of_state(said: Predi
 
 def test_columns_of_a_table_show_in_a_job_unless_its_source_is_a_stand_in() -> None:
     other = TABLE.replace("FOR ts AS ts", "FOR late AS late").replace("WATERMARK", "late AS ts, WATERMARK")
-    stub = replace(ALIKE, stand_ins=("kafka",), stubs=("c.d.orders",))
     assert judged(TABLE + QUERY, other + QUERY).outcome is Outcome.COMPATIBLE
-    assert judged(TABLE + QUERY, other + QUERY, stub).outcome is Outcome.UNKNOWN
+    assert judged(TABLE + QUERY, other + QUERY, STUB).outcome is Outcome.UNKNOWN
 
 
 def test_an_insert_of_the_same_job_may_come_where_nothing_keeps_state_for_it() -> None:
@@ -215,3 +224,12 @@ def test_a_doubt_without_a_reason_against_it_leaves_the_verdict_of_the_rules() -
     report = judged(QUERY, OUTPUT, Prediction("2.3.0", doubt="the scripts make 1 and 2 jobs"))
     assert (report.outcome, report.ground) == (Outcome.COMPATIBLE, READ)
     assert json.loads(json.dumps(report.to_dict()))["ground"] == READ
+
+
+def test_a_plan_that_nobody_can_read_leaves_the_verdict_of_the_rules() -> None:
+    (plan,) = plans()[0]
+    nodes = (replace(each, config={}) if "aggregate" in each.kind else each for each in plan.nodes)
+    broken = replace(plan, nodes=tuple(nodes))
+    report = judged(QUERY, QUERY.replace("SUM(amount)", "MAX(amount)"), made=((broken,), (broken,)))
+    assert (report.outcome, report.ground) == (Outcome.INCOMPATIBLE, READ)
+    assert "written in an unknown way" in " ".join(report.warnings)

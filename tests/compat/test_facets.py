@@ -88,6 +88,20 @@ def test_a_sum_that_begins_with_null_is_not_the_sum_of_an_average() -> None:
     assert any(each.aspect is Aspect.LAYOUT for each in differences("ga-avg-to-sum-count"))
 
 
+@pytest.mark.parametrize(("held", "open_"), [(False, False), (True, True)])
+def test_another_key_of_a_sink_matters_where_rows_are_held_by_it(*, held: bool, open_: bool) -> None:
+    def keyed(column: str) -> Any:
+        ((plan, *_), _) = written("wh-agg-change")
+        sink = next(node for node in plan["nodes"] if "stream-exec-sink" in node["type"])
+        sink["requireUpsertMaterialize"] = held
+        schema = sink["dynamicTableSink"]["table"].setdefault("resolvedTable", {}).setdefault("schema", {})
+        schema["primaryKey"] = {"name": "PK", "type": "PRIMARY_KEY", "columns": [column]}
+        return [read_plan(json.dumps(plan))]
+
+    found = compare_plans(keyed("a"), keyed("b"), frozenset({SINK}), restored=True)
+    assert any(not each.evidence for each in found) is open_
+
+
 # --- spellings that are compiled in two ways --------------------------------------------------------------------------
 
 TEXT, WHOLE = {"kind": "INPUT_REF", "inputIndex": 0, "type": "VARCHAR(2147483647)"}, "BIGINT"
@@ -218,6 +232,11 @@ def test_how_a_lookup_is_asked_is_right_whether_or_not_it_waits(*, waits: bool) 
 
 def test_a_lookup_under_another_name_is_judged_where_its_table_is_declared() -> None:
     assert over_lookups(looked_up(), looked_up(DIM.replace("dim", "other")), waits=False) == []
+
+
+def test_a_default_that_one_line_leaves_out_is_no_difference() -> None:
+    assert over_lookups(looked_up(), looked_up(preferCustomShuffle=False)) == []
+    assert over_lookups(looked_up(), looked_up(preferCustomShuffle=True)) != []
 
 
 def test_rows_that_may_wait_leave_a_doubt_where_they_say_something_else() -> None:

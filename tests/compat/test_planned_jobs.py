@@ -78,7 +78,7 @@ def test_uids_of_a_counter_are_a_doubt() -> None:
 
 
 def test_a_lookup_by_a_stand_in_is_named() -> None:
-    stand_in = {"stand_ins": {"c.d.t": "redis"}, "lookups": ["c.d.t"]}
+    stand_in: dict[str, Any] = {"stand_ins": {"c.d.t": "redis"}, "lookups": ["c.d.t"]}
     said = predicted(script(operator("a")), script(operator("a"), **stand_in))
     assert (said.doubt, said.lookups, said.stubs, said.stand_ins) == ("", ("c.d.t",), ("c.d.t",), ("redis",))
 
@@ -99,10 +99,21 @@ def test_a_sink_is_bare_where_none_of_its_operators_keeps_anything(name: str, ke
     assert predicted(made, stand_in).bare_sinks == ()
 
 
-def test_another_drop_leaves_equal_plans_uncertain() -> None:
-    dropped = script(operator("a"), lasting=[0])
-    assert predicted(dropped, dropped).novelties == ()
-    assert predicted(script(operator("a")), dropped).is_uncertain
+@pytest.mark.parametrize(
+    ("statement", "catalogs", "uncertain"),
+    [
+        ("DROP TABLE t", {}, False),
+        ("DROP TABLE t", {"lake": "iceberg"}, True),
+        ("SHOW TABLES", {"lake": "iceberg"}, False),
+        ("TRUNCATE TABLE t", {}, True),
+    ],
+)
+def test_a_statement_whose_effect_lasts_leaves_equal_plans_uncertain(
+    statement: str, catalogs: dict[str, str], uncertain: bool
+) -> None:
+    lasting = script(operator("a"), text=statement, lasting=[0], catalogs=catalogs)
+    assert not predicted(lasting, lasting).is_uncertain
+    assert predicted(script(operator("a")), lasting).is_uncertain is uncertain
 
 
 def test_a_refusal_stands_at_its_place_in_the_script() -> None:

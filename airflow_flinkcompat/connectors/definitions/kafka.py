@@ -162,7 +162,10 @@ _SINK = SinkFacts(
         ),
         OptionFact("sink.transactional-id-prefix", OptionEffect.DELIVERY_GUARANTEE, ("sk-stateless-kafka-eo-prefix",)),
         OptionFact(
-            "sink.transaction-naming-strategy", OptionEffect.DELIVERY_GUARANTEE, ("sk-stateless-kafka-eo-naming",)
+            "sink.transaction-naming-strategy",
+            OptionEffect.DELIVERY_GUARANTEE,
+            ("sk-stateless-kafka-eo-naming",),
+            says="what the sink has stored can be restored, if the savepoint is of a connector that has this option",
         ),
         OptionFact(
             "sink.partitioner",

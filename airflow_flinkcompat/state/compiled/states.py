@@ -346,7 +346,8 @@ def _keeping_rows(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols
         if aspect is None or (key == "joinType" and join):
             continue
         columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
-        facets[aspect, key] = resolved({key: part}, columns, symbols)
+        if (value := resolved({key: part}, columns, symbols)) != ():  # a default, which some versions leave out
+            facets[aspect, key] = value
     if node.kind == "deduplicate" and config.get("isRowtime"):
         # The node does not say by which time: rows of one event time come, those of several are not planned.
         times = zip(every.symbols, every.types, strict=False)

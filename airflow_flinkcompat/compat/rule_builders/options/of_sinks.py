@@ -60,7 +60,7 @@ def on_sink(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> Optio
         return _format_of_sink(change, fact)
     if fact.effect is OptionEffect.TARGET and (kept := _begun_at_the_old_place(change)):
         return not_measured(change, fact, kept)
-    says = _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink holds that")
+    says = fact.says or _SAID_OF_SINKS.get(fact.effect, f"{decides(fact)}; no state of the sink holds that")
     if nothing:
         if fact.effect is not OptionEffect.TARGET:
             says = f"{decides(fact)}; the sink stores nothing"
