@@ -12,6 +12,7 @@ import click
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
 from airflow_flinkcompat.cli.project import config_option, project_for
 from airflow_flinkcompat.model import PLANNER_MODES, PLANNER_VARIABLE, InputError
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 planner_option = click.option(
     "--planner",
@@ -85,7 +86,8 @@ def _lines_of_jobs(config: str | None) -> list[str]:
     from airflow_flinkcompat.compat import Side
 
     jobs = [each.options for each in require_project(project_for(config, Path())).deployments]
-    planned = [each for each in jobs if each.engine != "vvr"]  # where none is named both are judged
+    # Where no engine is named both are judged.
+    planned = [each for each in jobs if each.engine is None or ENGINE_FACTS[each.engine].compiles_plans]
     return sorted({Side("", engine="flink", engine_version=each.engine_version).version for each in planned})
 
 
