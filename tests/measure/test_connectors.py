@@ -19,6 +19,7 @@ def option(type: str, default: str = "", description: str = "") -> Listed:
 def test_every_artifact_is_pinned_and_its_tables_are_told() -> None:
     read = connectors._read()
     assert len(read["artifacts"]) > 40
+    assert {connectors.Artifact(**each).name for each in read["artifacts"]} == stored()["artifacts"].keys()
     for artifact in (connectors.Artifact(**each) for each in read["artifacts"]):
         assert set(artifact.tables) <= read["tables"].keys()
         for jar in (artifact.jar, *artifact.beside):
