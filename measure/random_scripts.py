@@ -283,7 +283,7 @@ def _names(listed: str) -> tuple[str, ...]:
     return tuple(select.named_selects)
 
 
-def _key(values: Choices) -> str:
+def key_of(values: Choices) -> str:
     """The column by which a keyed sink replaces rows."""
     return _output(values)[0][0]
 
@@ -291,7 +291,7 @@ def _key(values: Choices) -> str:
 def _sink(values: Choices) -> str:
     columns = ", ".join(f"{name} {type}" for name, type in _output(values))
     if values["sink"] in ("upsert-kafka", "jdbc") and (values["sink"] != "jdbc" or updates(values)):
-        columns += f", PRIMARY KEY ({_key(values)}) NOT ENFORCED"
+        columns += f", PRIMARY KEY ({key_of(values)}) NOT ENFORCED"
     options = ", ".join(filter(None, (SINKS[values["sink"]].replace("{}", values["sink name"]), values["sink option"])))
     return f"CREATE TABLE {values['sink name']} ({columns}) WITH ({options});\n"
 
@@ -315,7 +315,7 @@ def database(*sides: Choices) -> str:
             columns = made.setdefault(values["sink name"], {})
             columns |= {name: sql.get(type, "NUMERIC") for name, type in _output(values)}
             if "PRIMARY KEY" in _sink(values):
-                keys[values["sink name"]] = f", PRIMARY KEY ({_key(values)})"
+                keys[values["sink name"]] = f", PRIMARY KEY ({key_of(values)})"
     texts = [
         f"CREATE TABLE {name} ({', '.join(f'{column} {type}' for column, type in columns.items())}{keys.get(name, '')})"
         for name, columns in made.items()

@@ -7,6 +7,7 @@ from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict, sources_append
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import Materializer
 from airflow_flinkcompat.compat.rule import (
     Example,
     PlanCover,
@@ -26,8 +27,9 @@ from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.compat.rules.sink_changed import sink_state_checked
 from airflow_flinkcompat.compat.rules.source_table_changed import SHOWN, format_difference
 from airflow_flinkcompat.connectors import TableUse
-from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.model import Basis, Outcome
 from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator
 
 UNKNOWN = inferred(Outcome.UNKNOWN)
 FOLLOW = ("columns", "types", "order", "computed", "metadata")
@@ -40,6 +42,15 @@ CAST_IN_A_SET = inferred(
     Outcome.UNKNOWN,
     "values may be cast by a Calc that comes or goes, which numbers the operators of the statement set's other queries "
     "anew",
+)
+CAST_INTO_ROWS = inferred(
+    Outcome.UNKNOWN,
+    "values are cast for the sink, and Flink may plan the cast below a sort or an OVER, into the rows that it stores",
+)
+OTHER_ROWS_KEPT = Verdict(
+    Outcome.INCOMPATIBLE,
+    Basis.INFERRED,
+    "the operator that keeps the results by the sink's primary key stores rows of the sink's types",
 )
 PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
 """Other columns of a print sink, with those of the query or by themselves."""
@@ -94,10 +105,30 @@ def _on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
     if difference.part == "primary key" and not sources_append(pair):
         return inferred(Outcome.UNKNOWN, KEY_OF_CHANGES)
     if not reason:
-        return _on_stateless(difference)
+        return _cast_into_state(pair) or _on_stateless(difference)
     if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*flink.STATELESS_SINKS}:
         return projection_on_flink(pair).get("flink", UNKNOWN)
     return inferred(Outcome.UNKNOWN, reason)
+
+
+def _cast_into_state(pair: PipelinePair) -> Verdict | None:
+    """The verdict where values cast for the sink are stored; None where no operator stores them."""
+    if not _takes_other_types(pair):
+        return None
+    if any(front is not None and front.materializer is not Materializer.NONE for front in sinks.fronts(pair)):
+        return OTHER_ROWS_KEPT
+    stores = any(
+        isinstance(top, OverOperator) or (isinstance(top, OtherOperator) and top.kind == OtherKind.TEMPORAL_SORT)
+        for top in sinks.tops(pair)
+    )
+    return CAST_INTO_ROWS if stores and _casts(pair) else None
+
+
+def _casts(pair: PipelinePair) -> bool:
+    """Whether a value may be cast otherwise than before: a column's type changed, not the list of columns alone."""
+    old, new = ([] if table is None else table.stored for table in sinks.tables(pair))
+    types = {column.name: column.type for column in old}
+    return len(old) == len(new) or any(types.get(column.name, column.type) != column.type for column in new)
 
 
 def _rekeyed(pair: PipelinePair) -> Verdict:
