@@ -22,7 +22,7 @@ from airflow_flinkcompat.cli.arguments import (
     set_option,
 )
 from airflow_flinkcompat.cli.check import judged, side_of
-from airflow_flinkcompat.cli.diff import against_option, named_extras, require_project
+from airflow_flinkcompat.cli.diff import against_option, named_extras
 from airflow_flinkcompat.cli.planner import asking_options
 from airflow_flinkcompat.cli.project import (
     catalog_option,
@@ -30,6 +30,7 @@ from airflow_flinkcompat.cli.project import (
     judging,
     named_deployment,
     project_for,
+    require_project,
     with_named_catalog,
 )
 from airflow_flinkcompat.cli.scripts import path_of, read_pair
@@ -201,7 +202,7 @@ def _said(reason: str | None, until: str | None) -> tuple[str, date]:
 def _place(what: tuple[str, ...], config: str | None) -> tuple[Path, str]:
     """The script that is meant, and the deployment; "" for two scripts."""
     if len(what) == 1:
-        project = require_project(project_for(config, Path()))
+        project = require_project(config)
         deployment = named_deployment(project, what[0])
         return project.folder / deployment.script, deployment.name
     return _script_file(what[1]), ""
@@ -252,7 +253,7 @@ def _of_deployment(name: str, config: str | None, given: JobOptions, against: st
         from airflow_flinkcompat.fleet.review import Request, diff_fleet
         from airflow_flinkcompat.fleet.values import Status
 
-    project: ProjectFile = require_project(project_for(config, Path()))
+    project: ProjectFile = require_project(config)
     deployment = named_deployment(project, name)
     require_engine(given.engine or deployment.options.engine, engine_version=given.engine_version)
     request = Request(project, root_of(project.folder), "unknown", given, (name,))

@@ -24,7 +24,14 @@ from airflow_flinkcompat.cli.arguments import (
     require_engine,
 )
 from airflow_flinkcompat.cli.planner import asking_options
-from airflow_flinkcompat.cli.project import catalog_option, config_option, judging, project_for, with_named_catalog
+from airflow_flinkcompat.cli.project import (
+    catalog_option,
+    config_option,
+    judging,
+    project_for,
+    require_project,
+    with_named_catalog,
+)
 from airflow_flinkcompat.model import InputError, PlannerMode
 from airflow_flinkcompat.project import DEFAULT_GATE, FILE_NAME, JobOptions, ProjectFile
 from airflow_flinkcompat.project.revisions import root_of
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.fleet.values import FleetDiff
 
 FORMAT_NAMES = ("text", "markdown", "json", "sarif", "junit", "github", "gitlab")
-_NO_FILE = f"there is no {FILE_NAME} here or in a folder above"
 
 
 def _reporting(command: Callable[..., None]) -> Callable[..., None]:
@@ -178,7 +184,7 @@ def _diff(
         ("--planner", ask_planner if is_written else None),
         *(("--jar", str(jar)) for jar in jars),
     ]
-    project = require_project(project_for(config, Path()))
+    project = require_project(config)
     _require_deployments(project)
     if engine_version is not None and engine is None:
         engines = {each.options.engine for each in project.deployments}
@@ -197,13 +203,6 @@ def _diff(
     with named_extras(command), baselines_for(project, against) as baselines:
         fleet = diff_fleet(request, baselines)
     _answer(fleet, style, targets)
-
-
-def require_project(project: ProjectFile | None) -> ProjectFile:
-    """A project file that has to be there. Raises InputError."""
-    if project is None:
-        raise InputError(f"{_NO_FILE}: begin with flinkcompat init")
-    return project
 
 
 def _require_deployments(project: ProjectFile) -> None:

@@ -10,7 +10,7 @@ from zipfile import is_zipfile
 import click
 
 from airflow_flinkcompat.cli.arguments import bare_install, cli_error
-from airflow_flinkcompat.cli.project import config_option, project_for
+from airflow_flinkcompat.cli.project import config_option, require_project
 from airflow_flinkcompat.model import PLANNER_MODES, PLANNER_VARIABLE, InputError
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
@@ -82,10 +82,9 @@ def install_command(lines: tuple[str, ...], config: str | None) -> None:
 
 def _lines_of_jobs(config: str | None) -> list[str]:
     """The lines of Flink in the project file. Raises InputError: there is no file."""
-    from airflow_flinkcompat.cli.diff import require_project
     from airflow_flinkcompat.compat import Side
 
-    jobs = [each.options for each in require_project(project_for(config, Path())).deployments]
+    jobs = [each.options for each in require_project(config).deployments]
     # Where no engine is named both are judged.
     planned = [each for each in jobs if each.engine is None or ENGINE_FACTS[each.engine].compiles_plans]
     return sorted({Side("", engine="flink", engine_version=each.engine_version).version for each in planned})

@@ -60,6 +60,24 @@ def project_for(config: str | None, near: Path | None) -> ProjectFile | None:
     return project
 
 
+def require_project(config: str | None) -> ProjectFile:
+    """The project file of a command that needs one.
+
+    Args:
+        config: What ``--config`` names.
+
+    Returns:
+        The project.
+
+    Raises:
+        InputError: There is none from this folder upwards, or it cannot be read or used.
+    """
+    project = project_for(config, Path())
+    if project is None:
+        raise InputError(f"there is no {FILE_NAME} here or in a folder above: begin with flinkcompat init")
+    return project
+
+
 def named_deployment(project: ProjectFile, name: str) -> ProjectDeployment:
     """A deployment of the file by its name.
 
