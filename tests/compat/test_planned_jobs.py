@@ -14,8 +14,14 @@ TEXT = "CREATE TABLE t (a INT) WITH ('connector' = 'x');\n  INSERT INTO t SELECT
 
 
 def operator(id: str, keeps: str = "yes", **other: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"id": id, "name": f"GroupAggregate[{len(id)}]", "kind": "K", "keeps": keeps, "basis": "opened"}
-    made |= {"component": "", "max_parallelism": -1, "uid": None, "states": [{"name": "acc", "options": {}}]}
+    made: dict[str, Any] = {"id": id, "name": f"GroupAggregate[{len(id)}]", "kind": "K", "keeps": keeps}
+    made |= {
+        "basis": "opened",
+        "component": "",
+        "max_parallelism": -1,
+        "uid": None,
+        "states": [{"name": "acc", "options": {}}],
+    }
     return made | other
 
 
