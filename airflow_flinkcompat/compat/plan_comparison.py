@@ -470,7 +470,12 @@ class ComparedPlans:
         return self.prediction is not None and not self.prediction.is_uncertain and not self.differences
 
     def settled(self, finding: Finding, rule: Rule) -> Finding:
-        """A finding on what shows in the plans is compatible where they are equal; any other one stays as it is."""
+        """A finding on what shows in the plans is compatible where they are equal; any other one stays as it is.
+
+        Where Flink refuses the restore, no finding of a rule names another end.
+        """
+        if rule is not DIFFERS and self.prediction is not None and self.prediction.consequence is not None:
+            return replace(finding, consequence=None)
         if self._is_refuted(finding):
             message = f"{finding.message} (Flink {self.change.new.version} was asked and plans it)"
             return replace(finding, outcome=Outcome.COMPATIBLE, reason=None, consequence=None, message=message)

@@ -12,6 +12,7 @@ from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.compat.plan_comparison import Plans, example_plans
 from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.model import Consequence
 
 TABLE = """\
 CREATE TABLE orders (customer STRING, amount BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
@@ -233,3 +234,11 @@ def test_a_plan_that_nobody_can_read_leaves_the_verdict_of_the_rules() -> None:
     report = judged(QUERY, QUERY.replace("SUM(amount)", "MAX(amount)"), made=((broken,), (broken,)))
     assert (report.outcome, report.ground) == (Outcome.INCOMPATIBLE, READ)
     assert "written in an unknown way" in " ".join(report.warnings)
+
+
+def test_only_the_planner_names_the_end_of_a_restore_that_flink_refuses() -> None:
+    refused = Prediction("2.3.0", Consequence.REFUSED_AT_SUBMIT, "GroupAggregate", "it is gone")
+    report = judged(QUERY, QUERY.replace("SUM(amount)", "COUNT(*)"), refused)
+    ends = {finding.rule: finding.consequence for finding in report.findings if finding.consequence is not None}
+    assert ends == {"plan-differs": Consequence.REFUSED_AT_SUBMIT}
+    assert len(report.deciding) > 1
