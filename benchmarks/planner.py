@@ -166,7 +166,7 @@ def results(scripts: int) -> str:
     lines = [
         f"# What Flink's planner costs, {datetime.now(UTC):%Y-%m-%d}",
         "",
-        f"Flink {installation.line.version}, Java {installation.java.resolve()}, Python {platform.python_version()}, "
+        f"Flink {installation.line.version}, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores. The load was {load:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the end: "
         "other work ran on both cores, so the clock counts for less than processor time. Made by `make bench-planner`.",
         "",
