@@ -204,7 +204,8 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
         case JoinOperator():
             name = JOINS[operator.form]
             inner = operator.form is not JoinForm.REGULAR or operator.join == "INNER"
-            decides, may_decide = ((), operator.conditions) if inner else (operator.conditions, ())
+            none: frozenset[object] = frozenset()
+            decides, may_decide = (none, operator.conditions) if inner else (operator.conditions, none)
             meaning = operator.segments, operator.keys, operator.times, decides
             unverified = operator.join, operator.bounds, may_decide, time_to_live
         case _:

@@ -19,6 +19,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
+from airflow_flinkcompat.model import PLANNER_VARIABLE
 from tests.cli.command import ENVIRONMENT, QUERY, SECRETIVE, V1
 from tests.fixture_cases import Case, load_cases
 from tests.fleet.consumers import code_quality, commands, test_cases
@@ -118,6 +119,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The installed command, in a process of its own."""
     own = {name: value for name, value in ENVIRONMENT.items() if not name.startswith(("FLINKCOMPAT_", "GITHUB_", "CI"))}
+    own[PLANNER_VARIABLE] = "never"  # the expected outcomes are those of the rules
     done = subprocess.run([COMMAND, *arguments], cwd=folder, env=own, capture_output=True, text=True, timeout=300)
     assert "Traceback" not in done.stderr
     return done

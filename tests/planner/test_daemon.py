@@ -187,10 +187,14 @@ def test_a_script_beyond_all_size_is_not_sent(asked: Daemon, monkeypatch: pytest
 def test_an_interrupted_question_is_not_answered_later(asked: Daemon) -> None:
     asked.ask({})
     timer = threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        asked.ask({"what": "hang"})
-    timer.join()
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # workers of pytest-xdist ignore it
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            asked.ask({"what": "hang"})
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, former)
     assert asked.ask({"echo": 1})["echo"] == 1
 
 

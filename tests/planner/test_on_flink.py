@@ -156,13 +156,14 @@ def test_statements_that_change_what_lasts_are_not_run_but_named(flink: Installa
     assert keyed == [False, True, False, True]  # three tables are made by a query
 
 
-def test_a_table_that_is_dropped_or_altered_before_it_is_read_proves_nothing(flink: Installation) -> None:
+def test_a_drop_in_a_lasting_catalog_proves_nothing(flink: Installation) -> None:
     table = TABLES.partition(";\n")[2].partition(";\n")[0]
     query = GROUP.format("SUM(v)")
-    for first in (f"DROP TABLE IF EXISTS orders;\n{table}", "ALTER TABLE orders SET ('path' = '/elsewhere')"):
-        said = predict(side(flink, query), side(flink, f"{first};\n{query}"), flink, flink).prediction
+    of_session = f"DROP TABLE IF EXISTS orders;\n{table}", "ALTER TABLE orders SET ('path' = '/elsewhere')"
+    for before, first in (*(("", each) for each in of_session), (f"{LAKE};\n", "DROP TABLE IF EXISTS lake.d.t")):
+        said = predict(side(flink, before + query), side(flink, f"{before}{first};\n{query}"), flink, flink).prediction
         assert (said.consequence, said.doubt) == (None, "")
-        assert said.unproven
+        assert bool(said.unproven) is bool(before)
 
 
 def test_what_alters_a_declared_table_wrongly_is_refused(flink: Installation) -> None:

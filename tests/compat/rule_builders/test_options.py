@@ -208,7 +208,7 @@ def test_changes_in_place_of_rows_are_another_matter() -> None:
         (KAFKA, HUDI, Outcome.UNKNOWN),
         (PRINT, KAFKA, Outcome.COMPATIBLE),
         (PRINT, HUDI, Outcome.UNKNOWN),
-        (HUDI, HUDI.replace("'p'", "'q'"), Outcome.UNKNOWN),
+        (HUDI, HUDI.replace("'p'", "'q'"), Outcome.INCOMPATIBLE),
         (SEARCH, SEARCH.replace("'i'", "'j'"), Outcome.COMPATIBLE),
         (SEARCH, SEARCH + ", 'sink.parallelism' = '1'", Outcome.UNKNOWN),
         (SEARCH, SEARCH + ", 'failure-handler' = 'ignore'", Outcome.COMPATIBLE),
@@ -216,7 +216,7 @@ def test_changes_in_place_of_rows_are_another_matter() -> None:
         (HUDI, HUDI + ", 'compaction.async.enabled' = 'false'", Outcome.UNKNOWN),
         (ICEBERG, ICEBERG + ", 'write.target-file-size-bytes' = '9'", Outcome.COMPATIBLE),
         (ICEBERG, ICEBERG + ", 'distribution-mode' = 'hash'", Outcome.UNKNOWN),
-        (WAREHOUSE, WAREHOUSE.replace("'t'", "'u'"), Outcome.UNKNOWN),
+        (WAREHOUSE, WAREHOUSE.replace("'t'", "'u'"), Outcome.INCOMPATIBLE),
         ("'connector' = 'filesystem', 'path' = 'p', 'format' = 'json'", KAFKA, Outcome.UNKNOWN),
     ],
 )
