@@ -63,8 +63,7 @@ def install_command(lines: tuple[str, ...], config: str | None) -> None:
     Without LINE, those of the jobs in the project file.
 
     Flink's jars come from PyPI unless FLINK_HOME or this environment has that release. Java then archives the classes
-    of a planner, with which one starts in half of the time. All of it is cached, and a check needs no network
-    afterwards.
+    of a planner, which halves the time of a start. All of it is cached, and a check needs no network afterwards.
     """
     try:
         from airflow_flinkcompat.deploy import DeployError

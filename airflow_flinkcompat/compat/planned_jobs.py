@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 from typing import Any
 
 from airflow_flinkcompat.model import Consequence, Span
@@ -43,6 +44,8 @@ _JOB_NOT_PLANNED = re.compile(
     re.IGNORECASE,
 )
 """Statements that run a job of their own, which the planner passes over."""
+_PLACEHOLDER = "${"
+"""The beginning of a placeholder, whose value may be of another type."""
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
 """Exceptions of the parser and the validator, which do not ask what a connector can do."""
 
@@ -81,9 +84,10 @@ class PlannerRefusal:
         located = next((text for text in texts if _PLACE.search(text)), "")
         message = next((text for text in reversed(texts) if text not in ("", "null")), classes)
         missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
+        missing |= any(_PLACEHOLDER in text for text in texts)
         missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
         message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
-        return cls(" ".join(message.split())[:400], _placed(located, statement), not missing)
+        return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), not missing)
 
 
 def _placed(message: str, statement: Span | None) -> Span | None:

@@ -181,13 +181,15 @@ class FleetDiff:
         what = "script" if self.command == "lint" else "deployment"
         total = len(self.deployments)
         counts = ", ".join(f"{count} {word}" for word, count in words.items())
-        planned = f"; {self._planned}" if self.command == "lint" and total else ""
+        planned = f"; {self._planned}" if self.command == "lint" and self._planned else ""
         return f"{total} {what}{'' if total == 1 else 's'}" + (f": {counts}" if counts else "") + planned
 
     @property
     def _planned(self) -> str:
-        """Which of the scripts Flink planned."""
+        """Which of the scripts Flink planned; empty if none could be read."""
         read = [each.ground for each in self.deployments if each.reports]
+        if not read:
+            return ""
         grounds = Counter(each for each in read if each.startswith("planned"))
         total = len(self.deployments)
         if not grounds:

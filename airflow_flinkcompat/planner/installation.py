@@ -179,7 +179,7 @@ def status() -> dict[str, str]:
             here = find(name)
             found[name] = f"ready: Flink {here.line.version} in {here.home}"
             if not here.class_archive.is_file():
-                found[name] += f"; for a start in half of the time {_remedy(here.line)}"
+                found[name] += f"; to halve the time of a start {_remedy(here.line)}"
         except PlannerMissing as error:
             found[name] = str(error)
     return found

@@ -17,11 +17,12 @@ from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.secrets import disguise_option, disguise_secrets
-from airflow_flinkcompat.sql import parse_script
+from airflow_flinkcompat.sql import Statement, parse_script
 from airflow_flinkcompat.sql.nodes import SetOption
 from airflow_flinkcompat.state.compiled import PlanError, read_plan
 
 PARALLELISM = "parallelism.default"
+_RUNTIME_MODE = "execution.runtime-mode"
 _PLANNING = {"table.plan.compile.catalog-objects": "SCHEMA"}  # options of tables may hold secrets
 _UNKNOWN_PARALLELISM = ("1", "2")
 """Chains differ between one subtask and several, and so do OperatorIDs."""
@@ -139,7 +140,13 @@ def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
 
 def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
     said = planned.prediction
-    return replace(planned, prediction=Prediction(said.flink, doubt=doubt, stand_ins=said.stand_ins))
+    nothing = Prediction(said.flink, doubt=doubt)
+    return replace(
+        planned,
+        prediction=replace(
+            nothing, stand_ins=said.stand_ins, stubs=said.stubs, lookups=said.lookups, unproven=said.unproven
+        ),
+    )
 
 
 def compiled(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
@@ -160,12 +167,13 @@ def compiled(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
 
 
 def _sets_parallelism(side: Side) -> bool:
-    if PARALLELISM in side.settings:
-        return True
-    trees = (statement.tree for statement in side.parsed.statements)
-    return any(
-        isinstance(tree, SetOption) and tree.this is not None and tree.this.name == PARALLELISM for tree in trees
-    )
+    return PARALLELISM in side.settings or _value_set(side.parsed.statements, PARALLELISM) is not None
+
+
+def _value_set(statements: Sequence[Statement], key: str) -> str | None:
+    """The value that a script sets last for a key; None where it sets none."""
+    trees = (each.tree for each in reversed(statements) if isinstance(each.tree, SetOption))
+    return next((tree.expression.name for tree in trees if tree.this is not None and tree.this.name == key), None)
 
 
 def _planned(old: Side, new: Side, installed: Pair, variant: Mapping[str, Any]) -> PlannedChange:
@@ -197,13 +205,14 @@ def plan(
     """
     declared = parse_script(side.catalog, "<catalog>").statements if side.catalog.strip() else ()
     statements = tuple(chain(declared, side.parsed.statements))
-    given = variant or {}
+    given, mode = variant or {}, _value_set(statements, _RUNTIME_MODE)
     question = {
         **given,
         "statements": [as_one_statement(disguise_secrets(each.text)) for each in statements],
         "settings": {
             **given.get("settings", {}),
             **{key: disguise_option(key, value) for key, value in side.settings.items()},
+            **({_RUNTIME_MODE: mode} if mode else {}),  # a session has it from its beginning
             **_PLANNING,
         },
         "query_sink": QUERY_SINK,

@@ -242,3 +242,9 @@ def test_only_the_planner_names_the_end_of_a_restore_that_flink_refuses() -> Non
     ends = {finding.rule: finding.consequence for finding in report.findings if finding.consequence is not None}
     assert ends == {"plan-differs": Consequence.REFUSED_AT_SUBMIT}
     assert len(report.deciding) > 1
+
+
+def test_a_doubt_proves_no_lookup_by_a_stand_in() -> None:
+    said = Prediction("2.3.0", doubt="it depends on jdbc", stand_ins=("jdbc",), lookups=("names",))
+    report = judged(QUERY, OUTPUT, said)
+    assert (report.outcome, report.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)

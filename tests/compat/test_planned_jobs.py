@@ -145,6 +145,7 @@ def test_a_refusal_stands_at_its_place_in_the_script() -> None:
         ("java.lang.ClassNotFoundException", "com.acme.Mine"),
         ("java.net.ConnectException", "Connection refused"),
         ("java.lang.NullPointerException", "null"),
+        ("java.lang.NumberFormatException", 'For input string: "${conn.db.port}"'),
     ],
 )
 def test_what_is_missing_here_is_no_refusal(exception: tuple[str, str]) -> None:

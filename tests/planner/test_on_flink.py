@@ -166,6 +166,13 @@ def test_a_drop_in_a_lasting_catalog_proves_nothing(flink: Installation) -> None
         assert bool(said.unproven) is bool(before)
 
 
+def test_a_script_sets_the_runtime_mode_of_its_session(flink: Installation) -> None:
+    few = "CREATE TABLE few (k STRING, v BIGINT) WITH ('connector' = 'filesystem', 'path' = '/none', 'format' = 'csv')"
+    query = "INSERT INTO totals SELECT k, SUM(v) FROM few GROUP BY k"
+    script = plan(side(flink, f"SET 'execution.runtime-mode' = 'batch';\n{few};\n{query}"), flink)
+    assert (script.refusal, len(script.jobs)) == (None, 1)
+
+
 def test_what_alters_a_declared_table_wrongly_is_refused(flink: Installation) -> None:
     refusal = plan(side(flink, "ALTER TABLE totals DROP nope"), flink).refusal
     assert refusal is not None

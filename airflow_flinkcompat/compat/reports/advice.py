@@ -429,7 +429,10 @@ def _planner(report: Report, known: ReportContext) -> Step:
         return Step(
             f'{words}: run `{install}` where the check runs, set planner="always" for the check, and repeat it.'
         )
-    check = (f"flinkcompat check {report.old_source} {report.new_source} \\", "  --engine flink --planner always")
+    check = (
+        f"flinkcompat check {report.old_source} {report.new_source} \\",
+        f"  --engine flink --engine-version {report.engine_version} --planner always",
+    )
     return Step(
         f'{words}, with the same options as this check (in Airflow: planner="always").',
         (install, *check) if report.ground else check,
