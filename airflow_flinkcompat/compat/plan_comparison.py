@@ -568,9 +568,11 @@ _OPTIMIZER, _LOOKUPS = "table.optimizer.", "table.exec.async-lookup."
 _PLANNING_ALONE = frozenset(
     (
         "pipeline.max-parallelism",
+        "table.column-expansion-strategy",
         "table.exec.async-state.enabled",
         "table.exec.sink.require-on-conflict",
         "table.exec.sink.upsert-materialize",
+        "table.plan.force-recompile",
     )
 )
 """Settings that decide about operators alone: with the same operators they change nothing."""

@@ -183,6 +183,8 @@ def test_equal_jobs_decide_nothing_about_a_setting_of_the_run() -> None:
     [
         (("table.optimizer.reuse-sub-plan-enabled", "false"), ALIKE, Outcome.COMPATIBLE),
         (("pipeline.max-parallelism", "128"), ALIKE, Outcome.COMPATIBLE),
+        (("table.column-expansion-strategy", "EXCLUDE_DEFAULT_VIRTUAL_METADATA_COLUMNS"), ALIKE, Outcome.COMPATIBLE),
+        (("table.plan.force-recompile", "true"), ALIKE, Outcome.COMPATIBLE),
         (("table.optimizer.reuse-sub-plan-enabled", "false"), replace(ALIKE, alike=False), Outcome.UNKNOWN),
         (("table.optimizer.reuse-sub-plan-enabled", "false"), replace(ALIKE, stand_ins=("x",)), Outcome.UNKNOWN),
     ],
