@@ -168,7 +168,7 @@ def results(scripts: int) -> str:
         "",
         f"Flink {installation.line.version}, Python {platform.python_version()}, "
         f"{os.cpu_count()} cores. The load was {load:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the end: "
-        "other work ran on both cores, so the clock counts for less than processor time. Made by `make bench-planner`.",
+        "where other work ran, the clock counts for less than processor time. Made by `make bench-planner`.",
         "",
         "| what | planner | SQL Gateway (`--explain-plan`) | goal |",
         "|---|--:|--:|--:|",
