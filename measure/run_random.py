@@ -29,7 +29,7 @@ from measure import planner, results, services
 from measure.flink_versions import CACHE, VERSIONS
 from measure.pair_runner import SETTINGS, Measured
 from measure.random_pairs import RandomPair, random_pairs
-from measure.running import add_arguments, bench_of, deadline, say
+from measure.running import add_arguments, add_drawing, bench_of, deadline, say
 
 FOLDER = results.FOLDER / "random"
 SHARES = {"refused at submit": 0.25, "refused at restore": 0.2, "compatible": 0.35, "not refused": 0.2}
@@ -105,12 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run it."""
     parser = argparse.ArgumentParser(prog="python -m measure.run_random", description=__doc__)
     add_arguments(parser)
-    parser.add_argument("--count", type=int, default=300, help="pairs to plan (default: 300)")
+    add_drawing(parser, "random")
     parser.add_argument("--draw", type=int, default=100, help="of these, pairs to restore (default: 100)")
-    parser.add_argument("--seed", type=int, default=1, help="the same draws the same pairs (default: 1)")
-    parser.add_argument(
-        "--out", type=Path, help="the results file; by default the newest one in measure/results/random"
-    )
     options = parser.parse_args(arguments)
     try:
         rows, failures = _run(options)

@@ -43,7 +43,7 @@ from measure.pairs import Pair, Side
 from measure.progress import tables_read
 from measure.rows import net, parts
 from measure.run_migrations import NOT_MIGRATABLE, NOT_WRITTEN, REFUSED, RIGHT, WRONG, migration_of_plans
-from measure.running import add_arguments, bench_of, deadline, say
+from measure.running import add_arguments, add_drawing, bench_of, deadline, say
 from measure.stacked_pairs import stacked_pairs
 
 SAME = "same_as_without"
@@ -169,11 +169,7 @@ def _same_by_key(script: str, rows: Sequence[str], expected: Sequence[str]) -> b
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m measure.run_stacked", description=__doc__)
     add_arguments(parser)
-    parser.add_argument("--count", type=int, default=300, help="pairs to draw (default: 300)")
-    parser.add_argument("--seed", type=int, default=1, help="the same draws the same pairs (default: 1)")
-    parser.add_argument(
-        "--out", type=Path, help="the results file; by default the newest one in measure/results/stacked"
-    )
+    add_drawing(parser, "stacked")
     options = parser.parse_args(arguments)
     try:
         path, failures = _run(options)

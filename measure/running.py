@@ -64,6 +64,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=3, help="pairs that run at a time (default: 3)")
 
 
+def add_drawing(parser: argparse.ArgumentParser, folder: str) -> None:
+    """The arguments of a run over drawn pairs, with its folder of results."""
+    parser.add_argument("--count", type=int, default=300, help="pairs to draw (default: 300)")
+    parser.add_argument("--seed", type=int, default=1, help="the same draws the same pairs (default: 1)")
+    parser.add_argument(
+        "--out", type=Path, help=f"the results file; by default the newest one in measure/results/{folder}"
+    )
+
+
 def _pattern(text: str) -> str:
     try:
         re.compile(text)

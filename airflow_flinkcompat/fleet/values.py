@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from airflow_flinkcompat.compat import Finding, Report, ReportContext
+from airflow_flinkcompat.compat.report import PLANNED
 from airflow_flinkcompat.compat.reports.advice import NO_CONTEXT
 from airflow_flinkcompat.compat.reports.sections import format_inline
 from airflow_flinkcompat.compat.waivers import ChangeIdentity
@@ -190,7 +191,7 @@ class FleetDiff:
         read = [each.ground for each in self.deployments if each.reports]
         if not read:
             return ""
-        grounds = Counter(each for each in read if each.startswith("planned"))
+        grounds = Counter(each for each in read if each.startswith(PLANNED))
         total = len(self.deployments)
         if not grounds:
             return f"Flink did not plan {'it' if total == 1 else 'them'}"

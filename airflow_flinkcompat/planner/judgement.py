@@ -12,7 +12,7 @@ from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.checker import WithHistory, check_planned
 from airflow_flinkcompat.compat.planned_jobs import PlannedScript, PlannerRefusal, Prediction
-from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.compat.report import PLANNED, READ
 from airflow_flinkcompat.compat.rules.statement_not_read import RULE as NOT_READ
 from airflow_flinkcompat.model import InputError, Outcome, PlannerMode, Reason, install_command, missing_packages
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -137,7 +137,7 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
     if planned.refusal is not None:
         why = planned.refusal.message
         return READ, f"{planned.refusal.place or side.source}: Flink {planned.flink} cannot plan it here: {why}"
-    return f"planned by Flink {planned.flink}", ""
+    return f"{PLANNED} {planned.flink}", ""
 
 
 def compile_plans(old: Side, new: Side, jars: Sequence[Path] = (), job: DeployedJob | None = None) -> Plans:
@@ -263,7 +263,7 @@ def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str) -> 
         f"Flink {flink} refuses the deployed script, so its job runs on another version or is made of another script: "
         f"{refusal.message}; name that version (--old-engine-version) or the script that is really deployed"
     )
-    ground = f"planned by Flink {flink}"
+    ground = f"{PLANNED} {flink}"
     if report.outcome.rank > Outcome.UNKNOWN.rank:
         return replace(report, ground=ground, warnings=(*report.warnings, message))
     finding = Finding(

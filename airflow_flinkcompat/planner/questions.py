@@ -140,13 +140,15 @@ def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
 
 def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
     said = planned.prediction
-    nothing = Prediction(said.flink, doubt=doubt)
-    return replace(
-        planned,
-        prediction=replace(
-            nothing, stand_ins=said.stand_ins, stubs=said.stubs, lookups=said.lookups, unproven=said.unproven
-        ),
+    prediction = Prediction(
+        said.flink,
+        doubt=doubt,
+        stand_ins=said.stand_ins,
+        stubs=said.stubs,
+        lookups=said.lookups,
+        unproven=said.unproven,
     )
+    return replace(planned, prediction=prediction)
 
 
 def compiled(old: Side, new: Side, planned: PlannedChange) -> Plans | None:
