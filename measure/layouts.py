@@ -3,7 +3,7 @@
 ``python -m measure.layouts`` draws pairs of aggregations, and of queries whose operator stores rows, from a seed, has a
 real Flink compile each side, and compares fields, order, types, keys and names of every state. It prints what it
 came to, and fails where any differs. With ``--write`` it keeps the result, and a part of the plans for
-``tests/state/test_layouts.py``, which needs no Flink.
+``tests/exec_graph/test_layouts.py``, which needs no Flink.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from unittest.mock import patch
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
+from airflow_flinkcompat.exec_graph.compiled import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_compiled import compiled_state
+from airflow_flinkcompat.exec_graph.from_plan import sole_layout
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layouts.compiled_node import layout
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.state.compiled import CompiledPlan, read_plan
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import compiled_state
-from airflow_flinkcompat.state.from_plan import sole_layout
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.compiled_node import layout
 from measure.drawn_rows import DrawnRows, drawn_pairs, row_pairs
 
 ROOT = Path(__file__).parents[1]

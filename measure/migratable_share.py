@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from airflow_flinkcompat.compat.plan_comparison import migrations
-from airflow_flinkcompat.state.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from tests.measured_plans import pairs, planned
 
 ENDINGS = {

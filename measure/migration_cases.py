@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat.plan_comparison import migrations
-from airflow_flinkcompat.state.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from measure import results
 from measure.connector_pairs import load_connector_pairs
 from measure.migratable_share import ENDINGS

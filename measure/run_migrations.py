@@ -27,12 +27,12 @@ from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.exec_graph.compiled import read_plan
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
-from airflow_flinkcompat.state.model import StateKind
 from measure import results
 from measure.flink_versions import CACHE, RELEASES
 from measure.migration_cases import Migrated, load, load_over_connectors

@@ -32,9 +32,9 @@ from airflow_flinkcompat.bootstrap.history import history_spark
 from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.deploy import DeployError
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
 from measure import results
 from measure.flink_versions import CACHE, RELEASES
 from measure.migration_verdict import Runs, columns_of, fault, judged

@@ -7,7 +7,7 @@ set -euo pipefail
 
 folders=(
     tests/compat tests/frontends tests/plan tests/sql tests/cli
-    tests/migration tests/savepoint tests/triggers tests/demo tests/secrets tests/hooks tests/fleet tests/lsp tests/state
+    tests/migration tests/savepoint tests/triggers tests/demo tests/secrets tests/hooks tests/fleet tests/lsp tests/exec_graph
 )
 export HYPOTHESIS_PROFILE=quick
 

@@ -34,7 +34,7 @@ OF_AIRFLOW = (
 # Airflow's own API server, in the process of the tests: slow, and without a JVM.
 OF_PAGES = ("tests/plugin",)
 OF_PYTHON = (
-    "tests/model", "tests/secrets", "tests/project", "tests/fleet", "tests/sql", "tests/plan", "tests/state",
+    "tests/model", "tests/secrets", "tests/project", "tests/fleet", "tests/sql", "tests/plan", "tests/exec_graph",
     "tests/cli", "tests/savepoint", "tests/migration", "tests/deploy", "tests/test_lazy.py", "tests/test_docstrings.py",
 )  # fmt: skip
 EXTRAS = "airflow,aws,dev,jars,kubernetes,lsp,spark,vvr"

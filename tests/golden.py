@@ -27,23 +27,23 @@ from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import ENGINES, InputError, Side, check, render_text
+from airflow_flinkcompat.exec_graph.compiled import read_plan
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.exec_graph.migration import Accept, migration
+from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError
-from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.migration import Accept, migration
-from airflow_flinkcompat.state.model import StateKind
 from measure import results, savepoints
 from tests import measured
 from tests.backfill.documented_windows import DOCUMENTED
 from tests.backfill.scripts import bids
+from tests.exec_graph.test_layouts import SINKS
 from tests.fixture_cases import Case, load_cases
 from tests.measured_plans import planned
 from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.savepoint.savepoints import TAKEN
-from tests.state.test_layouts import SINKS
 
 FIXTURES = Path(__file__).parent / "fixtures"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

@@ -24,15 +24,15 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     of_life,
 )
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
+from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.layouts.accumulators import is_retractable_extreme
+from airflow_flinkcompat.exec_graph.layouts.aggregations import MERGED_SESSIONS
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, DOUBLE, DataType, TimeAttribute, decimal
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
-from airflow_flinkcompat.state.layouts.accumulators import is_retractable_extreme
-from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 
 def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:

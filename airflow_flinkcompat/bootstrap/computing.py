@@ -32,6 +32,10 @@ from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.bootstrap.whole_sources import check_source
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.layout import StateLayout
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.rewrites.parts import as_it_is
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting
@@ -45,10 +49,6 @@ from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
 from airflow_flinkcompat.secrets import placeholders_in_script
 from airflow_flinkcompat.spark_migration.workers import SparkWorkers
-from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import OperatorMigration, StateAction
-from airflow_flinkcompat.state.model import StateSpec
-from airflow_flinkcompat.state.rewrites.parts import as_it_is
 
 if TYPE_CHECKING:
     from pyspark import RDD

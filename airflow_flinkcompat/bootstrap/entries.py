@@ -10,6 +10,9 @@ from typing import Any, cast
 
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.state_rows import Moment
+from airflow_flinkcompat.exec_graph.layout import Begins, NamedState, StateField, StateNamespace, Stored
+from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT, EXPIRED
 from airflow_flinkcompat.migration.entries import StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import begin
@@ -22,9 +25,6 @@ from airflow_flinkcompat.savepoint.field_values import PlainValue, field_writer,
 from airflow_flinkcompat.savepoint.key_groups import key_group
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import Begins, NamedState, StateField, StateNamespace, Stored
-from airflow_flinkcompat.state.rewrites.parts import ROWS
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 _VOID = b"\0"
 """The namespace of a state that is not told apart by windows."""

@@ -27,14 +27,8 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.migration import NotMigratable
-from airflow_flinkcompat.migration.computed import Differences
-from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_tell, watermarks
-from airflow_flinkcompat.model import InputError
-from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.layout import NamedState, Stored
-from airflow_flinkcompat.state.migration import (
+from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
+from airflow_flinkcompat.exec_graph.migration import (
     SAMPLED_KEYS,
     Accept,
     Migration,
@@ -42,7 +36,13 @@ from airflow_flinkcompat.state.migration import (
     StateAction,
     with_history,
 )
-from airflow_flinkcompat.state.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.migration import NotMigratable
+from airflow_flinkcompat.migration.computed import Differences
+from airflow_flinkcompat.migration.slices import OVER, least_begin, timers_tell, watermarks
+from airflow_flinkcompat.model import InputError
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.savepoint.store import read_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,10 +17,10 @@ from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.joins import JoinSide
 from airflow_flinkcompat.bootstrap.state_rows import Moment, StateQuery, StateRows, exact, exact_value
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.plan.nodes import Scan
 from airflow_flinkcompat.plan.operators import JoinOperator
 from airflow_flinkcompat.plan.origins import OperatorColumn
-from airflow_flinkcompat.state.layout import NamedState, StateLayout
 
 _EPOCH = 1
 """As long as no watermark has come Flink takes time to stand at 1970, up to which no row is stored."""

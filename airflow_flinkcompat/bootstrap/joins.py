@@ -12,6 +12,7 @@ from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation, PlainCall, PlainState
 from airflow_flinkcompat.bootstrap.state_rows import PlainRows, StateQuery, StateRows, exact, of_life
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, InputRef
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
@@ -24,7 +25,6 @@ from airflow_flinkcompat.plan.operators import (
 )
 from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
 from airflow_flinkcompat.plan.types import BIGINT
-from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout
 
 
 def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:

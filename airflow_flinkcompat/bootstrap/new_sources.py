@@ -11,10 +11,10 @@ from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.source_ends import resumable
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Operator, OtherKind, Source, StatelessSegment, operators
-from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 GOES_ON_BEHIND = "it goes on behind what is read"
 

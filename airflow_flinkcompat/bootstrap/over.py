@@ -22,12 +22,12 @@ from airflow_flinkcompat.bootstrap.made_rows import Computed
 from airflow_flinkcompat.bootstrap.ranked import refused_as
 from airflow_flinkcompat.bootstrap.state_rows import Doubt, Moment, StateQuery, StateRows, exact, exact_value
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, TableRows
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
 from airflow_flinkcompat.migration.slices import OVER_LAST_SENT, OVER_ROWS
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Frame, Node
 from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
-from airflow_flinkcompat.state.layout import NamedState, StateLayout
 
 _CLEANED, _COUNTED = "cleanupTsState", "processedCountState"
 BESIDE_ACCUMULATORS = frozenset({OVER_ROWS, OVER_LAST_SENT, _CLEANED, _COUNTED})

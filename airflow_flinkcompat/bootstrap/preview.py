@@ -11,9 +11,9 @@ from airflow_flinkcompat.bootstrap.archived_topic.spec import topic_of
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.layout import CallPart
+from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.plan.types import APPROXIMATE
-from airflow_flinkcompat.state.layout import CallPart
-from airflow_flinkcompat.state.model import StateSpec
 
 
 def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwise: str) -> Iterator[str]:

@@ -31,6 +31,12 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layouts.plan_types import LayoutNotDerived
+from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
+from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.nodes import Table, WindowKind, walk_nodes
@@ -52,12 +58,6 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.plan.types import TimeAttribute
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.plan_types import LayoutNotDerived
-from airflow_flinkcompat.state.layouts.script_operator import operator_layout
-from airflow_flinkcompat.state.model import StateSpec
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 _RowsOf = Callable[[StatelessSegment], TableRows]
 _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQuery]] = {

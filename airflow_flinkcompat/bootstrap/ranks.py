@@ -23,13 +23,13 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     exact_value,
 )
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.nodes import Node, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, Source, appends
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, describe, window_field
 from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
-from airflow_flinkcompat.state.layout import NamedState, StateLayout
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:

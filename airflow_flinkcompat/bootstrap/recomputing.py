@@ -14,10 +14,10 @@ from functools import reduce
 from typing import Any
 
 from airflow_flinkcompat.compat.cutover import zones
+from airflow_flinkcompat.exec_graph.layout import NamedState
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.field_values import PlainValue
-from airflow_flinkcompat.state.layout import NamedState
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 ROWS = 100_000
 """So many rows of sampled keys one partition adds up at most; with more it leaves keys out."""

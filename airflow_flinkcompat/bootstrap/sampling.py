@@ -22,6 +22,7 @@ from airflow_flinkcompat.bootstrap.recomputing import (
 )
 from airflow_flinkcompat.bootstrap.state_rows import PlainRows
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
+from airflow_flinkcompat.exec_graph.layout import Begins, StateField, Stored
 from airflow_flinkcompat.migration.computed import ROUNDING, SampleDiffers, key_words
 from airflow_flinkcompat.migration.entries import NAMESPACE_LENGTHS, StoredKey, prefix_length
 from airflow_flinkcompat.migration.workers import Workers
@@ -33,7 +34,6 @@ from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
-from airflow_flinkcompat.state.layout import Begins, StateField, Stored
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

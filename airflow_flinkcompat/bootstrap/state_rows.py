@@ -9,11 +9,11 @@ from enum import StrEnum
 from airflow_flinkcompat.backfill.steps import Read, Select, Step, reads_of
 from airflow_flinkcompat.bootstrap.recomputing import PlainAggregation
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import (
     Table,
 )
-from airflow_flinkcompat.state.layout import NamedState, StateField
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 BOUND_TYPE = "TIMESTAMP(3)"
 

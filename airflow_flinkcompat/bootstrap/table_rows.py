@@ -22,6 +22,7 @@ from airflow_flinkcompat.backfill.steps import Group, Merge, Select, Step, Where
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.made_rows import ROW_OPERATORS, Computed, result_type
 from airflow_flinkcompat.bootstrap.ranked import first_ranks, ordered_by, require_exact
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal, transform
 from airflow_flinkcompat.plan.nodes import (
     Aggregate,
@@ -68,7 +69,6 @@ from airflow_flinkcompat.plan.types import (
     timestamp,
     timestamp_ltz,
 )
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 BOUNDS = (WindowField.START, WindowField.END, WindowField.TIME)
 """What a row says of its window, in the order of the columns behind its own."""

@@ -27,15 +27,15 @@ from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.compiled.nodes import CompiledPlan
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.migration.slices import watermarks, with_watermark
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import METADATA, read_handle, read_metadata
-from airflow_flinkcompat.state.compiled.nodes import CompiledPlan
-from airflow_flinkcompat.state.layout import LayoutUnknown
-from airflow_flinkcompat.state.migration import Migration, MigrationExtent, OperatorMigration, StateAction
-from airflow_flinkcompat.state.model import StateKind, StateSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

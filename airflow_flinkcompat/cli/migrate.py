@@ -43,9 +43,9 @@ from airflow_flinkcompat.cli.templates import place_of, template_of
 from airflow_flinkcompat.compat import Report, Side, check
 from airflow_flinkcompat.compat.migration_report import CONDITION_RULE, MIGRATED_LINES, MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
+from airflow_flinkcompat.exec_graph.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
 from airflow_flinkcompat.model import Extra, InputError
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.state.migration import OTHER_CONDITION, Accept, Migration, MigrationExtent, StateAction
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.bootstrap import KnownHistory

@@ -12,10 +12,10 @@ import click
 
 from airflow_flinkcompat.cli.arguments import function_option, parse_function, parse_settings
 from airflow_flinkcompat.cli.project import catalog_option, with_named_catalog
+from airflow_flinkcompat.exec_graph.migration import SAMPLED_KEYS, Migration
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, InputError
 from airflow_flinkcompat.project import JobOptions
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.state.migration import SAMPLED_KEYS, Migration
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.migration import StateComputer

@@ -23,7 +23,6 @@ from airflow_flinkcompat.compat.environments import environments
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.one_column import one_for_each_column
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
-from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
 from airflow_flinkcompat.compat.report import PLANNED, READ, Finding, Report, Reports, tool_version
@@ -33,11 +32,12 @@ from airflow_flinkcompat.compat.rules import statement_not_read, unchanged
 from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.startup_offsets import startup_positions
+from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent
+from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import ENGINES, Basis, InputError, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.secrets import Secret
-from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExtent
 
 _ELSEWHERE = {
     True: "use a placeholder such as ${conn.my_connection.password}",

@@ -6,10 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_flinkcompat.exec_graph.layout import StateLayout
+from airflow_flinkcompat.exec_graph.migration import (
+    UNREMARKABLE,
+    Migration,
+    MigrationExtent,
+    OperatorMigration,
+    StateAction,
+)
+from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import UNREMARKABLE, Migration, MigrationExtent, OperatorMigration, StateAction
-from airflow_flinkcompat.state.model import StateKind
 
 _HEADLINES = {
     MigrationExtent.WHOLE: "MIGRATABLE: a rewritten savepoint keeps all of the state",

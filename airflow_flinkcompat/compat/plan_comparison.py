@@ -18,21 +18,11 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.table_use import uses_of
-from airflow_flinkcompat.compat.compiled import (
-    CHAIN,
-    QUERY_SINK,
-    PlanDifference,
-    compare_plans,
-    job_states,
-    sinks_of,
-    sources_of,
-)
 from airflow_flinkcompat.compat.engines.flink import emission
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
 from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
 from airflow_flinkcompat.compat.evidence import lines_restored_right
-from airflow_flinkcompat.compat.planned_jobs import Prediction
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, PlanCover, Remedy, Rule, RuleScope, Verdict, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
@@ -41,14 +31,24 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.connectors.registry import option, sink
+from airflow_flinkcompat.exec_graph.compare import (
+    CHAIN,
+    QUERY_SINK,
+    PlanDifference,
+    compare_plans,
+    job_states,
+    sinks_of,
+    sources_of,
+)
+from airflow_flinkcompat.exec_graph.compiled import Aspect, CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.from_compiled import JobSettings
+from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
+from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import Consequence, InputError, Outcome, Reason
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import Output, sources
-from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.state.from_compiled import JobSettings
-from airflow_flinkcompat.state.migration import Accept, DdlEffects, Migration, migration
-from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 Plans = tuple[Sequence[CompiledPlan], Sequence[CompiledPlan]]
 """The compiled plans of the old and of the new side, a plan for each job."""
@@ -142,7 +142,7 @@ def migrations(
 
 def example_plans(code: str) -> Plans | None:
     """The compiled plans of a rule's example; None for a rule that asks for none."""
-    file = files("airflow_flinkcompat.compat.compiled").joinpath("examples.json")
+    file = files("airflow_flinkcompat.exec_graph").joinpath("examples.json")
     examples = json.loads(file.read_text(encoding="utf-8"))
     if code not in examples:
         return None

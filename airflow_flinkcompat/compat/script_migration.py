@@ -8,11 +8,11 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.plan_comparison import EQUAL, sinks_elsewhere
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_plan import query_state
+from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
+from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_plan import query_state
-from airflow_flinkcompat.state.migration import Accept, DdlEffects, Migration, migration
-from airflow_flinkcompat.state.model import JobState, StateKind, StateSpec
 
 
 def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migration | None:

@@ -33,6 +33,7 @@ from airflow_flinkcompat.deploy.target import (
     SavepointStore,
     Snapshot,
 )
+from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent, StateAction
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import (
     MigrationVerificationFailed,
@@ -46,7 +47,6 @@ from airflow_flinkcompat.migration import (
 from airflow_flinkcompat.migration.workers import Workers
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
-from airflow_flinkcompat.state.migration import Accept, Migration, MigrationExtent, StateAction
 
 _ORDER = (MigrationExtent.NONE, MigrationExtent.PARTIAL, MigrationExtent.WHOLE)
 

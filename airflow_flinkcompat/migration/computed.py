@@ -8,6 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
 
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateNamespace
+from airflow_flinkcompat.exec_graph.layouts.aggregations import MERGED_SESSIONS
+from airflow_flinkcompat.exec_graph.migration import Accept, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite, words
 from airflow_flinkcompat.migration.entries import (
     NAMESPACE_LENGTHS,
     StoredKey,
@@ -24,10 +28,6 @@ from airflow_flinkcompat.savepoint.field_values import field_reader
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
-from airflow_flinkcompat.state.layout import NamedState, StateField, StateNamespace
-from airflow_flinkcompat.state.layouts.aggregations import MERGED_SESSIONS
-from airflow_flinkcompat.state.migration import Accept, OperatorMigration, StateAction
-from airflow_flinkcompat.state.rewrites.parts import StateRewrite, words
 
 _WINDOW = NAMESPACE_LENGTHS[StateNamespace.WINDOW]
 _SHOWN = 5

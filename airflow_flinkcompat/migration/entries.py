@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration
+from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS, StateRewrite
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change
 from airflow_flinkcompat.migration.merging import row_merger
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
@@ -14,10 +18,6 @@ from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int,
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader, KeyedState
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
-from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, StateNamespace
-from airflow_flinkcompat.state.migration import OperatorMigration
-from airflow_flinkcompat.state.model import StateSpec
-from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _LENGTH, _STAMP, _MOMENT = 4, 8, 8
 _FLAG = 1

@@ -6,6 +6,8 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 
+from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, StateField
+from airflow_flinkcompat.exec_graph.rewrites.fields import count_beside, sum_changes
 from airflow_flinkcompat.savepoint.binary_row import (
     EMPTY_VIEW,
     NO_SPREAD,
@@ -19,8 +21,6 @@ from airflow_flinkcompat.savepoint.binary_row import (
 )
 from airflow_flinkcompat.savepoint.field_values import decimal_field
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
-from airflow_flinkcompat.state.layout import Begins, CallPart, StateField
-from airflow_flinkcompat.state.rewrites.fields import count_beside, sum_changes
 
 _Take = Callable[[Sequence[Field]], Field]
 _INTEGERS = {"TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "BIGINT": "<q"}

@@ -7,10 +7,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from airflow_flinkcompat.exec_graph.layout import Merges, StateField
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.savepoint.binary_row import Field, FieldForm, field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.field_values import decimal_field
-from airflow_flinkcompat.state.layout import Merges, StateField
 
 _Number = int | float
 _INTEGERS = {"TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "INTEGER": "<i", "BIGINT": "<q", "DECIMAL": "<q",

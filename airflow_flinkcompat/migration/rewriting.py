@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from upath import UPath
 
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT, Differences, EntryJoin
 from airflow_flinkcompat.migration.entries import (
     EntryRewrite,
@@ -39,7 +40,6 @@ from airflow_flinkcompat.savepoint.keyed_state import (
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, WordMapping
-from airflow_flinkcompat.state.migration import OperatorMigration
 
 _HELD = 16 << 20
 """How many bytes of scattered entries are held before they are handed on."""

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from airflow_flinkcompat.exec_graph.layout import StateLayout
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration
+from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.entries import GroupChange, StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import NotMigratable
 from airflow_flinkcompat.migration.workers import Workers, read_parts
@@ -16,10 +20,6 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.operator_lists import elements, with_elements
 from airflow_flinkcompat.savepoint.store import read_handle
-from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import OperatorMigration
-from airflow_flinkcompat.state.model import StateSpec
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 TIMERS = "_timer_state/event_window-timers"
 USER_TIMERS = "_timer_state/event_user-timers"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from airflow_flinkcompat.exec_graph.layout import NamedState
+from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import NamedState
-from airflow_flinkcompat.state.rewrites.parts import ROWS
 
 _LENGTH = 4
 _BETWEEN = b","

@@ -9,6 +9,9 @@ from functools import partial
 
 import mmh3
 
+from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS, StateRewrite
 from airflow_flinkcompat.migration.entries import (
     StoredKey,
     content_begin,
@@ -32,9 +35,6 @@ from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState, Sav
 from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, header_of
 from airflow_flinkcompat.savepoint.row_mapping import RowChange, row_mapping
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
-from airflow_flinkcompat.state.layout import NamedState, Stored
-from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.state.rewrites.parts import ROWS, StateRewrite
 
 _SUM = (1 << 128) - 1
 ComparedPart = Callable[[bytes], bytes]

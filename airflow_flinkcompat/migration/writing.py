@@ -15,6 +15,11 @@ from io import BytesIO
 
 from upath import UPath
 
+from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite
 from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
 from airflow_flinkcompat.migration.entries import entry_rewrites, key_change, merge_entries
 from airflow_flinkcompat.migration.fields import NotMigratable
@@ -37,11 +42,6 @@ from airflow_flinkcompat.savepoint.metadata import (
 )
 from airflow_flinkcompat.savepoint.serializers import Serializer
 from airflow_flinkcompat.savepoint.store import StoredContent, open_handle, read_handle, read_metadata
-from airflow_flinkcompat.state.from_savepoint import layout_differences
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.state.model import StateKind, StateSpec
-from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 
 
 @dataclass(frozen=True)

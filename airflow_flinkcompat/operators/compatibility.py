@@ -370,9 +370,9 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.compat.branch import planner_decides
         from airflow_flinkcompat.compat.report import PLANNED
         from airflow_flinkcompat.deploy import DeployError
+        from airflow_flinkcompat.exec_graph.migration import Accept
         from airflow_flinkcompat.model import InputError
         from airflow_flinkcompat.planner import PlannerUnavailable, judge
-        from airflow_flinkcompat.state.migration import Accept
 
         known: dict[str, Any] = {
             "accepted": tuple(map(Accept, self.accept)),
@@ -490,7 +490,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
         from airflow_flinkcompat.deploy import DeployError
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
-        from airflow_flinkcompat.state.migration import Accept, MigrationExtent
+        from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
 
         accepted = tuple(map(Accept, self.accept))
         try:

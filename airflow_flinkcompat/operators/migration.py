@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.deploy import Ledger, Target
     from airflow_flinkcompat.deploy.ledger.entries import DeployedEntry
     from airflow_flinkcompat.deploy.redeploy.run import StateMigration
+    from airflow_flinkcompat.exec_graph.migration import Accept
     from airflow_flinkcompat.operators.summary import Summary
-    from airflow_flinkcompat.state.migration import Accept
 
 
 class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
@@ -90,8 +90,8 @@ class FlinkStateMigrationOperator(FlinkSqlDeployOperator):
     ) -> StateMigration | None:
         from airflow_flinkcompat.deploy.migration import SavepointMigration
         from airflow_flinkcompat.deploy.restore_test import Cluster
+        from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
         from airflow_flinkcompat.spark_migration import migration_workers
-        from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 
         accepted, head = tuple(map(Accept, summary.accepted)), ledger.head()
         known = self._known(summary, accepted)

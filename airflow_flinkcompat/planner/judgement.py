@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.checker import WithHistory, check_planned
-from airflow_flinkcompat.compat.planned_jobs import PlannedScript, PlannerRefusal, Prediction
 from airflow_flinkcompat.compat.report import PLANNED, READ
 from airflow_flinkcompat.compat.rules.statement_not_read import RULE as NOT_READ
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
+from airflow_flinkcompat.exec_graph.migration import Accept
+from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import InputError, Outcome, PlannerMode, Reason, install_command, missing_packages
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
-from airflow_flinkcompat.state.migration import Accept
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat.plan_comparison import Plans

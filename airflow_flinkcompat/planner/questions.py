@@ -9,17 +9,18 @@ from itertools import chain
 from typing import Any
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.compiled import QUERY_SINK
 from airflow_flinkcompat.compat.plan_comparison import Plans
-from airflow_flinkcompat.compat.planned_jobs import PlannedScript, Prediction, predicted
 from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
+from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
+from airflow_flinkcompat.exec_graph.compiled import PlanError, read_plan
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
+from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
 from airflow_flinkcompat.planner.daemon import daemon
 from airflow_flinkcompat.planner.installation import Installation
 from airflow_flinkcompat.secrets import disguise_option, disguise_secrets
 from airflow_flinkcompat.sql import Statement, parse_script
 from airflow_flinkcompat.sql.nodes import SetOption
-from airflow_flinkcompat.state.compiled import PlanError, read_plan
 
 PARALLELISM = "parallelism.default"
 _RUNTIME_MODE = "execution.runtime-mode"

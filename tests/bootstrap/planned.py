@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_flinkcompat.bootstrap.over import as_group_by
+from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout
+from airflow_flinkcompat.exec_graph.layouts.script_compositions import with_script_compositions
+from airflow_flinkcompat.exec_graph.layouts.script_rows import JOINS, RANKS
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,
@@ -13,9 +16,6 @@ from airflow_flinkcompat.plan.operators import (
     OverOperator,
     RankOperator,
 )
-from airflow_flinkcompat.state.layout import CallPart, NamedState, StateField, StateLayout
-from airflow_flinkcompat.state.layouts.script_compositions import with_script_compositions
-from airflow_flinkcompat.state.layouts.script_rows import JOINS, RANKS
 
 
 def planned_as(operator: Operator) -> str:

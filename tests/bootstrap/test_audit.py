@@ -18,14 +18,14 @@ from airflow_flinkcompat.bootstrap import KnownHistory, computing, positions
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.migration import Accept, Migration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.migration import HistoryDiffers, NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import FilesRead, file_positions
 from airflow_flinkcompat.spark_migration import SparkWorkers
-from airflow_flinkcompat.state.migration import Accept, Migration, StateAction
-from airflow_flinkcompat.state.model import StateKind, StateSpec
 from measure.progress import epoch_millis
 from measure.savepoints import load_cases
 from tests.bootstrap.stored import Held, stored

@@ -23,10 +23,10 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.layout import StateLayout
+from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.plan.operators import JoinOperator, operators
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 
 NAMES = ("lefts", "rights")
 DELAY = 3

@@ -12,8 +12,8 @@ from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.compat import Side as JobSide
 from airflow_flinkcompat.deploy.errors import TargetError
 from airflow_flinkcompat.deploy.flink.gateway import GatewayError
+from airflow_flinkcompat.exec_graph.migration import Migration, StateAction
 from airflow_flinkcompat.migration import NotMigratable
-from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import PairRunner
 from measure.pairs import Pair, load_pairs, measured_again
 from tests import measured

@@ -9,14 +9,14 @@ from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_ou
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.layout import StateLayout
+from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import operators
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.layouts.script_operator import operator_layout
-from airflow_flinkcompat.state.migration import Migration, MigrationExtent, OperatorMigration, StateAction
-from airflow_flinkcompat.state.model import StateKind, StateSpec
-from airflow_flinkcompat.state.windows import SlicedWindow
 from tests.bootstrap.planned import as_compiled
 
 FILES = "'connector' = 'filesystem', 'path' = 'file:///data/{}', 'format' = 'csv'"

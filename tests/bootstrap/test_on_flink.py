@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.compat import Side as JobSide
+from airflow_flinkcompat.exec_graph.compiled import read_plan
+from airflow_flinkcompat.exec_graph.migration import Migration, StateAction
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS, USER_TIMERS
 from airflow_flinkcompat.plan.nodes import Scan, Table, walk_nodes
-from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import Migration, StateAction
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Side
 from measure.savepoints import load_cases as load_scripts

@@ -21,13 +21,13 @@ from airflow_flinkcompat.bootstrap.over import as_group_by, over_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.layouts.script_aggregation import derive_aggregation
 from airflow_flinkcompat.migration.slices import EVER
 from airflow_flinkcompat.plan.operators import OverOperator, operators
 from airflow_flinkcompat.plan.origins import describe
 from airflow_flinkcompat.plan.types import TimeAttribute
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import NamedState, StateField, StateLayout, Stored
-from airflow_flinkcompat.state.layouts.script_aggregation import derive_aggregation
 
 DELAY = 4
 BEGIN = datetime(2024, 1, 1)

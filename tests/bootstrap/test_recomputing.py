@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.bootstrap.recomputing import KeySample, KeySampling, PlainAggregation, PlainCall, PlainState
+from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
-from airflow_flinkcompat.state.layout import NamedState, Stored
-from airflow_flinkcompat.state.windows import SlicedWindow
 from tests.bootstrap.test_state_rows import sliced
 
 STATE = NamedState("accState", KeyedStateKind.VALUE, Stored("row"))

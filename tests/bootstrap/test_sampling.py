@@ -25,12 +25,12 @@ from airflow_flinkcompat.bootstrap.recomputing import Place, identity
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.layout import Begins, StateLayout
+from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.migration import ComputedOperator, SampleDiffers, migrate_savepoint
 from airflow_flinkcompat.plan.expressions import AggregateCall
 from airflow_flinkcompat.plan.operators import AggregateOperator, operators
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.layout import Begins, StateLayout
-from airflow_flinkcompat.state.layouts.script_operator import operator_layout
 from measure.progress import epoch_millis
 from tests.bootstrap import test_kills
 from tests.bootstrap.test_warm_start import begun

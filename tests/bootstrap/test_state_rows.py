@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations
 from airflow_flinkcompat.bootstrap.table_rows import EVERY_WINDOW, TableRows
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import operators
-from airflow_flinkcompat.state.windows import SlicedWindow
 
 TUMBLING = Side(
     """

@@ -17,12 +17,12 @@ from airflow_flinkcompat.deploy import JobManager, SqlGatewayTarget
 from airflow_flinkcompat.deploy.flink.polling import poll
 from airflow_flinkcompat.deploy.redeploy.run import new_id
 from airflow_flinkcompat.deploy.target import JobRef, Snapshot, Start
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
+from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.entries import content_begin, last_written
 from airflow_flinkcompat.model import JobSpec
-from airflow_flinkcompat.state.layout import NamedState, StateLayout
-from airflow_flinkcompat.state.migration import Migration
 from measure.pair_runner import CLUSTER, SETTINGS, PairRunner
 from measure.pairs import Side
 from measure.progress import Arrival, wait_read, wait_running

@@ -16,10 +16,10 @@ from airflow_flinkcompat.bootstrap.positions import RowsRead
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, Watermarking, least_watermark
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.compiled.nodes import CompiledPlan, Node
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import operators
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.compiled.nodes import CompiledPlan, Node
 from tests.savepoint.savepoints import FOLDER
 
 ORDERS = Table(("", "", "orders"), (), ())

@@ -14,19 +14,17 @@ import pytest
 
 from airflow_flinkcompat.compat import Consequence, InputError, Outcome, Reason, Report, Side, check, render_text
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.compiled import compare_plans
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_plans, migrations
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
+from airflow_flinkcompat.exec_graph.compare import compare_plans
+from airflow_flinkcompat.exec_graph.compiled import Aspect, CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.migration import StateAction
 from airflow_flinkcompat.plan import FunctionDeclaration
-from airflow_flinkcompat.state.compiled import Aspect, CompiledPlan, PlanError, read_plan
-from airflow_flinkcompat.state.migration import StateAction
 from tests.measured import RIGHT
 from tests.measured_plans import pairs, planned, unplanned
 
-EXAMPLES = json.loads(
-    files("airflow_flinkcompat.compat.compiled").joinpath("examples.json").read_text(encoding="utf-8")
-)
+EXAMPLES = json.loads(files("airflow_flinkcompat.exec_graph").joinpath("examples.json").read_text(encoding="utf-8"))
 ASPECT_OF = {
     "restored_right": {None, Aspect.OTHER},
     "refused_at_submit": {Aspect.CHAIN},

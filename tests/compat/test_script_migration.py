@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.migration_report import MigratedOperator, Migrat
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.compat.reports.render import render_text
 from airflow_flinkcompat.compat.script_migration import script_migration
-from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
 from tests.measured_plans import pairs, planned
 from tests.planning import local_planner, read
 

@@ -33,9 +33,9 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration
 from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.target import Target
 from airflow_flinkcompat.deploy.targets import OpenTarget, TargetLocation
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.savepoint.store import METADATA
-from airflow_flinkcompat.state.migration import MigrationExtent
 
 T = TypeVar("T")
 _ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")

@@ -19,11 +19,11 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWr
 from airflow_flinkcompat.deploy.target import Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
+from airflow_flinkcompat.exec_graph.compiled import read_plan
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import MigrationExtent
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"
 ADDED = FOLDER / "a-metric-is-added-to-a-tumbling-window"

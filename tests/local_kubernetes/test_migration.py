@@ -21,9 +21,9 @@ from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.kubernetes.api import KubernetesApi
 from airflow_flinkcompat.deploy.targets.kubernetes.manifest import Manifest
 from airflow_flinkcompat.deploy.targets.kubernetes.target import KubernetesTarget
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink, local_cluster
 from airflow_flinkcompat.local_flink.cluster import HOME_VARIABLE
-from airflow_flinkcompat.state.migration import MigrationExtent
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 from tests.deploy.redeploy.test_migrating_flink import (
     FIRST,

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.migration import Accept, Migration, migration
+from airflow_flinkcompat.exec_graph.compiled import read_plan
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.exec_graph.migration import Accept, Migration, migration
 from measure.pairs import Side
 from tests import sections
-from tests.state.test_layouts import SINKS
+from tests.exec_graph.test_layouts import SINKS
 
 FILE = Path(__file__).with_name("cases.sql")
 FOLDER = Path(__file__).parents[1] / "fixtures" / "migrations"

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from upath import UPath
 
+from airflow_flinkcompat.exec_graph.from_savepoint import layout_of
+from airflow_flinkcompat.exec_graph.layout import NamedState
+from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS
 from airflow_flinkcompat.migration.entries import StoredKey, prefix_length
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
 from airflow_flinkcompat.migration.workers import Spill
@@ -21,9 +24,6 @@ from airflow_flinkcompat.savepoint.keyed_state import KeyedHeader, read_entries
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import KeyGroups, OperatorState
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.from_savepoint import layout_of
-from airflow_flinkcompat.state.layout import NamedState
-from airflow_flinkcompat.state.rewrites.parts import ROWS
 
 _HELD = 64 << 20
 _MARK = b"\x01MARKED\x02\x03\x04"  # stands for the number of a key, ten digits

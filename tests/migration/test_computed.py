@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
+from airflow_flinkcompat.exec_graph.migration import OperatorMigration, StateAction, with_history
+from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite
 from airflow_flinkcompat.migration.computed import Differences, EntryJoin, HistoryDiffers
 from airflow_flinkcompat.savepoint.binary import write_int
 from airflow_flinkcompat.savepoint.binary_row import write_row
@@ -14,10 +18,6 @@ from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry, KeyedHeader
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.layout import NamedState, Stored
-from airflow_flinkcompat.state.migration import OperatorMigration, StateAction, with_history
-from airflow_flinkcompat.state.model import StateKind
-from airflow_flinkcompat.state.rewrites.parts import StateRewrite
 from tests.migration.cases import FOLDER, change
 
 ADDED = "a-metric-is-added-to-a-tumbling-window"

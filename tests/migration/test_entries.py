@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent, StateAction
 from airflow_flinkcompat.migration.entries import merge_entries
 from airflow_flinkcompat.migration.fields import begin
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
@@ -11,7 +12,6 @@ from airflow_flinkcompat.savepoint.binary_row import Field, field_form, read_row
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry
 from airflow_flinkcompat.savepoint.store import read_metadata
-from airflow_flinkcompat.state.migration import MigrationExtent, StateAction
 from tests.migration.cases import FOLDER, migration_of
 
 

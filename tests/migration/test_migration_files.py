@@ -13,6 +13,13 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
+from airflow_flinkcompat.exec_graph.compiled import read_plan
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction, migration
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS
 from airflow_flinkcompat.migration import (
     MigrationVerificationFailed,
     NotMigratable,
@@ -35,13 +42,6 @@ from airflow_flinkcompat.savepoint.binary_row import (
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, parse_metadata
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
-from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.compiled.symbols import Symbols
-from airflow_flinkcompat.state.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.state.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
-from airflow_flinkcompat.state.migration import Migration, OperatorMigration, StateAction, migration
-from airflow_flinkcompat.state.model import StateKind, StateSpec
-from airflow_flinkcompat.state.rewrites.parts import ROWS
 from tests.migration.cases import CASES, FOLDER, NOW, change, migration_of
 from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
 from tests.savepoint.savepoints import TAKEN

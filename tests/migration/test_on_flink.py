@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_flinkcompat.exec_graph.migration import StateAction
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint
 from airflow_flinkcompat.migration.workers import LocalWorkers, Workers
 from airflow_flinkcompat.spark_migration import SparkWorkers, migration_workers
-from airflow_flinkcompat.state.migration import StateAction
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.pairs import Pair
 from tests.migration.cases import CASES as FIXTURES

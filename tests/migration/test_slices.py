@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from upath import UPath
 
+from airflow_flinkcompat.exec_graph.layout import StateLayout
+from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.migration.slices import TIMERS
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows
@@ -26,14 +28,12 @@ from airflow_flinkcompat.savepoint.keyed_file import KeyedFileWriter, open_keyed
 from airflow_flinkcompat.savepoint.keyed_state import Entry, write_entries
 from airflow_flinkcompat.savepoint.metadata import Inline, KeyGroups, OperatorState, SavepointMetadata, SubtaskState
 from airflow_flinkcompat.savepoint.store import read_handle, read_metadata
-from airflow_flinkcompat.state.layout import StateLayout
-from airflow_flinkcompat.state.migration import Migration, MigrationExtent, StateAction
+from tests.exec_graph.slices import Operator
 from tests.migration.cases import FOLDER, NOW, migration_of
 from tests.migration.generated import entries_of
 from tests.migration.test_merging import long_field, text_field
 from tests.nightly import mostly_slow
 from tests.savepoint.savepoints import FOLDER as SAVEPOINTS
-from tests.state.slices import Operator
 
 GIVEN = FOLDER / "a-metric-is-added-to-a-tumbling-window"
 """SUM(b) and COUNT(*) by a of tumbling windows, whose files are those of hopping and cumulating ones too."""

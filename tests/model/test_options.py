@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from airflow_flinkcompat import model
-from airflow_flinkcompat.state.migration import Accept
+from airflow_flinkcompat.exec_graph.migration import Accept
 from airflow_flinkcompat.tasks.arguments import PolicyTable
 
 

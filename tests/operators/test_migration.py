@@ -15,6 +15,7 @@ from airflow.sdk import DAG
 
 from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.deploy import DeployRefused, migration, warm_restart
+from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
 from airflow_flinkcompat.hooks.flink import FlinkHook
 from airflow_flinkcompat.operators import (
     Deployment,
@@ -24,7 +25,6 @@ from airflow_flinkcompat.operators import (
 )
 from airflow_flinkcompat.operators.approval import MIGRATE, REJECT, RESTART, RESUME
 from airflow_flinkcompat.operators.summary import Summary
-from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.migration.cases import CASES, FOLDER
 from tests.operators.conftest import Site, planner_compiles
 from tests.operators.fakes import QUERY, TABLES, Run, script

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.planned_jobs import PlannedScript
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
 from airflow_flinkcompat.planner import Installation, PlannerFailure, find, install
 from airflow_flinkcompat.planner.daemon import Daemon
 from airflow_flinkcompat.planner.isolation import strictest

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Side
-from airflow_flinkcompat.compat.planned_jobs import PlannedScript, PlannerRefusal, Prediction
 from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
+from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import InputError, Span
 from airflow_flinkcompat.planner import (
     PlannedChange,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_flinkcompat.exec_graph.from_savepoint import stored_layouts
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.binary_row import field_form, read_row, write_row
 from airflow_flinkcompat.savepoint.field_values import field_reader, field_writer, value_reader, value_writer
-from airflow_flinkcompat.state.from_savepoint import stored_layouts
 from tests.savepoint.savepoints import FOLDER, keyed
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

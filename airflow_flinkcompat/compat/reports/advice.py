@@ -11,10 +11,10 @@ from airflow_flinkcompat.compat.report import PLANNED, Finding, Report
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
 from airflow_flinkcompat.compat.rule import Fate, Remedy
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent, StateAction
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 from airflow_flinkcompat.secrets import mask_secrets
-from airflow_flinkcompat.state.migration import MigrationExtent, StateAction
 
 CONSEQUENCES: Mapping[Consequence | None, str] = {
     Consequence.REFUSED_AT_SUBMIT: "Flink would refuse the job when it is submitted",

@@ -19,16 +19,16 @@ import httpx
 from upath import UPath
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.compat.compiled import QUERY_SINK
 from airflow_flinkcompat.connectors.jars import artifacts
 from airflow_flinkcompat.deploy.errors import PlansUnavailable, TargetError
 from airflow_flinkcompat.deploy.flink.execution import ScriptRunner
 from airflow_flinkcompat.deploy.flink.gateway import Session, SqlGateway
 from airflow_flinkcompat.deploy.flink.rest import is_loopback
 from airflow_flinkcompat.deploy.flink.statements import Role, planned_sql, role
+from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
+from airflow_flinkcompat.exec_graph.compiled import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
 from airflow_flinkcompat.sql import Statement, parse_script
-from airflow_flinkcompat.state.compiled import CompiledPlan, PlanError, read_plan
 
 _CONFIG = {"table.plan.compile.catalog-objects": "SCHEMA"}
 _VIEW = f"{QUERY_SINK}_view"

@@ -31,9 +31,9 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
+from airflow_flinkcompat.exec_graph.compiled import CompiledPlan
 from airflow_flinkcompat.model import JobSpec, recovery
 from airflow_flinkcompat.secrets import Lookup
-from airflow_flinkcompat.state.compiled import CompiledPlan
 
 # Flink's own option (2.3 and 1.20) for the id of the job that a statement makes; a cluster takes one id once.
 _JOB_ID = "$internal.pipeline.job-id"

@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat import Report, ReportContext, Side, check, rende
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.one_sided import added_report
 from airflow_flinkcompat.compat.reports.advice import possible_answers, steps
-from airflow_flinkcompat.state.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from tests.operators.fakes import script
 
 OLD = Side(script(), engine="flink", source="deployed #4")

@@ -18,8 +18,8 @@ from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES
 from airflow_flinkcompat.compat.reports.sections import format_excerpt
 from airflow_flinkcompat.compat.rule import PlanCover, Rule
-from airflow_flinkcompat.state.compiled import read_plan
-from airflow_flinkcompat.state.migration import MigrationExtent
+from airflow_flinkcompat.exec_graph.compiled import read_plan
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from tests.nightly import mostly_slow
 
 TABLES = """\

@@ -23,12 +23,12 @@ from airflow_flinkcompat.deploy import (
     TargetError,
 )
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
+from airflow_flinkcompat.exec_graph.compiled import read_plan
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.secrets import Placeholder
-from airflow_flinkcompat.state.compiled import read_plan
 
 PLAN = json.dumps(
-    json.loads(files("airflow_flinkcompat.compat.compiled").joinpath("examples.json").read_text())["plan-equal"][0]
+    json.loads(files("airflow_flinkcompat.exec_graph").joinpath("examples.json").read_text())["plan-equal"][0]
 )
 TABLES = """\
 CREATE TABLE orders (customer STRING, amount BIGINT, item STRING) WITH ('connector' = 'datagen');

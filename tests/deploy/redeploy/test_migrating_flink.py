@@ -28,11 +28,11 @@ from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
+from airflow_flinkcompat.exec_graph import from_compiled
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layouts.compiled_node import layout
+from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.state import from_compiled
-from airflow_flinkcompat.state.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.state.layouts.compiled_node import layout
-from airflow_flinkcompat.state.migration import Accept, MigrationExtent
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -10,8 +10,8 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import Ledger, Options, SqlGatewayTarget, deploy
 from airflow_flinkcompat.deploy.ledger.entries import MigratedEntry
+from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.local_flink import LocalFlink
-from airflow_flinkcompat.state.migration import MigrationExtent
 from tests.deploy.jobs import wait_for
 from tests.deploy.redeploy.test_migrating_flink import migrated
 from tests.services.kafka import Broker, kafka_broker

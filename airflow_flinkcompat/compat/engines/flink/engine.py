@@ -25,12 +25,12 @@ from airflow_flinkcompat.compat.engines.protocol import (
 )
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, TableApiCover, Verdict, inferred
+from airflow_flinkcompat.exec_graph.mapping import BAD_MOVES, RestoreEffect, worst_move
+from airflow_flinkcompat.exec_graph.model import JobStateUnknown
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
 from airflow_flinkcompat.plan.types import TimeAttribute
-from airflow_flinkcompat.state.mapping import BAD_MOVES, RestoreEffect, worst_move
-from airflow_flinkcompat.state.model import JobStateUnknown
 
 MEASURED_ON_SQL = "this was measured on SQL; Flink may plan the Table API otherwise"
 OF_PROGRAMS = frozenset({"oa-range-narrower", *GROUPED_ALIKE})

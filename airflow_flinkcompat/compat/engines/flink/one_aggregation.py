@@ -14,12 +14,12 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors.formats import by_place
+from airflow_flinkcompat.exec_graph.mapping import RestoreEffect
+from airflow_flinkcompat.exec_graph.model import JobStateUnknown
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.state.mapping import RestoreEffect
-from airflow_flinkcompat.state.model import JobStateUnknown
 
 _MEASURED_SOURCE = "kafka"
 _PARTS: Mapping[str, tuple[str, ...]] = {

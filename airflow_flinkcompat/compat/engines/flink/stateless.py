@@ -13,14 +13,14 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.exec_graph.from_plan import job_state
+from airflow_flinkcompat.exec_graph.mapping import MappedState, RestoreEffect, diff
+from airflow_flinkcompat.exec_graph.model import JobStateUnknown, StateKind
+from airflow_flinkcompat.exec_graph.planned.sinks import written_by_its_key
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators, sources
 from airflow_flinkcompat.plan.program import Program
-from airflow_flinkcompat.state.from_plan import job_state
-from airflow_flinkcompat.state.mapping import MappedState, RestoreEffect, diff
-from airflow_flinkcompat.state.model import JobStateUnknown, StateKind
-from airflow_flinkcompat.state.planned.sinks import written_by_its_key
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
 SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {

@@ -1,0 +1,390 @@
+"""The operators that Flink makes of a compiled plan, and what each of them keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
+from airflow_flinkcompat.exec_graph.compiled.nodes import (
+    ROWTIME,
+    CompiledPlan,
+    Node,
+    PlanError,
+    call_function,
+    time_attribute,
+)
+from airflow_flinkcompat.exec_graph.compiled.outputs import Columns, computed_columns, outputs_of, taken_by
+from airflow_flinkcompat.exec_graph.compiled.states import (
+    AGGREGATIONS,
+    SETTINGS_TELL_TTL,
+    Aspect,
+    CompiledOperator,
+    enforces,
+    has_rowtime,
+    keeps_rows,
+    operators,
+    sink_identifier,
+)
+from airflow_flinkcompat.exec_graph.compiled.streams import is_sort_by_arrival
+from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols, joined
+from airflow_flinkcompat.exec_graph.compiled.windows import meaning_without_window, sliced_window
+from airflow_flinkcompat.exec_graph.layout import CallPart, LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layouts.aggregations import call_over
+from airflow_flinkcompat.exec_graph.layouts.compiled_node import layout
+from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
+from airflow_flinkcompat.plan.composition import Composition, together
+
+_SCAN = "table-source-scan"
+ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
+    "constraint-enforcer", "sink-materializer", "timestamp-inserter", "sink", "committer",
+)  # fmt: skip
+"""What a sink may be made of, in this order, in front of and behind the writer."""
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """Settings of a job that its compiled plan does not show.
+
+    Attributes:
+        chained: Whether operators may share a task, on which their ids depend: ``pipeline.operator-chaining.enabled``
+            (measured: settings-chaining-off).
+        apart: Identifiers of tables read or written at another parallelism than the job's, which share a task with no
+            adjacent operator (measured: unchained-tumble-having-p2).
+        expires: Whether idle state expires: ``table.exec.state.ttl``. Plans do not show it for every operator.
+    """
+
+    chained: bool = True
+    apart: Set[str] = frozenset()
+    expires: bool = False
+
+
+DEFAULTS = JobSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledGraph:
+    """The operators of a compiled plan.
+
+    Attributes:
+        graph: All of them.
+        of: For each node of the plan the places of its operators; none for what becomes an edge.
+    """
+
+    graph: StreamGraph
+    of: tuple[tuple[int, ...], ...]
+
+    def id_of(self, node: Node) -> str:
+        """The id under which the state of a node is stored.
+
+        Args:
+            node: A node of the plan that is an operator.
+
+        Returns:
+            The id of the operator that keeps the node's state: of a sink the materializer, where there is one, else the
+            writer.
+        """
+        places = self.of[node.place]
+        kinds = [self.graph.nodes[place].kind for place in places]
+        held = next((kinds.index(kind) for kind in (MATERIALIZER, WRITER) if kind in kinds), -1)
+        return self.graph.ids[places[held]]
+
+
+def compiled_graph(
+    plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), settings: JobSettings = DEFAULTS
+) -> CompiledGraph:
+    """The operators of a compiled plan, in the order in which Flink creates them.
+
+    Args:
+        plan: What Flink compiled.
+        stateless_sinks: Identifiers of the sinks whose connector is one operator that keeps nothing; any other one is a
+            writer that keeps state, and one operator behind it.
+        settings: Of the job.
+
+    Returns:
+        The graph.
+    """
+    made: list[StreamNode] = []
+    of: list[tuple[int, ...]] = []
+    out: list[tuple[tuple[int, bool], ...]] = []
+    for node in plan.nodes:
+        edges = tuple(edge for place in node.inputs for edge in out[place])
+        first = len(made)
+        for kind, chained in _operators(plan, node, stateless_sinks, settings.apart):
+            chained = chained and settings.chained
+            if len(made) > first:
+                made.append(StreamNode(kind, (len(made) - 1,), chained))
+            else:
+                inputs = tuple(place for place, _ in edges)
+                made.append(StreamNode(kind, inputs, chained and len(edges) == 1 and edges[0][1]))
+        of.append(tuple(range(first, len(made))))
+        if len(made) > first:
+            out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in settings.apart)),))
+        else:  # it becomes edges
+            out.append(tuple((place, chained and node.kind != "exchange") for place, chained in edges))
+    return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
+
+
+def _operators(
+    plan: CompiledPlan, node: Node, stateless_sinks: Set[str], apart: Set[str]
+) -> Iterator[tuple[str, bool]]:
+    """The kinds of the operators that a node becomes, and whether each may be chained to the one before it."""
+    if node.kind in ("exchange", "union") or is_sort_by_arrival(node):
+        return
+    if node.kind == "match":
+        if _by_event_time(node, plan.nodes[node.inputs[0]]):
+            yield INSERTER, True
+        yield node.kind, True
+    elif node.kind == "sink":
+        alone = sink_identifier(node) in apart
+        if enforces(node):
+            yield ENFORCER, True
+        if keeps_rows(node):
+            yield MATERIALIZER, False
+            alone = False  # what follows runs at the sink's parallelism, as it does itself
+        if has_rowtime(plan.nodes[node.inputs[0]].types):
+            yield INSERTER, not alone
+            alone = False
+        yield WRITER, not alone
+        if sink_identifier(node) not in stateless_sinks:
+            yield COMMITTER, True
+    else:
+        yield node.kind, True
+
+
+def _by_event_time(match: Node, below: Node) -> bool:
+    order: Any = match.config.get("matchSpec", {}).get("orderBy", {}).get("fields") or ()
+    return bool(order) and time_attribute(below.types[order[0]["index"]]) == ROWTIME
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledState:
+    """What a job keeps, of its compiled plan.
+
+    Attributes:
+        graph: All its operators.
+        plan: The plan.
+        operators: Those that keep state, and all sinks, with their ids, in the order in which Flink hashes them.
+    """
+
+    plan: CompiledPlan
+    graph: StreamGraph
+    operators: tuple[tuple[str, CompiledOperator], ...]
+
+    @cached_property
+    def stateful_downstream(self) -> tuple[frozenset[CompiledOperator], ...]:
+        """For every node of the plan the operators that keep something, and the sinks, to which rows of it come."""
+        of_nodes = {operator.node.place: operator for _, operator in self.operators}
+        stateful_downstream: list[set[CompiledOperator]] = [set() for _ in self.plan.nodes]
+        for node in reversed(self.plan.nodes):  # each stands behind its inputs
+            of_node = {of_nodes[node.place]} if node.place in of_nodes else set()
+            for place in node.inputs:
+                stateful_downstream[place] |= stateful_downstream[node.place] | of_node
+        return tuple(map(frozenset, stateful_downstream))
+
+
+def compiled_state(
+    plan: CompiledPlan,
+    symbols: Symbols,
+    tables: Mapping[str, str],
+    stateless_sinks: Set[str],
+    identities: Mapping[str, ColumnIdentity] | None = None,
+    settings: JobSettings = DEFAULTS,
+    waiting: Set[str] = frozenset(),
+) -> CompiledState:
+    """What a job keeps, of its compiled plan.
+
+    Args:
+        plan: What Flink compiled.
+        symbols: The table of meanings; one for both sides makes them comparable.
+        tables: The name under which a table's identifier is known to both sides.
+        stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
+        identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
+            said.
+        settings: Of the job.
+        waiting: Identifiers of tables of which rows may wait for an answer, whatever the plan says.
+
+    Returns:
+        The operators with their ids.
+
+    Raises:
+        PlanError: An operator is not written as the measured versions write it.
+    """
+    if settings.expires:
+        plan = replace(plan, nodes=tuple(map(_with_time_to_live, plan.nodes)))
+    try:
+        made = compiled_graph(plan, stateless_sinks, settings)
+        found = operators(plan, symbols, tables, frozenset(stateless_sinks), identities, waiting)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+        raise PlanError(f"an operator of the compiled plan is written in an unknown way ({error!r})") from None
+    hashed = {place: number for number, place in enumerate(made.graph.order)}
+    found.sort(key=lambda operator: hashed[made.of[operator.node.place][0]])
+    return CompiledState(plan, made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
+
+
+def _with_time_to_live(node: Node) -> Node:
+    """A node with the time to live that Flink writes into other nodes."""
+    lives = {"state": [{"ttl": "of the job"}]}
+    return replace(node, config={**node.config, **lives}) if node.kind in SETTINGS_TELL_TTL else node
+
+
+def _scanned(scan: Node) -> str:
+    return str(scan.config["scanTableSource"]["table"]["identifier"])
+
+
+_NAMES: Mapping[StateKind, Callable[[Node], str]] = {
+    StateKind.POSITIONS: _scanned,
+    StateKind.SINK: sink_identifier,
+    StateKind.OPERATOR: lambda operator: operator.kind,
+}
+_IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys", "rightUpsertKeys"))
+"""What the layout of a state says."""
+
+
+def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
+    """What a job keeps, state by state.
+
+    Args:
+        compiled: What its compiled plan says.
+        symbols: The table of meanings that was used for it.
+
+    Returns:
+        The states of sources, operators and sinks, in the order in which Flink hashes them.
+    """
+    specs = tuple(_spec(number, each, symbols, compiled) for number, each in compiled.operators if each.keeps)
+    return JobState((compiled.graph,), specs)
+
+
+def _kind(node: Node) -> StateKind:
+    return {_SCAN: StateKind.POSITIONS, "sink": StateKind.SINK}.get(node.kind, StateKind.OPERATOR)
+
+
+def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: CompiledState) -> StateSpec:
+    node = operator.node
+    kind = _kind(node)
+    stored = layout(node, operator.inputs, symbols)
+    if isinstance(stored, StateLayout):
+        stored = stored.with_compositions(partial(_composition, symbols))
+    # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
+    said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
+    means = {Aspect.MEANING}
+    if isinstance(stored, LayoutUnknown) or (stored is None and kind is StateKind.OPERATOR):
+        said, means = frozenset(), {Aspect.MEANING, Aspect.LAYOUT}
+    meaning, unverified = (
+        tuple((name, value) for (aspect, name), value in operator.facets.items() if aspect in of and name not in said)
+        for of in (means, {Aspect.OTHER})
+    )
+    name = _NAMES[kind](node)
+    further = _after_in_sink(number, compiled.graph) if kind is StateKind.SINK else ()
+    told = StateSpec(kind, name, number, stored, meaning, unverified, further)
+    stateful_downstream = compiled.stateful_downstream[node.place]
+    told = replace(
+        told,
+        sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind == "sink"),
+        rows=operator.facets.get((Aspect.MEANING, "rows below")),
+    )
+    if kind is StateKind.POSITIONS:
+        options = node.config["scanTableSource"]["table"].get("resolvedTable", {}).get("options", {})
+        above = Counter(
+            (_NAMES[_kind(each.node)](each.node), each.facets.get((Aspect.MEANING, "rows below")))
+            for each in stateful_downstream
+        )
+        told = replace(told, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
+    if node.kind in AGGREGATIONS:
+        told = _with_what_may_change(told, operator, symbols)
+    if node.kind in _CALLS:
+        return _with_outputs(told, operator, symbols, compiled.plan)
+    return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
+
+
+def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
+    """What a field is computed of, by what it says."""
+    match meaning:
+        case CallPart():
+            return symbols.composition_of_call(meaning.over)
+        case (("distinct", tuple(users)), _):
+            return together(symbols.composition_of_call(over) for _, over in users)
+    return symbols.composition(meaning)
+
+
+_CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})
+
+
+def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:
+    """An aggregation with what it would mean without the conditions on its rows, and with other windows."""
+
+    def meaning(changed: str, change: Callable[[Hashable], Hashable]) -> Hashable:
+        return tuple(
+            (name, change(value) if name == changed else value)
+            for (of_aspect, name), value in operator.facets.items()
+            if of_aspect is Aspect.MEANING and name not in _IN_LAYOUT
+        )
+
+    return replace(
+        told,
+        meaning_without_filter=meaning(
+            "rows below", lambda rows: symbols.meaning_without_filter(rows) if isinstance(rows, int) else rows
+        ),
+        windows=sliced_window(operator.facets[Aspect.MEANING, "window"]),
+        meaning_without_window=meaning("window", meaning_without_window),
+    )
+
+
+def _with_outputs(told: StateSpec, operator: CompiledOperator, symbols: Symbols, plan: CompiledPlan) -> StateSpec:
+    """An operator of calls with those of which something is computed together."""
+    node, read = operator.node, operator.inputs[0].before or operator.inputs[0]
+    over = node.config.get("overSpec")
+    # An OVER hands on its rows, and then what it calls; an aggregation its keys.
+    first = len(read.types) if over else len(node.config["grouping"])
+    asked = [call for group in over["groups"] for call in group["aggCalls"]] if over else node.config["aggCalls"]
+    calls = {first + place: (call_function(call), call_over(call, read, symbols)) for place, call in enumerate(asked)}
+    told = _with_computed(told, node, calls, plan)
+    if not over:  # it holds no rows
+        return told
+    columns: dict[int, Set[Hashable]] = {place: {symbol} for place, symbol in enumerate(read.symbols)}
+    columns |= {first + place: {read.at(each) for each in taken_by(call)} for place, call in enumerate(asked)}
+    return _with_sink_columns(told, node, columns, plan)
+
+
+def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPlan) -> StateSpec:
+    """An operator that hands its rows on, with those columns of which something is computed together."""
+    meanings = dict(enumerate(joined(operator.inputs).symbols))
+    told = _with_computed(told, operator.node, meanings, plan)
+    return _with_sink_columns(told, operator.node, {place: {each} for place, each in meanings.items()}, plan)
+
+
+def _with_sink_columns(
+    told: StateSpec, node: Node, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
+) -> StateSpec:
+    """An operator with the columns of sinks, by what each column that it hands on is computed of."""
+    outputs = (
+        (name, frozenset[Hashable]().union(*(meanings.get(place, frozenset()) for place in columns)))
+        for name, columns in outputs_of(plan, node)
+    )
+    return replace(told, outputs=frozenset((name, of) for name, of in outputs if of))
+
+
+def _with_computed(told: StateSpec, node: Node, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
+    """An operator with what its readers compute together, by the places of its outputs that mean something stored."""
+
+    def of(columns: Columns) -> frozenset[Hashable]:
+        return frozenset(meanings[place] for place in columns if place in meanings)
+
+    jointly_used, filtering = computed_columns(plan, node)
+    return replace(told, jointly_used=frozenset(map(of, jointly_used)), filtering=of(filtering))
+
+
+def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:
+    """The writer and the committers after the operator under whose id the state of a sink is known."""
+    found: list[str] = []
+    waiting = [graph.ids.index(holder)]
+    while waiting:
+        for reader in graph.readers[waiting.pop(0)]:
+            waiting.append(reader)
+            if graph.nodes[reader].kind != INSERTER:
+                found.append(graph.ids[reader])
+    return tuple(found)

@@ -1,0 +1,201 @@
+"""Jobs as Flink's own planner would submit them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from textwrap import shorten
+from typing import Any
+
+from airflow_flinkcompat.model import Span
+from airflow_flinkcompat.sql import Statement
+
+_PLACE = re.compile(r"\bline (\d+), column (\d+)")
+_NODE = re.compile(r"\[\d+\]")
+"""The number of an ExecNode in an operator's name, which counts on in a process."""
+_EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
+_IN_STATEMENT = re.compile(r",? at line \d+, column \d+\.?$")
+"""The place at the end of a sentence, which counts from the beginning of the statement."""
+_NOT_WHOLE = re.compile(
+    r"Object '[^']*' not found|Cannot find table|No match found for function signature|"
+    r"(?:[Tt]able|View|[Dd]atabase|[Cc]atalog|[Ff]unction|Model)\b.{0,200}(?:does not exist|doesn't exist|not found)|"
+    r"Could not find (?:any|an implementation)|Could not (?:load|find) (?:class|function)|Cannot instantiate|"
+    r"ClassNotFound|NoClassDefFound|implementation class",
+    re.DOTALL,
+)
+"""Errors that say what the script lacks here, a declaration or a jar: elsewhere Flink may plan it."""
+_TROUBLE = (
+    "Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException",
+    "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer",
+)  # fmt: skip
+"""Exceptions that say something of this machine rather than of the script."""
+
+_PLACEHOLDER = "${"
+"""The beginning of a placeholder, whose value may be of another type."""
+_BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
+"""Exceptions of the parser and the validator, which do not ask what a connector can do."""
+
+
+@dataclass(frozen=True)
+class PlannerRefusal:
+    """The reason why Flink does not plan a script.
+
+    Attributes:
+        message: Flink's own sentence.
+        place: The statement, or the place in it where Flink names one.
+        conclusive: Whether Flink refuses the script everywhere; otherwise something is missing here.
+    """
+
+    message: str
+    place: Span | None
+    conclusive: bool
+
+    @classmethod
+    def of(
+        cls, chain: Sequence[Mapping[str, str]], statement: Span | None, stand_ins: Collection[str] = ()
+    ) -> PlannerRefusal:
+        """The refusal that a chain of exceptions shows.
+
+        Args:
+            chain: Exceptions from the outermost to its root cause, a class and a message each.
+            statement: The place of the statement.
+            stand_ins: The tables whose connector or format is absent. What they take and hand on is a guess, so only
+                syntax and names are refused for certain where there are any.
+
+        Returns:
+            The refusal.
+        """
+        texts = [each["message"] for each in chain]
+        classes = " ".join(each["class"].rpartition(".")[2] for each in chain)
+        located = next((text for text in texts if _PLACE.search(text)), "")
+        message = next((text for text in reversed(texts) if text not in ("", "null")), classes)
+        missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
+        missing |= any(_PLACEHOLDER in text for text in texts)
+        missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
+        message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
+        return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), not missing)
+
+
+def _placed(message: str, statement: Span | None) -> Span | None:
+    """The place in the script of a place in one of its statements."""
+    found = _PLACE.search(message)
+    if statement is None or found is None:
+        return statement
+    line, column = int(found[1]), int(found[2])
+    column += statement.column - 1 if line == 1 else 0
+    line += statement.line - 1
+    return Span(statement.source, line, column, line, column)
+
+
+@dataclass(frozen=True)
+class PlannedOperator:
+    """An operator of a job as it would be submitted.
+
+    Attributes:
+        id: Its OperatorID, by which a savepoint knows it.
+        name: Its name in Flink's web interface.
+        kind: The class of the operator.
+        keeps: ``yes``, ``no`` or ``may``.
+        basis: How that is known; ``opened`` where the operator was started.
+        component: The class of its source, sink or function.
+        max_parallelism: Its own maximum, 0 or less where none is set.
+        uid: The uid that the script sets, or Flink makes for it.
+        states: Options by the name of each state that it registers; None where it was not started.
+    """
+
+    id: str
+    name: str
+    kind: str
+    keeps: str
+    basis: str
+    component: str
+    max_parallelism: int
+    uid: str
+    states: Mapping[str, Mapping[str, str]] | None
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> PlannedOperator:
+        """The operator that an answer holds."""
+        states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
+        return cls(
+            data["id"], _NODE.sub("", data["name"]), data["kind"], data["keeps"], data["basis"], data["component"],
+            data["max_parallelism"], data["uid"] or "", states,
+        )  # fmt: skip
+
+    @property
+    def stateful(self) -> bool:
+        """True if it keeps state, or may."""
+        return self.keeps != "no"
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """A job as it would be submitted.
+
+    Attributes:
+        operators: Its operators, sources first.
+        plan: Its compiled plan as JSON; None where Flink compiles none.
+        restores: By OperatorID how Flink's dry restore from the other side's job ended: its exceptions, empty if it
+            took the state.
+        savepoint: A savepoint of the job before its first row, in Flink's format and Base64.
+    """
+
+    operators: tuple[PlannedOperator, ...]
+    plan: Any = field(default=None, repr=False)
+    restores: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict, repr=False)
+    savepoint: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class PlannedScript:
+    """The jobs that Flink plans for a script.
+
+    Attributes:
+        flink: The release that planned it.
+        jobs: Its jobs in order.
+        refusal: Why it is not planned to its end.
+        stand_ins: By table the connector or format whose jar is absent.
+        catalogs: By name the type of each catalog that one in memory stands for.
+        guessed: The kinds of stand-ins whose abilities are a guess, ``source`` and ``sink``.
+        lookups: The tables among them that rows are looked up in.
+        lasting: The statements that would change what lasts outside of the session, in order.
+    """
+
+    flink: str
+    jobs: tuple[SubmittedJob, ...] = ()
+    refusal: PlannerRefusal | None = None
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    catalogs: Mapping[str, str] = field(default_factory=dict)
+    lasting: tuple[str, ...] = field(default=(), repr=False)
+    lookups: tuple[str, ...] = ()
+    guessed: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
+        """The script that an answer tells of.
+
+        Args:
+            answer: The answer of the planner's process.
+            statements: The statements that it was asked about.
+
+        Returns:
+            The script.
+        """
+        said, refusal = answer.get("refusal"), None
+        if said is not None:
+            place = statements[said["statement"]].span if said["statement"] < len(statements) else None
+            refusal = PlannerRefusal.of(said["chain"], place, answer.get("stand_ins", ()))
+        elif "failure" in answer:
+            refusal = PlannerRefusal.of(answer["failure"], None)
+        jobs = tuple(
+            SubmittedJob(
+                tuple(map(PlannedOperator.of, job["operators"])), job.get("plan"), job["restores"], job["savepoint"]
+            )
+            for job in answer.get("jobs", ())
+        )
+        lasting = tuple(statements[number].text for number in answer.get("lasting", ()))
+        return cls(
+            answer["flink"], jobs, refusal, answer.get("stand_ins", {}), answer.get("catalogs", {}), lasting,
+            tuple(answer.get("lookups", ())), frozenset(answer.get("guessed", ())),
+        )  # fmt: skip

@@ -1,0 +1,594 @@
+"""What of a job's state another job could keep, were the savepoint rewritten for it.
+
+Whether a rewritten savepoint is read right was measured (``state-migration.md``, §2 and §4); a case that is not named
+there is not kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+
+from airflow_flinkcompat.exec_graph.layout import CallPart, LayoutUnknown, StateField, StateLayout
+from airflow_flinkcompat.exec_graph.matching import (
+    HOLD_ROWS,
+    aggregates,
+    family,
+    known_layout,
+    matching_operators,
+    meant_keys,
+    only_windows_differ,
+    other_condition,
+    shared_fields,
+    states_for,
+)
+from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.rewrites.accumulators import accumulator_states, unmerged
+from airflow_flinkcompat.exec_graph.rewrites.fields import key_places, mixed
+from airflow_flinkcompat.exec_graph.rewrites.over import over_states
+from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite, begun, stored_fields, taken, words
+from airflow_flinkcompat.exec_graph.rewrites.rows import row_states
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+
+_OF_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str]] = {
+    **dict.fromkeys(HOLD_ROWS, row_states),
+    "over-aggregate": over_states,
+}
+"""How the states of operators that hold rows are rewritten."""
+
+SAMPLED_KEYS = 20
+"""How many keys of each operator are computed once more in plain Python, where nobody says."""
+
+
+class StateAction(StrEnum):
+    """What becomes of the state of one operator."""
+
+    CARRIED = "carried as it is"
+    MOVED = "carried to another identity"
+    REWRITTEN = "rewritten field by field"
+    COMPUTED = "computed from history"
+    BEGINS = "begins empty"
+    DROPPED = "dropped"
+    IMPOSSIBLE = "cannot be kept"
+
+
+class Accept(StrEnum):
+    """What a migration does on request alone."""
+
+    DROPPED = "dropped"
+    """State is dropped."""
+    FILTER = "filter"
+    """What was stored goes on although other rows come in from now on."""
+    SOURCE_MOVED = "source-moved"
+    """A source that may read another place now begins anew: stored positions are those of the old place."""
+    UNSEEN = "unseen"
+    """Something changed that neither plans nor declarations show, so that nobody knows what it means to the state."""
+    HISTORY = "history"
+    """What is stored goes on although history says something else; what is computed is of that history."""
+
+
+_EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
+UNREMARKABLE = frozenset({_EQUAL, _SAME})
+"""Reasons for which state goes on without a word."""
+OTHER_CONDITION = "its condition changed, and the stored state comes from rows by the former one"
+"""The reason for which state goes on with :attr:`Accept.FILTER` alone."""
+
+
+@dataclass(frozen=True)
+class OperatorMigration:
+    """What becomes of the state of one operator.
+
+    Attributes:
+        keep: In a word.
+        old: What the old job kept, None where nothing stands for it.
+        new: What the new job keeps, None where nothing does.
+        reason: Why, as a clause.
+        key: For each field of the new key the place of the old one, where the operator is rewritten.
+        states: Where its states come from, where the operator is rewritten.
+        accepted: What had to be asked for so that it goes on.
+        elsewhere: The fields of the old state that another new operator takes, where several go on from it.
+        from_history: Whether the fields that nothing of the old state goes on with are computed from history.
+        below: The ids of the operators of the new job from which it gets its rows.
+    """
+
+    keep: StateAction
+    old: StateSpec | None
+    new: StateSpec | None
+    reason: str
+    key: tuple[int, ...] = ()
+    states: tuple[StateRewrite, ...] = ()
+    accepted: Accept | None = None
+    elsewhere: Set[StateField] = frozenset()
+    from_history: bool = False
+    below: Set[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything of the old state goes on, or history takes its place."""
+        if self.keep is StateAction.REWRITTEN:
+            return any(source is not None for state in self.states for source in state.fields)
+        return self.keep in (StateAction.CARRIED, StateAction.MOVED, StateAction.COMPUTED)
+
+    @property
+    def begun(self) -> tuple[str, ...]:
+        """The metrics that begin now, in SQL's words."""
+        return () if self.from_history else words(begun(self.states))
+
+    @property
+    def _null_fields(self) -> tuple[StateField, ...]:
+        """The columns of stored rows that are new in them."""
+        if self.from_history or self.new is None or aggregates(self.new):
+            return ()
+        return tuple(field for field in begun(self.states) if not isinstance(field.meaning, CallPart))
+
+    @property
+    def null_columns(self) -> tuple[str, ...]:
+        """The columns that are NULL in rows stored before, as they are new in them, in SQL's words."""
+        return words(self._null_fields)
+
+    @property
+    def null_outputs(self) -> tuple[str, ...]:
+        """The columns of sinks that are computed of columns which are NULL in rows stored before."""
+        null = {field.meaning for field in self._null_fields}
+        return tuple(sorted({name for name, of in self.new.outputs if of & null})) if self.new else ()
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """The metrics that are computed from history, in SQL's words."""
+        return words(field for field in begun(self.states) if not field.hidden) if self.from_history else ()
+
+    @property
+    def stored_windows_are_open(self) -> bool:
+        """Whether those windows alone had not been sent of which the old state holds something.
+
+        The older group windows store no watermark, and take away what they have sent.
+        """
+        beside = self.keep is StateAction.REWRITTEN and self.from_history
+        return beside and self.new is not None and self.new.name == "group-window-aggregate"
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The metrics and keys that nothing of the new job keeps, in SQL's words."""
+        lost = (field for state in self.states for field in state.lost if field not in self.elsewhere)
+        return words((*lost, *self.gone))
+
+    @property
+    def merges(self) -> bool:
+        """Whether several old keys, or slices of a window, may become one."""
+        old = self.old.windows if self.old is not None else None
+        return bool(self.gone) or (self.windows is not None and old is not None and self.windows.merges(old))
+
+    @property
+    def windows(self) -> SlicedWindow | None:
+        """The windows by which what is stored goes now; None where they are the same."""
+        if self.keep is not StateAction.REWRITTEN or self.old is None or self.new is None:
+            return None
+        return self.new.windows if self.old.windows != self.new.windows else None
+
+    @property
+    def gone(self) -> tuple[StateField, ...]:
+        """The fields of the old key that the new one lacks."""
+        if self.keep is not StateAction.REWRITTEN or self.old is None or not isinstance(self.old.layout, StateLayout):
+            return ()
+        return tuple(field for place, field in enumerate(self.old.layout.key) if place not in self.key)
+
+
+@dataclass(frozen=True)
+class DdlEffects:
+    """What the declarations of tables say of state beside compiled plans, by the names that plans have for them.
+
+    Attributes:
+        column_independent_sinks: Sinks whose state goes on under other columns of their table.
+        replaced: Sinks of another connector now, which does not know what the former one has stored.
+        moved: Sources that read another place now, with the reason; stored positions are those of the old one.
+        restarted: Sources that are to begin anew.
+        converted: Why values that are stored would not be made as they are now; empty where they would.
+        stored_otherwise: Operators that the new line of Flink stores in another way, with what is known of it.
+    """
+
+    column_independent_sinks: Set[str] = frozenset()
+    replaced: Set[str] = frozenset()
+    moved: Mapping[str, str] = field(default_factory=dict)
+    restarted: Set[str] = frozenset()
+    converted: str = ""
+    stored_otherwise: Mapping[str, str] = field(default_factory=dict)
+
+
+class MigrationExtent(StrEnum):
+    """How much a migration keeps; none also where no savepoint is written, as a state cannot be kept."""
+
+    WHOLE = "whole"
+    PARTIAL = "partial"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Migration:
+    """What of a job's state another job could keep: a line for each of its states, and of those that are dropped."""
+
+    operators: tuple[OperatorMigration, ...]
+
+    def of_savepoint(self, stored: Container[str]) -> Iterator[OperatorMigration]:
+        """The lines of a savepoint.
+
+        Args:
+            stored: The ids of the operators that it holds state of.
+
+        Yields:
+            The lines, and one for each further operator of a sink that is carried, where it keeps something.
+        """
+        for line in self.operators:
+            yield line
+            if line.old is not None and line.new is not None:
+                for old, new in zip(line.old.further_ids, line.new.further_ids, strict=False):
+                    if old in stored:
+                        yield replace(line, old=replace(line.old, id=old), new=replace(line.new, id=new))
+
+    @property
+    def refused(self) -> bool:
+        """Whether no savepoint is written: a state cannot be kept, or what a sink has not committed would be lost."""
+        return any(
+            each.keep is StateAction.IMPOSSIBLE
+            or (each.keep is StateAction.DROPPED and each.old is not None and each.old.kind is StateKind.SINK)
+            for each in self.operators
+        )
+
+    @property
+    def kept(self) -> MigrationExtent:
+        """``whole``: no old state is lost, and nothing begins empty; ``none``: no state of an operator is kept.
+
+        Where no operator of either job keeps something the positions of sources count in their place.
+        """
+        if self.refused:
+            return MigrationExtent.NONE
+        if all(each.keeps and not (each.begun or each.lost or each.accepted) for each in self.operators):
+            return MigrationExtent.WHOLE
+        kept: dict[StateKind, list[bool]] = {kind: [] for kind in StateKind}
+        for each in self.operators:
+            if (spec := each.old or each.new) is not None:
+                kept[spec.kind].append(each.keeps)
+        return (
+            MigrationExtent.PARTIAL
+            if any(kept[StateKind.OPERATOR] or kept[StateKind.POSITIONS])
+            else MigrationExtent.NONE
+        )
+
+
+def migration(
+    old: JobState, new: JobState, declared: DdlEffects | None = None, accepted: Container[Accept] = ()
+) -> Migration:
+    """What of a job's state another job could keep.
+
+    Args:
+        old: What the deployed job keeps, told with the same table of meanings as ``new``.
+        new: What the proposed job would keep.
+        declared: What the tables' declarations say beside; None: nothing of them changed.
+        accepted: What is done on request alone.
+
+    Returns:
+        A line for each state of the new job, then for each of the old one that nothing takes.
+    """
+    declared, left = declared or DdlEffects(), list(old.specs)
+    found: dict[int, OperatorMigration] = {}
+    # What means the same goes first, so that a rewriting takes nothing from it.
+    carried: _Step = partial(_carried, declared=declared)
+    begin_anew = declared.restarted | (declared.moved.keys() if Accept.SOURCE_MOVED in accepted else set())
+    moved: _Step = partial(_moved, declared=declared, begin_anew=begin_anew)
+    converted: _Step = partial(_converted, declared=declared)
+    told: tuple[_Step, ...] = (converted, partial(_read_twice, jobs=(old, new)), moved, carried)
+    to_rewrite: tuple[_Step, ...] = (_rewritten, _merged, _windowed)
+    on_request = (_refiltered,) if Accept.FILTER in accepted else ()
+    aggregations = list(filter(aggregates, old.specs))
+    steps: tuple[tuple[_Step, Sequence[StateSpec]], ...] = (
+        *((step, left) for step in (*told, *to_rewrite)),
+        # What one operator kept for several queries goes on in each of them, where they part.
+        *((partial(_shared, step=step), aggregations) for step in (carried, *to_rewrite)),
+        *((step, left) for step in (*on_request, _impossible)),
+    )
+    sinks = tuple(frozenset().union(*(spec.sinks for spec in job.specs)) for job in (old, new))
+    for step, pool in steps:
+        for place, spec in enumerate(new.specs):
+            if place in found:
+                continue
+            if (line := next(step(spec, states_for(spec, pool, sinks=sinks)), None)) is not None:
+                found[place] = line
+                if line.old in left:
+                    left.remove(line.old)
+    empty = {spec.id for place, spec in enumerate(new.specs) if place not in found and spec.kind is StateKind.OPERATOR}
+    found = {place: _above_begun(line, found.values(), new, empty) for place, line in found.items()}
+    begun = [found.get(place) or _begun(spec, new, found.values()) for place, spec in enumerate(new.specs)]
+    begun = [replace(line, below=_upstream(line.new.id, new)) if line.new is not None else line for line in begun]
+    shared = Counter(line.old for line in begun if line.old is not None and line.old.kind is StateKind.OPERATOR)
+    begun = [
+        replace(line, elsewhere=_taken_by(each for each in begun if each is not line and each.old == line.old))
+        if line.old is not None and shared[line.old] > 1
+        else line
+        for line in begun
+    ]
+    dropped = (
+        OperatorMigration(StateAction.DROPPED, spec, None, "nothing of the new job means the same") for spec in left
+    )
+    return Migration((*begun, *dropped))
+
+
+def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> Migration:
+    """What another job could keep, where history is known too.
+
+    Args:
+        found: What it could keep without.
+        computable: Whether the state of an operator of the new job can be computed from history.
+
+    Returns:
+        The same lines. What begins now beside what goes on is computed where that is possible, and so is the whole
+        state of an operator that would begin empty, would mix what two conditions let through, or cannot be kept.
+        Above an operator that does not have all of its history, no state is computed.
+    """
+    made = {place: _with_history(line, computable) for place, line in enumerate(found.operators)}
+    while True:
+        partial = {line.new.id for line in made.values() if line.new and _has_partial_history(line)}
+        above = [place for place, line in made.items() if line.from_history and line.below & partial]
+        if not above:
+            return Migration(tuple(made.values()))
+        made |= {place: found.operators[place] for place in above}
+
+
+def _has_partial_history(line: OperatorMigration) -> bool:
+    """Return whether an operator goes on from other rows than all of its history."""
+    if line.new is None or line.new.kind is not StateKind.OPERATOR:
+        return False
+    return line.keep is StateAction.BEGINS or bool(line.begun or line.accepted)
+
+
+def _with_history(line: OperatorMigration, computable: Callable[[StateSpec], bool]) -> OperatorMigration:
+    new = line.new
+    if new is None or new.kind is not StateKind.OPERATOR or not isinstance(new.layout, StateLayout):
+        return line
+    rewritten = line.keep is StateAction.REWRITTEN
+    lacks = line.begun or line.accepted if rewritten else line.keep in (StateAction.BEGINS, StateAction.IMPOSSIBLE)
+    if not lacks or not computable(new):
+        return line
+    if rewritten and line.keeps and aggregates(new) and not (line.merges or line.accepted):
+        return replace(line, from_history=True)
+    states = tuple(StateRewrite(state, None, (None,) * len(state.row)) for state in new.layout.states)
+    return OperatorMigration(StateAction.COMPUTED, line.old, new, "", states=states, from_history=True)
+
+
+def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
+    """The fields of old states with which operators go on."""
+    found: set[StateField] = set()
+    for line in lines:
+        if line.keep is StateAction.REWRITTEN:
+            found.update(field for state in line.states for field in state.used)
+        elif line.keeps and line.old is not None and isinstance(line.old.layout, StateLayout):
+            found.update(stored_fields(line.old.layout))
+    return frozenset(found)
+
+
+_GOES_ON = frozenset({StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN})
+_OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
+_ASSIGNS_WINDOWS = "window-table-function"
+
+
+def _upstream(id: str, job: JobState) -> frozenset[str]:
+    """The ids of the operators from which one gets its rows."""
+    return frozenset(graph.ids[place] for graph in job.graphs for place in graph.upstream_of(id))
+
+
+def _below(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
+    """The lines of the operators whose rows come to one, of those whose state goes on."""
+    below = _upstream(spec.id, job)
+    going_on = (line for line in lines if line.keep in _GOES_ON and line.new is not None)
+    return [line for line in going_on if line.new and line.new.kind is StateKind.OPERATOR and line.new.id in below]
+
+
+def _above_begun(
+    line: OperatorMigration, lines: Iterable[OperatorMigration], job: JobState, empty: Set[str]
+) -> OperatorMigration:
+    """A line as it is, unless it gathers what begins anew below it: a metric in another type, or a whole operator.
+
+    An operator that begins empty, ``empty`` by id, hands on as new what it had handed on before.
+    """
+    if line.new is None or line.keep not in _GOES_ON or line.new.kind is StateKind.POSITIONS:
+        return line
+    below = _upstream(line.new.id, job)
+    if line.new.layout is not None and (begins := [spec.name for spec in job.specs if spec.id in below & empty]):
+        reason = f"it has gathered what {begins[0]} hands on, which begins empty below it"
+        return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
+    for each in _below(line.new, job, lines):
+        if anew := {*each.begun} & {*each.lost}:
+            reason = f"it has gathered {', '.join(sorted(anew))}, which restarts below it"
+            return OperatorMigration(StateAction.IMPOSSIBLE, line.old, line.new, reason)
+    return line
+
+
+def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> OperatorMigration:
+    """A state for which the old job has nothing: it begins empty, unless it would lack what came before the switch.
+
+    Above an operator that goes on, rows that were handed on before never come again, and some of them are taken back
+    (measured: rj-third-add). Windows hand on all their rows at once, when they end; to longer windows above, several
+    times.
+    """
+    below = _below(spec, job, lines)
+    kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
+    stores = spec.kind is StateKind.OPERATOR or spec.layout is not None
+    at_their_end = spec.name in _OF_WINDOWS and _ASSIGNS_WINDOWS not in kinds
+    at_their_end = at_their_end and all(each.new and family(each.new).endswith("window-aggregate") for each in below)
+    if stores and below and not at_their_end:
+        name = below[0].new.name if below[0].new else ""
+        reason = f"it would begin empty, and never see what {name} handed on before"
+        return OperatorMigration(StateAction.IMPOSSIBLE, None, spec, reason)
+    return OperatorMigration(StateAction.BEGINS, None, spec, "nothing of the old job means the same")
+
+
+_ANEW = "it starts where its options say: rows that it reads again count twice in the state kept above it"
+_Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
+
+
+def _moved(
+    new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects, begin_anew: Set[str]
+) -> Iterator[OperatorMigration]:
+    """A source that begins anew, or would go on from positions of another place."""
+    if new.kind is not StateKind.POSITIONS or new.name not in begin_anew | declared.moved.keys():
+        return
+    for old in left:
+        if old.kind is StateKind.POSITIONS and old.meaning == new.meaning:
+            if new.name in begin_anew:
+                yield OperatorMigration(StateAction.BEGINS, old, new, _ANEW)
+            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, declared.moved.get(new.name, ""))
+
+
+def _read_twice(
+    new: StateSpec, left: Sequence[StateSpec], *, jobs: tuple[JobState, JobState]
+) -> Iterator[OperatorMigration]:
+    """A table of several sources, each with positions of its own, which are told apart by their ids alone."""
+    if new.kind is not StateKind.POSITIONS:
+        return
+    alike = [
+        [spec for spec in job.specs if spec.kind is StateKind.POSITIONS and spec.meaning == new.meaning] for job in jobs
+    ]
+    old_readers, new_readers = ({spec.id: spec.reads for spec in specs} for specs in alike)
+    if max(map(len, alike)) > 1 and old_readers != new_readers:
+        reason = "its table is read several times, and which source has which positions is not known"
+        yield OperatorMigration(
+            StateAction.IMPOSSIBLE, next((old for old in left if old in alike[0]), None), new, reason
+        )
+
+
+def _converted(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
+    """Rows and metrics whose values would be others today (measured: zoned-group-other-zone), or lie otherwise."""
+    reason = declared.converted or declared.stored_otherwise.get(new.name, "")
+    if reason and new.layout is not None:
+        for old in left:
+            if old.kind is new.kind and family(old) == family(new):
+                yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, reason)
+
+
+def _carried(new: StateSpec, left: Sequence[StateSpec], *, declared: DdlEffects) -> Iterator[OperatorMigration]:
+    if new.kind is StateKind.SINK and new.name in declared.replaced:
+        return
+    written = new.kind is StateKind.SINK and new.layout is None and new.name in declared.column_independent_sinks
+    # Of sources of one table each goes on from its own positions.
+    for old in sorted(left, key=lambda old: old.id != new.id) if new.kind is StateKind.POSITIONS else left:
+        if old.kind is not new.kind or family(old) != family(new):
+            continue
+        if (old.layout, old.meaning) == (new.layout, new.meaning) and (
+            old.unverified == new.unverified or aggregates(new) or new.kind is StateKind.POSITIONS or written
+        ):
+            moved = old.id != new.id
+            yield OperatorMigration(StateAction.MOVED if moved else StateAction.CARRIED, old, new, _EQUAL)
+
+
+def _rewritten(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """Operators of the same rows, windows and keys: accumulators by what they compute, stored rows by their columns."""
+    for old in matching_operators(new, left, Counter.__eq__):
+        made = _rewriting(old, new)
+        if isinstance(made, OperatorMigration):
+            yield made
+
+
+def _merged(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """Aggregations of which a key is gone: accumulators of keys that are one now become one."""
+    for old in matching_operators(new, left, Counter.__lt__) if aggregates(new) else ():
+        made = _rewriting(old, new)
+        if isinstance(made, OperatorMigration) and not any(state.new.row for state in made.states):
+            # Flink sends a result where it changes: of a key alone it never does, and the sink has none of these keys.
+            yield OperatorMigration(
+                StateAction.IMPOSSIBLE, old, new, "it has no metric, so that Flink would send no result for merged keys"
+            )
+        elif isinstance(made, OperatorMigration):
+            yield made
+
+
+def _refiltered(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """Aggregations of the same windows and keys over rows that another condition lets through."""
+    for old in left:
+        if other_condition(old, new):
+            made = _rewriting(old, new)
+            if isinstance(made, OperatorMigration):
+                yield replace(made, reason=OTHER_CONDITION, accepted=Accept.FILTER)
+
+
+def _shared(new: StateSpec, left: Sequence[StateSpec], *, step: _Step) -> Iterator[OperatorMigration]:
+    """What a step finds in an aggregation whose state another one takes too, where a metric goes on.
+
+    Its sinks have had the former results. A sink that comes would never see those of keys that do not come again.
+    """
+    for line in step(new, [old for old in left if new.sinks <= old.sinks]):
+        if line.keep is not StateAction.REWRITTEN or not all(field.hidden for field in taken(line.states)):
+            yield line
+
+
+def _windowed(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """Aggregations of the same rows and keys whose windows are made of the slices of others."""
+    alike = [old for old in left if only_windows_differ(old, new)]
+    for old in sorted(alike, key=lambda old: -shared_fields(old, new)):
+        made = _in_other_windows(old, new)
+        if isinstance(made, OperatorMigration):
+            yield made
+
+
+def _in_other_windows(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
+    """How windows go on from the slices of others, or why they cannot."""
+    assert old.windows is not None
+    assert new.windows is not None
+    if known_layout(old).retracting or known_layout(new).retracting:
+        return "rows are taken back from its windows, which are others now"
+    return new.windows.unfit(old.windows) or _rewriting(old, new)
+
+
+def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorMigration]:
+    """The same operator that no rewriting keeps, or an operator of that kind that stores or means something else."""
+    for old in matching_operators(new, left, Counter.__le__):
+        made = _rewriting(old, new)
+        if isinstance(made, str):
+            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, made)
+    for old in left:
+        if old.kind is StateKind.OPERATOR is new.kind and family(old) == family(new):
+            yield OperatorMigration(StateAction.IMPOSSIBLE, old, new, _apart(old, new))
+
+
+def _apart(old: StateSpec, new: StateSpec) -> str:
+    for layout in (old.layout, new.layout):
+        if isinstance(layout, LayoutUnknown):
+            return layout.reason
+    if other_condition(old, new):
+        return OTHER_CONDITION
+    if only_windows_differ(old, new) and isinstance(refused := _in_other_windows(old, new), str):
+        return refused
+    if old.meaning != new.meaning:
+        return "it is over other rows, windows or conditions"
+    if meant_keys(old) < meant_keys(new) and aggregates(new):
+        added = words(field for field in known_layout(new).key if field.meaning not in meant_keys(old))
+        return f"{', '.join(added)} is a key now, by which stored values cannot be separated"
+    if meant_keys(old) != meant_keys(new):
+        return "its keys are others"
+    if old.layout == new.layout:
+        return "one of its conditions or clauses changed, and what that means for the stored rows was not verified"
+    return "what it stores is laid out otherwise"
+
+
+def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
+    """How the states of one operator become those of the other, or why they cannot."""
+    before, after = known_layout(old), known_layout(new)
+    if before.carried_only or after.carried_only:
+        return "it can only be carried as it is: no rewriting of such state was measured"
+    key = key_places(before.key, after.key)
+    if isinstance(key, str):
+        return key
+    states = _OF_ROWS.get(family(new), accumulator_states)(before, after)
+    if isinstance(states, str):
+        return states
+    made = OperatorMigration(StateAction.REWRITTEN, old, new, _SAME, key, states)
+    what = "slice" if made.windows else "key"
+    if made.merges and (refused := unmerged(states, before, what) if aggregates(new) else "its keys are others"):
+        return refused
+    if refused := mixed(taken(states), begun(states), new.jointly_used, new.filtering):
+        return refused
+    if gone := ", ".join(words(made.gone)):
+        return replace(made, reason=f"{gone} is no key any more: values of keys that are one now are merged")
+    if made.windows:
+        return replace(made, reason="its windows are others, and made of slices that are stored")
+    return made

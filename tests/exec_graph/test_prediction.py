@@ -1,0 +1,155 @@
+"""What follows from two answers of Flink's planner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
+from airflow_flinkcompat.exec_graph.prediction import predicted
+from airflow_flinkcompat.model import Consequence
+from airflow_flinkcompat.sql import parse_script
+
+TEXT = "CREATE TABLE t (a INT) WITH ('connector' = 'x');\n  INSERT INTO t SELECT b\nFROM t"
+
+
+def operator(id: str, keeps: str = "yes", **other: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": id, "name": f"GroupAggregate[{len(id)}]", "kind": "K", "keeps": keeps}
+    made |= {
+        "basis": "opened",
+        "component": "",
+        "max_parallelism": -1,
+        "uid": None,
+        "states": [{"name": "acc", "options": {}}],
+    }
+    return made | other
+
+
+def script(
+    *operators: dict[str, Any], restores: dict[str, Any] | None = None, text: str = TEXT, **other: Any
+) -> PlannedScript:
+    jobs = [{"operators": operators, "plan": None, "restores": restores or {}, "savepoint": ""}]
+    return PlannedScript.of({"flink": "2.3.0", "jobs": jobs, **other}, parse_script(text).statements)
+
+
+def refused(*chain: tuple[str, str]) -> PlannedScript:
+    exceptions = [{"class": name, "message": message} for name, message in chain]
+    return script(refusal={"statement": 1, "chain": exceptions})
+
+
+def test_the_same_operators_are_not_refused() -> None:
+    said = predicted(script(operator("a")), script(operator("a"), restores={"a": []}))
+    assert said.consequence is None
+    assert not said.is_uncertain
+
+
+def test_state_whose_operator_is_gone_is_refused_at_submit() -> None:
+    said = predicted(script(operator("a"), operator("s", "no")), script(operator("b")))
+    assert said.consequence is Consequence.REFUSED_AT_SUBMIT
+    assert said.operator == "GroupAggregate"
+
+
+def test_an_operator_without_state_may_go() -> None:
+    assert predicted(script(operator("a"), operator("s", "no")), script(operator("a"))).consequence is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refuses"), [(-1, 128, False), (-1, 4, True), (4, 4, False), (4, -1, False)]
+)
+def test_the_maximum_parallelism_of_state_is_fixed(before: int, after: int, refuses: bool) -> None:
+    old, new = (script(operator("a", max_parallelism=each)) for each in (before, after))
+    assert (predicted(old, new).consequence is Consequence.REFUSED_AT_SUBMIT) == refuses
+
+
+def test_what_the_dry_restore_refuses_is_refused_at_restore() -> None:
+    chain = [{"class": "org.apache.flink.util.StateMigrationException", "message": "must not be incompatible"}]
+    said = predicted(script(operator("a")), script(operator("a"), restores={"a": chain}))
+    assert said.consequence is Consequence.REFUSED_AT_RESTORE
+    assert said.message == "the stored state of GroupAggregate is laid out otherwise, and Flink does not migrate it"
+
+
+def test_state_that_nobody_reads_and_state_that_begins_empty_leave_equal_plans_uncertain() -> None:
+    other = [{"name": "rows", "options": {}}]
+    said = predicted(script(operator("a")), script(operator("a", states=other)))
+    assert (said.consequence, said.losses, said.novelties) == (
+        None,
+        ("GroupAggregate: state acc is no longer read",),
+        ("GroupAggregate: state rows begins empty",),
+    )
+    assert said.is_uncertain
+
+
+def test_uids_of_a_counter_are_a_doubt() -> None:
+    assert "counter" in predicted(script(operator("a", uid="12_calc")), script(operator("b"))).doubt
+
+
+def test_a_lookup_by_a_stand_in_is_named() -> None:
+    stand_in: dict[str, Any] = {"stand_ins": {"c.d.t": "redis"}, "lookups": ["c.d.t"]}
+    said = predicted(script(operator("a")), script(operator("a"), **stand_in))
+    assert (said.doubt, said.lookups, said.stubs, said.stand_ins) == ("", ("c.d.t",), ("c.d.t",), ("redis",))
+
+
+def test_operators_are_alike_whatever_number_a_generated_class_has() -> None:
+    one, other, another = (script(operator("a", kind=each)) for each in ("Calc$3", "Calc$17", "AsyncCalc$3"))
+    assert predicted(one, other).alike
+    assert not predicted(one, another).alike
+
+
+@pytest.mark.parametrize(
+    ("name", "keeps", "bare"), [("Sink: t", "no", True), ("t: Writer", "yes", False), ("t: Writer", "no", True)]
+)
+def test_a_sink_is_bare_where_none_of_its_operators_keeps_anything(name: str, keeps: str, bare: bool) -> None:
+    made = script(operator("a", keeps, name=name))
+    assert predicted(made, made).bare_sinks == (("t",) if bare else ())
+    stand_in = script(operator("a", keeps, name=name), stand_ins={"c.d.t": "redis"})
+    assert predicted(made, stand_in).bare_sinks == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "catalogs", "uncertain"),
+    [
+        ("DROP TABLE t", {}, False),
+        ("DROP TABLE t", {"lake": "iceberg"}, True),
+        ("SHOW TABLES", {"lake": "iceberg"}, False),
+        ("TRUNCATE TABLE t", {}, True),
+    ],
+)
+def test_a_statement_whose_effect_lasts_leaves_equal_plans_uncertain(
+    statement: str, catalogs: dict[str, str], uncertain: bool
+) -> None:
+    lasting = script(operator("a"), text=statement, lasting=[0], catalogs=catalogs)
+    assert not predicted(lasting, lasting).is_uncertain
+    assert predicted(script(operator("a")), lasting).is_uncertain is uncertain
+
+
+def test_a_refusal_stands_at_its_place_in_the_script() -> None:
+    found = refused(
+        ("org.apache.flink.table.api.ValidationException", "SQL validation failed. From line 2, column 6 to line 2"),
+        ("org.apache.calcite.runtime.CalciteContextException", "Object gone. Was expecting one of:\n  X"),
+    ).refusal
+    assert found is not None
+    assert (found.message, found.conclusive) == ("Object gone.", True)
+    assert found.place is not None
+    assert (found.place.line, found.place.column) == (3, 6)
+    first = refused(("ValidationException", "At line 1, column 3: bad")).refusal
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.line, first.place.column) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        ("ValidationException", "Object 'x' not found"),
+        ("ValidationException", "No match found for function signature MINE(<NUMERIC>)"),
+        ("java.lang.ClassNotFoundException", "com.acme.Mine"),
+        ("java.net.ConnectException", "Connection refused"),
+        ("java.lang.NullPointerException", "null"),
+        ("java.lang.NumberFormatException", 'For input string: "${conn.db.port}"'),
+    ],
+)
+def test_what_is_missing_here_is_no_refusal(exception: tuple[str, str]) -> None:
+    found = refused(exception).refusal
+    assert found is not None
+    assert not found.conclusive
