@@ -102,6 +102,7 @@ class PlannedOperator:
         max_parallelism: Its own maximum, 0 or less where none is set.
         uid: The uid that the script sets, or Flink makes for it.
         states: Options by the name of each state that it registers; None where it was not started.
+        counted: Whether its OperatorID contains a counter of the client, so that each start makes another.
     """
 
     id: str
@@ -113,14 +114,15 @@ class PlannedOperator:
     max_parallelism: int
     uid: str
     states: Mapping[str, Mapping[str, str]] | None
+    counted: bool = False
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> PlannedOperator:
+    def of(cls, data: Mapping[str, Any], counted: bool = False) -> PlannedOperator:
         """The operator that an answer holds."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
             data["id"], _NODE.sub("", data["name"]), data["kind"], data["keeps"], data["basis"], data["component"],
-            data["max_parallelism"], data["uid"] or "", states,
+            data["max_parallelism"], data["uid"] or "", states, counted,
         )  # fmt: skip
 
     @property
@@ -145,6 +147,19 @@ class SubmittedJob:
     plan: Any = field(default=None, repr=False)
     restores: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict, repr=False)
     savepoint: str = field(default="", repr=False)
+
+
+def _operators(answered: Sequence[Mapping[str, Any]]) -> tuple[PlannedOperator, ...]:
+    """Operators, sources first; a uid that begins with a number is counted, and so are all ids below it."""
+    counted: set[int] = set()
+    found = []
+    for each in answered:
+        if (each["uid"] or "")[:1].isdigit() or not counted.isdisjoint(each.get("inputs", ())):
+            counted.add(each.get("node", -1))
+            found.append(PlannedOperator.of(each, counted=True))
+        else:
+            found.append(PlannedOperator.of(each))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -189,9 +204,7 @@ class PlannedScript:
         elif "failure" in answer:
             refusal = PlannerRefusal.of(answer["failure"], None)
         jobs = tuple(
-            SubmittedJob(
-                tuple(map(PlannedOperator.of, job["operators"])), job.get("plan"), job["restores"], job["savepoint"]
-            )
+            SubmittedJob(_operators(job["operators"]), job.get("plan"), job["restores"], job["savepoint"])
             for job in answer.get("jobs", ())
         )
         lasting = tuple(statements[number].text for number in answer.get("lasting", ()))

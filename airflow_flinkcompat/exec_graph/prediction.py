@@ -16,6 +16,10 @@ _DEFAULT_MAX_PARALLELISM = 128
 """Flink's own maximum for a parallelism of at most 85, where none is set."""
 _SINK = re.compile(r"Sink: (?P<legacy>\w+)|(?P<table>\w+): (?:Writer|Committer)")
 _SHOWS = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"))
+_COUNTED = (
+    "contains a counter of the client: table.exec.uid.generation is ALWAYS, or rows come from a process table function "
+    "without a uid"
+)
 _NUMBER = re.compile(r"\$\d+$")
 _JOB_NOT_PLANNED = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:EXECUTE\s+PLAN|COMPILE\s+AND\s+EXECUTE|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED)\b",
@@ -87,8 +91,9 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
     if not old.jobs or len(old.jobs) != len(new.jobs):
         return replace(said, doubt=f"the scripts make {len(old.jobs)} and {len(new.jobs)} jobs")
     pairs = list(zip(old.jobs, new.jobs, strict=True))
-    if any(each.uid[:1].isdigit() for pair in pairs for job in pair for each in job.operators):
-        return replace(said, doubt="uids are made of a counter of the client (table.exec.uid.generation = ALWAYS)")
+    operators = [each for pair in pairs for job in pair for each in job.operators]
+    if counted := next((each for each in operators if each.counted and each.stateful), None):
+        return replace(said, doubt=f"the id of {counted.name} {_COUNTED}")
     for before, after in pairs:
         for consequence, operator, message in _refusals(before, after):
             return replace(said, consequence=consequence, operator=operator, message=message)
@@ -133,8 +138,11 @@ def _bare_sinks(script: PlannedScript) -> set[str]:
 
 
 def _classes(job: SubmittedJob) -> list[tuple[str, str, str]]:
-    """By id the class of each operator and of its function; generated classes are numbered."""
-    return sorted((each.id, _NUMBER.sub("", each.kind), _NUMBER.sub("", each.component)) for each in job.operators)
+    """By id the class of each operator and of its function; generated classes are numbered, as some ids are."""
+    return sorted(
+        ("" if each.counted else each.id, _NUMBER.sub("", each.kind), _NUMBER.sub("", each.component))
+        for each in job.operators
+    )
 
 
 def _refusals(before: SubmittedJob, after: SubmittedJob) -> Iterator[tuple[Consequence, str, str]]:

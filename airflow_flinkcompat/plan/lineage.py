@@ -408,16 +408,24 @@ class _Resolver:
                     ("offset", node.offset or 0),
                 )
             case Opaque():
-                partition = tuple(normalize(self._resolve(key, below[0])) for key in node.keys)
-                by = (("partition", frozenset(partition)), ("partition order", partition))
                 clauses = (("text", node.text), *node.clauses)
-                return (*((name, self._clause(clause, below)) for name, clause in clauses), *by)
+                partitions = (part for place, keys in node.keys for part in self._partition(place, keys, below))
+                return (*((name, self._clause(clause, below)) for name, clause in clauses), *partitions)
         return ()
 
     def _clause(self, clause: Clause | NormalForm | str, below: tuple[_Stream, ...]) -> Clause | NormalForm | str:
         if not isinstance(clause, Clause):
             return clause
-        return replace(clause, columns=tuple(normalize(self._resolve(column, below[0])) for column in clause.columns))
+        read = below[clause.input]
+        return replace(clause, columns=tuple(normalize(self._resolve(column, read)) for column in clause.columns))
+
+    def _partition(
+        self, place: int, keys: tuple[Expression, ...], below: tuple[_Stream, ...]
+    ) -> tuple[tuple[str, Any], ...]:
+        """The partition keys of one input, as a set and in order."""
+        partition = tuple(normalize(self._resolve(key, below[place])) for key in keys)
+        of = f" of input {place + 1}" if place else ""
+        return (f"partition{of}", frozenset(partition)), (f"partition order{of}", partition)
 
 
 def _normalized(node: Node) -> Node:

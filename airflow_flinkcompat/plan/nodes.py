@@ -396,10 +396,11 @@ class Union:
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause that is kept whole: its normal form, in which ``columns`` of the input are named by their number."""
+    """A clause that is kept whole: its normal form, in which ``columns`` of ``input`` are named by their number."""
 
     form: NormalForm
     columns: tuple[Expression, ...]
+    input: int = 0
 
     def __str__(self) -> str:
         return str(self.form)
@@ -410,8 +411,8 @@ class Opaque:
     """A construct the plan keeps whole: its kind (MATCH_RECOGNIZE, INTERSECT, …), normal form and inputs.
 
     Unchanged it says nothing; a difference in its form is ``unknown``; it cannot be backfilled. ``clauses`` are those
-    that are told apart, by name, and ``keys`` its partition keys. ``error``: the code of what kept it from being taken
-    apart, where it could not be bound.
+    that are told apart, by name, and ``keys`` the partition keys of each input by its number. ``error``: the code of
+    what kept it from being taken apart, where it could not be bound.
     """
 
     stateful: ClassVar[bool] = True
@@ -422,7 +423,7 @@ class Opaque:
     reason: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False)
     clauses: tuple[tuple[str, Clause | str], ...] = ()
-    keys: tuple[Expression, ...] = ()
+    keys: tuple[tuple[int, tuple[Expression, ...]], ...] = ()
     error: str = field(default="", compare=False)
 
 

@@ -413,6 +413,7 @@ class OtherKind(StrEnum):
     SORT_LIMIT = "ORDER BY with LIMIT"
     TEMPORAL_SORT = "temporal sort"
     MATCH_RECOGNIZE = "MATCH_RECOGNIZE"
+    PROCESS_TABLE_FUNCTION = "process table function"
     QUERY = "unresolved query"
     """A query that could not be taken apart."""
 

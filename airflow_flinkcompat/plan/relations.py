@@ -269,7 +269,7 @@ class QueryBinder(OrderBinder):
         if on is not None and not (isinstance(on, exp.Boolean) and on.this):
             raise BindError("construct", "a table function is joined ON TRUE only", self.span(join))
         if any(isinstance(arg, nodes.TableArgument | nodes.ModelArgument | nodes.NamedArgument) for arg in args):
-            what = "a process table function or one with named arguments, which is not judged"
+            what = "a process table function or one with named arguments, which is not joined"
             raise BindError("construct", f"{tree.this.name} is {what}", self.span(tree))
         binder = ScalarBinder(self.environment, self.statement, left.scope)
         bound = tuple(binder.bind(arg) for arg in args)
@@ -318,7 +318,7 @@ class QueryBinder(OrderBinder):
                 ("measures", replace(bare, form=replace(bare.form, text=written))),
                 ("within", "" if length is None else f"{length.value} {length.type}"),
             ),
-            tuple(binder.bind(key) for key in keys),
+            ((0, tuple(binder.bind(key) for key in keys)),),
         )
         return self._aliased(node, tree)
 
@@ -345,9 +345,49 @@ class QueryBinder(OrderBinder):
         form = normal_form(trees, self.environment.path, column)
         return Clause(form, tuple(columns))
 
+    def _process_table_function(self, tree: nodes.TableFunction) -> Relation:
+        """A process table function over its table arguments; all other arguments are kept as they are written."""
+        inputs: list[Node] = []
+        keys: list[tuple[int, tuple[Expression, ...]]] = []
+        clauses: list[tuple[str, Clause | str]] = [("function", _function_name(tree, self.environment))]
+        rest: list[exp.Expr] = []
+        for argument in tree.expressions:
+            value = _argument(argument)
+            if isinstance(value, nodes.TableArgument):
+                below = self.relation(value.this)
+                binder = ScalarBinder(self.environment, self.statement, below.scope)
+                keys.append((len(inputs), tuple(binder.bind(key) for key in value.args.get("partition_by") or ())))
+                if order := value.args.get("order"):
+                    clauses.append((f"order of input {len(inputs) + 1}", self._order(order, binder, len(inputs))))
+                inputs.append(below.node)
+            elif isinstance(argument, nodes.NamedArgument) and argument.name.lower() == "uid":
+                clauses.append(("uid", str(normal_form(value))))
+            else:
+                rest.append(argument)
+        node = Opaque(
+            OtherKind.PROCESS_TABLE_FUNCTION,
+            normal_form(rest),
+            tuple(inputs),
+            self.environment.mentioned,  # only the class of the function declares its columns
+            "a class of the user computes it",
+            self.span(tree),
+            tuple(clauses),
+            tuple(keys),
+        )
+        return self._aliased(node, tree, optional=True)
+
+    def _order(self, order: exp.Expression, binder: ScalarBinder, place: int) -> Clause:
+        """The ORDER BY of a table argument, which names columns alone."""
+        columns: dict[Expression, int] = {}
+        named = {id(each): columns.setdefault(binder.bind(each), len(columns)) for each in order.find_all(exp.Column)}
+        form = normal_form(order, self.environment.path, lambda part: f"#i{named[id(part)]}")
+        return Clause(form, tuple(columns), place)
+
     # -------------------------------------------------------------------------------------------- windows
     def _table_function(self, tree: nodes.TableFunction) -> Relation:
         if not is_window_function(tree):
+            if any(isinstance(_argument(each), nodes.TableArgument) for each in tree.expressions):
+                return self._process_table_function(tree)
             empty = Relation(Values(((),), (), self.span(tree)), Scope((), ()))
             return self._correlate(empty, tree, tree.expressions, False, exp.Join(this=tree))
         kind = tree.this.name.upper()
@@ -478,7 +518,9 @@ class QueryBinder(OrderBinder):
                 )
                 if nameless or (scope.optional and any(scope.optional[i] for i in hits)):
                     raise BindError(
-                        "undeclared-table", "the columns of * are not known: declare the table", self.span(output)
+                        "undeclared-table",
+                        "the columns of * are not known: declare the table, or name the columns of a function",
+                        self.span(output),
                     )
                 if not hits:
                     raise BindError(
@@ -496,6 +538,11 @@ class QueryBinder(OrderBinder):
 
 def _conditions(*clauses: exp.Expression | None) -> list[exp.Expression]:
     return [clause.this for clause in clauses if clause is not None]
+
+
+def _argument(tree: exp.Expression) -> exp.Expression:
+    """The value of an argument, which may be named."""
+    return tree.expression if isinstance(tree, nodes.NamedArgument) else tree
 
 
 def _function_name(tree: exp.Expression, environment: Environment) -> str:

@@ -167,8 +167,8 @@ def test_an_expression_of_flink_is_read_with_all_that_it_says(expression: str, o
     [
         ("CREATE OR ALTER MATERIALIZED TABLE m AS SELECT customer FROM orders", "a materialized table is not judged"),
         ("DELETE FROM totals", "DELETE is a statement that is not judged here"),
-        ("SELECT * FROM TO_CHANGELOG(input => TABLE orders)", "TO_CHANGELOG is a process table function"),
-        ("SELECT * FROM f(TABLE orders PARTITION BY customer, 1)", "f is a process table function"),
+        ("SELECT * FROM TO_CHANGELOG(input => TABLE orders)", "name the columns of a function"),
+        ("SELECT 1 FROM orders, LATERAL TABLE(f(TABLE orders))", "f is a process table function"),
         ("SELECT * FROM orders, LATERAL (SELECT 1)", "LATERAL (SELECT …), a subquery for each row, is not judged"),
     ],
 )

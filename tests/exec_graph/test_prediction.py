@@ -153,3 +153,11 @@ def test_what_is_missing_here_is_no_refusal(exception: tuple[str, str]) -> None:
     found = refused(exception).refusal
     assert found is not None
     assert not found.conclusive
+
+
+def test_ids_from_a_counter_matter_to_operators_that_keep_state_alone() -> None:
+    function = operator("f", "no", node=1, uid="11_process")
+    for sink, doubted in (("no", False), ("yes", True)):
+        job = script(function, operator("s", sink, node=2, inputs=[1]))
+        assert bool(predicted(job, job).doubt) is doubted
+    assert not predicted(script(operator("a", node=1), function), script(operator("a", node=1), function)).doubt

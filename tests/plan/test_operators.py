@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_flinkcompat.plan import build_program
@@ -11,6 +13,7 @@ from airflow_flinkcompat.plan.nodes import Opaque
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
+    OtherOperator,
     Output,
     Rows,
     TooLarge,
@@ -134,6 +137,7 @@ def test_repeated_keys_are_counted() -> None:
         ("SELECT customer FROM orders ORDER BY customer;", ["ORDER BY"]),
         ("SELECT customer FROM orders LIMIT 3;", ["LIMIT"]),
         ("SELECT COUNT(*) FROM (SELECT DISTINCT customer FROM orders);", ["group aggregation"] * 2),
+        ("SELECT customer FROM f(TABLE orders PARTITION BY item, 1);", ["process table function"]),
     ],
 )
 def test_other_constructs_keep_their_kind(sql: str, kinds: list[str]) -> None:
@@ -161,3 +165,36 @@ def test_what_grows_too_large_is_refused() -> None:
     (pipeline,) = build_program(parse_script(TABLE + "\n".join(views) + "SELECT amount FROM v39;")).pipelines
     with pytest.raises(TooLarge):
         resolve_operators(pipeline.sink)
+
+
+JOINED = "SELECT x FROM f(a => TABLE orders PARTITION BY item{0}, b => (SELECT twice AS t, item FROM orders) {1}{2});"
+
+
+def test_a_process_table_function_in_all_its_parts() -> None:
+    (operator,) = operators(output(JOINED.format(" ORDER BY placed", "PARTITION BY item", ", n => 3, uid => 'one'")))
+    assert isinstance(operator, OtherOperator)
+    parts = {name: str(value) for name, value in operator.attributes}
+    assert [parts[name] for name in ("text", "function", "uid")] == ["n => 3", "f", "'one'"]
+    assert {"partition", "partition order", "partition of input 2", "order of input 1"} < parts.keys()
+    assert [len(row) for row in operator.rows] == [5, 2]
+
+
+@pytest.mark.parametrize(
+    ("changed", "names"),
+    [
+        (("", "PARTITION BY item", ", uid => 'two'"), {"uid"}),
+        (("", "PARTITION BY item", ", n => 4, uid => 'one'"), {"text"}),
+        ((" ORDER BY placed", "PARTITION BY item", ", uid => 'one'"), {"order of input 1"}),
+        (("", "PARTITION BY t", ", uid => 'one'"), {"partition of input 2", "partition order of input 2"}),
+    ],
+)
+def test_parts_of_a_process_table_function_differ_each_by_itself(
+    changed: tuple[str, str, str], names: set[str]
+) -> None:
+    def parts(*sides: str) -> set[tuple[str, Any]]:
+        (operator,) = operators(output(JOINED.format(*sides)))
+        assert isinstance(operator, OtherOperator)
+        return set(operator.attributes)
+
+    difference = parts(*changed) ^ parts("", "PARTITION BY item", ", uid => 'one'")
+    assert {name for name, _ in difference} == names
