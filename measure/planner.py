@@ -22,6 +22,7 @@ from typing import Any
 from airflow_flinkcompat.compat import InputError, Side, check
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.compat.deployable import UNREADABLE, obstacles
+from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.local_flink import LocalFlinkError, jars
 from airflow_flinkcompat.planner import Installation, close_all, find, predict
 from airflow_flinkcompat.sql import ScriptError
@@ -127,8 +128,9 @@ def judged(pair: Pair, planners: Mapping[str, Installation]) -> dict[str, Any]:
         planned = predict(old, new, before, after)
         said = planned.prediction
         row |= {
-            "doubt": said.doubt, "message": said.message, "losses": said.losses, "novelties": said.novelties,
-            "stand_ins": said.stand_ins, "predicted": said.consequence.value if said.consequence else "not refused",
+            "doubt": said.doubt, "message": said.refusal.message if said.refusal else "",
+            "effects": [each.message for each in said.restore.states], "stand_ins": said.stand_ins,
+            "predicted": _end(said),
         }  # fmt: skip
         for side, script in (("old", planned.old), ("new", planned.new)):
             if script.refusal is not None:
@@ -144,6 +146,11 @@ def judged(pair: Pair, planners: Mapping[str, Installation]) -> dict[str, Any]:
     if row.get("new_refusal", [""])[0] == "refused at plan":
         row["verdict"] = "refused at plan"
     return row
+
+
+def _end(said: Prediction) -> str:
+    consequence = said.refusal and said.refusal.effect.consequence
+    return consequence.value if consequence else "not refused"
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -25,8 +25,9 @@ from airflow_flinkcompat.compat.one_column import one_for_each_column
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
-from airflow_flinkcompat.compat.report import PLANNED, READ, Finding, Report, Reports, tool_version
+from airflow_flinkcompat.compat.report import PLANNED, READ, UNDECIDED, Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
+from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import statement_not_read, unchanged
 from airflow_flinkcompat.compat.script_migration import script_migration
@@ -126,10 +127,11 @@ def _check(
     if plans is not None and any(side.language != "sql" for side in sides):
         raise InputError("compiled plans tell of SQL scripts only: how Flink plans a program they do not show")
     explained = None if plans is None else ComparedPlans(change, plans, accepted=accepted, prediction=prediction)
+    voice = None if explained is None else RestoreVerdict(explained)
     try:
         for side in sides:
             side.require_query()
-        fired = _evaluate(change, explained)
+        fired = _evaluate(change, voice)
         findings = one_for_each_column(_apply_precedence(fired), change)
         sinks, entries = sink_outcomes(change, fired), operator_reports(change, fired)
     except RecursionError:
@@ -153,7 +155,7 @@ def _check(
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
-        + (() if explained is None else explained.warnings),
+        + (() if voice is None else voice.warnings),
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
@@ -210,9 +212,9 @@ def check_planned(
     accepted: Collection[Accept] = (),
     history: WithHistory | None = None,
 ) -> Report:
-    """Judge a change with the answer of Flink's planner, whose refusals win.
+    """Judge a change by the diff of the jobs that Flink plans.
 
-    Where it refuses nothing the rules decide, and where they do not know, the compiled plans do.
+    Rules decide over what no job shows, and where the planner cannot tell.
 
     Args:
         old: The deployed side.
@@ -232,38 +234,42 @@ def check_planned(
     """
     judged = partial(check, old, new, with_other_engine=with_other_engine, accepted=accepted, history=history)
     read = judged()
+    change = Change(old, replace(new, beside=old))
+    compared = None if plans is None else RestoreVerdict(ComparedPlans(change, plans, prediction=prediction))
+    doubt = prediction.doubt
     try:
-        report = _planned_report(read, judged, prediction, plans)
+        report = read if doubt else _planned_report(read, judged, prediction, compared)
         if report.outcome is Outcome.COMPATIBLE:
-            report = _unless_unproven(report, Change(old, replace(new, beside=old)), prediction, plans)
+            report = _unless_unproven(report, change, prediction, None if doubt else compared)
     except UnknownPlan as error:
-        doubt = replace(prediction, doubt=str(error))
-        report = _planned_report(read, judged, doubt, None)
+        doubt, report = str(error), read
+    if doubt:
+        warning = f"Flink {prediction.flink} was asked and cannot tell: {doubt}"
+        report = replace(report, ground=READ, warnings=(*report.warnings, warning))
     return replace(report, read_outcome=None if report.outcome is read.outcome else read.outcome)
 
 
-def _planned_report(read: Report, judged: Callable[..., Report], prediction: Prediction, plans: Plans | None) -> Report:
-    """The report by the planner's refusals, else by rules and plans; by the rules alone where it cannot tell."""
-    if prediction.doubt:
-        warning = f"Flink {prediction.flink} was asked and cannot tell: {prediction.doubt}"
-        return replace(read, ground=READ, warnings=(*read.warnings, warning))
-    ground = f"{PLANNED} {prediction.flink}"
+def _planned_report(
+    read: Report, judged: Callable[..., Report], prediction: Prediction, compared: RestoreVerdict | None
+) -> Report:
+    """The report by the diff of the jobs; by the rules where Flink compiles no plans and refuses nothing."""
+    if compared is None and prediction.refusal is None:
+        return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
+    plans: Plans = ((), ()) if compared is None else compared.compared.plans
+    decides = compared is None or compared.decides
+    ground = f"{PLANNED if decides else UNDECIDED} {prediction.flink}"
     if prediction.stand_ins:
         ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
-    decided = prediction.consequence is None and (read.outcome is Outcome.COMPATIBLE or plans is None)
-    return replace(read if decided else judged(plans=plans or ((), ()), prediction=prediction), ground=ground)
+    return replace(judged(plans=plans, prediction=prediction), ground=ground)
 
 
-def _unless_unproven(report: Report, change: Change, prediction: Prediction, plans: Plans | None) -> Report:
-    """A compatible report, or unknown in its place over something that the planner could not see, or contradicts."""
+def _unless_unproven(report: Report, change: Change, prediction: Prediction, compared: RestoreVerdict | None) -> Report:
+    """A compatible report, or unknown in its place over something that the planner could not see."""
     reasons = list(prediction.unproven)
-    compared = None if plans is None or prediction.doubt else ComparedPlans(change, plans, prediction=prediction)
     if prediction.lookups and (compared is None or compared.depends_on_lookups):
         tables = ", ".join(prediction.lookups)
         reasons.append(f"whether {tables} is looked up asynchronously is not known: name its jar with --jar FILE")
     reasons += _changed_stubs(report, change, prediction)
-    if compared is not None and len(set(change.versions)) == 1:
-        reasons += compared.contradictions
     doubts = () if change.unchanged else tuple(
         Finding(
             rule=not_covered.RULE.code, title=not_covered.RULE.title, outcome=Outcome.UNKNOWN, message=each,
@@ -321,23 +327,23 @@ def _roll_up(findings: list[Finding]) -> Outcome:
     return Outcome.worst(finding.outcome for finding in findings if not finding.overruled_by)
 
 
-def _evaluate(change: Change, explained: ComparedPlans | None) -> list[tuple[Level, Finding]]:
+def _evaluate(change: Change, voice: RestoreVerdict | None) -> list[tuple[Level, Finding]]:
     """Every finding with the level at which it takes part, as the engine's adjusters leave it."""
     engine = BY_NAME[change.engine]
-    settle = None if explained is None else explained.settled
     if change.unchanged:
         found, certain, adjusters = _unchanged(change), set(), engine.unchanged_adjusters
     else:
         found, certain, adjusters = _found(change, engine), _certain(change), engine.finding_adjusters
     by_rules = tuple(found)
     spelled = any(finding.remedy is Remedy.EXPLAIN_PLAN for _, finding in by_rules)
-    planned = () if explained is None else explained.findings(spelled)
+    planned = () if voice is None else voice.findings(spelled)
     case = AdjusterContext(
-        change, frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}), settle
+        change,
+        frozenset({*certain, *((rule.code, finding.sink) for rule, finding in planned)}),
+        None if voice is None else voice.of,
     )
     adjusted = [(rule, _adjusted(finding, rule, case, adjusters)) for rule, finding in (*by_rules, *planned)]
-    proven = explained is not None and explained.is_proven
-    if not proven and all(finding.outcome in SAFE for _, finding in adjusted):
+    if not (voice and voice.is_proven) and all(finding.outcome in SAFE for _, finding in adjusted):
         adjusted = [(rule, _adjusted(finding, rule, case, engine.safe_finding_adjusters)) for rule, finding in adjusted]
     return [(engine.level(rule), finding) for rule, finding in adjusted]
 

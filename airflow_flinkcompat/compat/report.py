@@ -33,7 +33,9 @@ two reports of one version say the same of the same change.
 READ = "read from the script"
 """The ground of a report where Flink's planner was asked in vain."""
 PLANNED = "planned by Flink"
-"""The beginning of the ground of a report where Flink's planner answered."""
+"""The beginning of the ground of a report that the jobs decide which Flink planned."""
+UNDECIDED = f"{READ}, undecided by Flink"
+"""The beginning of the ground of a report where Flink planned both jobs, and their diff is unknown."""
 
 
 @cache
@@ -287,6 +289,11 @@ class Report:
     ground: str = ""
     read_outcome: Outcome | None = None
     environments: int = field(default=1, compare=False, repr=False)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether Flink has planned both scripts, even where their diff is unknown."""
+        return self.ground.startswith((PLANNED, UNDECIDED))
 
     @property
     def deciding(self) -> tuple[Finding, ...]:

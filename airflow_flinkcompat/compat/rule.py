@@ -29,15 +29,6 @@ class Level(IntEnum):
     REST = 5
 
 
-class PlanCover(Enum):
-    """Where compiled plans show all that a rule looks at, so that equal plans settle what it calls unknown."""
-
-    NEVER = auto()
-    ALWAYS = auto()
-    ONE_JOB = auto()
-    COLUMNS_OF_STATELESS_SINKS = auto()
-
-
 class TableApiCover(Enum):
     """Where what a rule says of SQL was seen to hold of queries through the Table API as well, on engine ``flink``.
 
@@ -225,7 +216,6 @@ class Rule:
         level: Who decides over whom on ``vvr``.
         case_dependent: Engines on which a change of this kind may well end worse than the verdict.
         not_applicable: Engines on which the rule never speaks.
-        plan_cover: Where equal compiled plans settle what it calls unknown.
         table_api_cover: Where it holds of queries through the Table API.
         yields_to: The code of the rule that decides over it where both speak in one pipeline, because its page does; ""
             where the worse one decides.
@@ -243,7 +233,6 @@ class Rule:
     level: Level = Level.REST
     case_dependent: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
-    plan_cover: PlanCover = PlanCover.NEVER
     table_api_cover: TableApiCover = TableApiCover.NEVER
     yields_to: str = ""
     beside_operators: bool = False

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
-from airflow_flinkcompat.compat.plan_comparison import EQUAL, sinks_elsewhere
+from airflow_flinkcompat.compat.plan_comparison import sinks_elsewhere
+from airflow_flinkcompat.compat.restore_verdict import EQUAL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
 from airflow_flinkcompat.exec_graph.from_plan import query_state

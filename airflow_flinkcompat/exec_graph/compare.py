@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.exec_graph.compiled import Aspect, CompiledPlan
@@ -11,6 +10,7 @@ from airflow_flinkcompat.exec_graph.compiled.facets import Effect, FacetRow, row
 from airflow_flinkcompat.exec_graph.compiled.states import AGGREGATIONS, CompiledOperator, keeps_rows, sink_identifier
 from airflow_flinkcompat.exec_graph.compiled.streams import lookup_identifier
 from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.from_compiled import (
     DEFAULTS,
     CompiledState,
@@ -28,24 +28,14 @@ QUERY_SINK = "flinkcompat_query"
 
 CHAIN = ("operators up to it",)
 """What differs where an operator that keeps state has no counterpart."""
+_EFFECTS = {
+    Aspect.LAYOUT: RestoreEffect.REFUSED_AT_RESTORE,
+    Aspect.MEANING: RestoreEffect.SILENTLY_WRONG,
+    Aspect.OTHER: RestoreEffect.UNKNOWN,
+}
+"""The effect of a facet that differs, where the table of facets knows none."""
 _INDEPENDENT, _BARE = "independent of columns", "nothing in front"
 """Conditions of the table of facets on sinks: columns decide about no state, and no materializer stands in front."""
-
-
-@dataclass(frozen=True)
-class PlanDifference:
-    """What the plans of one job say differently of an operator that keeps state; before and after in Flink's words.
-
-    ``evidence`` are the restores that ended right although it differed so, none where that is not known.
-    """
-
-    aspect: Aspect
-    operator: str
-    what: tuple[str, ...]
-    before: str
-    after: str
-    sinks: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
 
 
 def compare_plans(
@@ -56,8 +46,8 @@ def compare_plans(
     column_independent: frozenset[str] = frozenset(),
     restored: bool = False,
     waiting: frozenset[str] = frozenset(),
-) -> tuple[PlanDifference, ...]:
-    """Every difference between the plans of two scripts, job by job.
+) -> Restore:
+    """Compare the compiled plans of two scripts, job by job.
 
     Args:
         old: The plans of the deployed script, one for each job, in order.
@@ -71,23 +61,26 @@ def compare_plans(
         waiting: Identifiers of tables of which rows may wait for an answer, whatever the plans say.
 
     Returns:
-        The differences; none where chain, layout and meaning are equal.
+        The effect on every operator that keeps state: all right where chain, layout and meaning are equal.
 
     Raises:
         PlanError: An operator is not written as the measured versions write it.
     """
     jobs = _jobs(old, new)
     if not jobs and (old or new):
-        return (PlanDifference(Aspect.CHAIN, "script", ("number of jobs",), f"{len(old)} jobs", f"{len(new)} jobs"),)
+        numbers = f"{len(old)} jobs", f"{len(new)} jobs"
+        return Restore((StateEffect(RestoreEffect.REFUSED_AT_SUBMIT, "script", ("number of jobs",), *numbers),))
     tables = _names([one for one, _ in jobs], [other for _, other in jobs])
 
     def read(plan: CompiledPlan, symbols: Symbols) -> CompiledState:
         return compiled_state(plan, symbols, tables, stateless_sinks, identities, waiting=waiting)
 
-    return tuple(
-        difference
-        for one, other in jobs
-        for difference in _compare(one, other, read, stateless_sinks, column_independent, restored, waiting)
+    return Restore(
+        tuple(
+            effect
+            for one, other in jobs
+            for effect in _compare(one, other, read, stateless_sinks, column_independent, restored, waiting)
+        )
     )
 
 
@@ -197,7 +190,7 @@ def _compare(
     column_independent: frozenset[str],
     restored: bool,
     waiting: frozenset[str],
-) -> Iterable[PlanDifference]:
+) -> Iterator[StateEffect]:
     symbols = Symbols()
     sides = [read(plan, symbols) for plan in (old, new)]
     sinks = sinks_of(new)
@@ -206,8 +199,8 @@ def _compare(
         lost = next(operator for number, operator in known[0].items() if number in gone)
         made = next((operator for number, operator in known[1].items() if number not in known[0]), None)
         what = CHAIN
-        aspect = Aspect.OTHER if restored else Aspect.CHAIN
-        yield PlanDifference(aspect, lost.node.kind, what, _path(old, lost), _path(new, made), sinks)
+        effect = RestoreEffect.UNKNOWN if restored else RestoreEffect.REFUSED_AT_SUBMIT
+        yield StateEffect(effect, lost.node.kind, what, _path(old, lost), _path(new, made), sinks)
         return
     for number, operator in known[1].items():
         if number not in known[0]:
@@ -215,17 +208,19 @@ def _compare(
             what = ("a new operator, which begins without state",)
             seen = _evidence(operator.node.kind, "new")
             texts = "no such operator", operator.node.description
-            yield PlanDifference(Aspect.OTHER, operator.node.kind, what, *texts, sinks, seen)
+            yield StateEffect(RestoreEffect.EMPTY, operator.node.kind, what, *texts, sinks, seen)
     sinks_aside = [[each for _, each in found if not each.keeps] for found in (side.operators for side in sides)]
     if len(sinks_aside[0]) != len(sinks_aside[1]):
         before, after = (f"{len(side)} sinks that keep nothing" for side in sinks_aside)
-        yield PlanDifference(Aspect.OTHER, "sink", ("number",), before, after, sinks, _evidence("sink", "number"))
+        evidence = _evidence("sink", "number")
+        yield StateEffect(RestoreEffect.UNKNOWN, "sink", ("number",), before, after, sinks, evidence)
     for number in known[0].keys() - known[1].keys():
-        # Nothing is refused either: the state is handed to an operator that does not look at it (measured).
+        # Nothing is refused either: the state is handed to an operator that does not look at it (measured). Whether
+        # anything is stored Flink itself knows better.
         what = ("what stands in its place keeps nothing",)
-        yield PlanDifference(
-            Aspect.MEANING, known[0][number].node.kind, what, known[0][number].node.description, "no such state", sinks
-        )
+        node = known[0][number].node
+        effect = RestoreEffect.UNKNOWN if restored else RestoreEffect.SILENTLY_WRONG
+        yield StateEffect(effect, node.kind, what, node.description, "no such state", sinks)
     pairs = [(before, known[1][number]) for number, before in known[0].items() if number in known[1]]
     independent = stateless_sinks | column_independent
     changed: set[int] = set()
@@ -233,11 +228,15 @@ def _compare(
         apart = _apart(one, other, symbols)
         if other.node.place in changed:  # what is below differs already
             apart = [key for key in apart if key[0] is Aspect.LAYOUT]
+        if old.version != new.version:  # each line writes keys of its own
+            apart = [key if {*one.facets} & {*other.facets} & {key} else (Aspect.OTHER, key[1]) for key in apart]
         texts = one.node.description, other.node.description
         surely = other.node.kind != "lookup-join" or lookup_identifier(other.node) not in waiting
-        for aspect, facets, evidence in _weighed(one, other, apart, independent, restored):
-            found = aspect if surely else Aspect.OTHER
-            yield PlanDifference(found, other.node.kind, facets, *texts, sinks, evidence)
+        for effect, facets, evidence in _weighed(one, other, apart, independent, restored):
+            found = effect if surely else RestoreEffect.UNKNOWN
+            yield StateEffect(found, other.node.kind, facets, *texts, sinks, evidence)
+        if not apart:
+            yield StateEffect(RestoreEffect.RIGHT, other.node.kind, (), *texts, sinks)
         if any(aspect in (Aspect.LAYOUT, Aspect.MEANING) for aspect, _ in apart):
             changed |= _above(new, other.node.place)
 
@@ -248,8 +247,8 @@ def _weighed(
     apart: Sequence[tuple[Aspect, str]],
     independent: frozenset[str],
     restored: bool,
-) -> Iterator[tuple[Aspect, tuple[str, ...], tuple[str, ...]]]:
-    """The facets that differ by the weight that the table of facets gives them, with the restores that are right."""
+) -> Iterator[tuple[RestoreEffect, tuple[str, ...], tuple[str, ...]]]:
+    """The facets that differ by the effect that the table of facets gives them, with the restores that are right."""
     aspects = {found for found, _ in apart}
     for aspect in (Aspect.LAYOUT, Aspect.MEANING, Aspect.OTHER):
         if aspect is Aspect.MEANING and Aspect.LAYOUT in aspects and not restored:
@@ -260,11 +259,13 @@ def _weighed(
             name for name, row in rows.items() if row is None or row.effect in (Effect.EITHER, Effect.UNKNOWN)
         )
         # Flink has read the state: another layout by the plan alone is not known to matter.
-        weight = Aspect.OTHER if aspect is Aspect.LAYOUT and restored else aspect
-        yield from ((each, what, ()) for each, what in ((Aspect.MEANING, wrong), (weight, either)) if what)
+        effect = RestoreEffect.UNKNOWN if aspect is Aspect.LAYOUT and restored else _EFFECTS[aspect]
+        yield from (
+            (each, what, ()) for each, what in ((RestoreEffect.SILENTLY_WRONG, wrong), (effect, either)) if what
+        )
         for name, row in rows.items():
             if row is not None and row.effect is Effect.RIGHT:
-                yield Aspect.OTHER, (name,), row.evidence
+                yield RestoreEffect.UNKNOWN, (name,), row.evidence
 
 
 def _apart(one: CompiledOperator, other: CompiledOperator, symbols: Symbols) -> list[tuple[Aspect, str]]:

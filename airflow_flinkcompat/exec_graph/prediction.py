@@ -1,7 +1,4 @@
-"""The end of a restore between two planned jobs.
-
-The order is Flink's: what it refuses to plan, operators that no longer exist, state that cannot be read.
-"""
+"""The diff of two jobs as Flink's planner would submit them: operator ids, states and their serializers are exact."""
 
 from __future__ import annotations
 
@@ -9,8 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, SubmittedJob
-from airflow_flinkcompat.model import Consequence
+
+REFUSED_AT_SUBMIT, REFUSED_AT_RESTORE = RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE
 
 _DEFAULT_MAX_PARALLELISM = 128
 """Flink's own maximum for a parallelism of at most 85, where none is set."""
@@ -34,12 +33,9 @@ class Prediction:
 
     Attributes:
         flink: The release that planned both.
-        consequence: Where it refuses; None where nothing is refused.
-        operator: The name of the operator that it refuses.
-        message: Why, in a sentence.
+        restore: The effects on states: refusals in the order in which Flink finds them, else what it drops without a
+            word, and what is new or was not opened.
         doubt: Why the planner cannot tell, "" where it can.
-        losses: What is dropped or replaced without a refusal.
-        novelties: What is new or was not started: not known to matter.
         stand_ins: The connectors and formats whose jars are absent.
         stubs: The names of the tables that have them.
         lookups: Those among them that rows are looked up in, which may wait for an answer.
@@ -49,12 +45,8 @@ class Prediction:
     """
 
     flink: str
-    consequence: Consequence | None = None
-    operator: str = ""
-    message: str = ""
+    restore: Restore = NOTHING
     doubt: str = ""
-    losses: tuple[str, ...] = ()
-    novelties: tuple[str, ...] = ()
     stand_ins: tuple[str, ...] = ()
     stubs: tuple[str, ...] = ()
     lookups: tuple[str, ...] = ()
@@ -63,9 +55,14 @@ class Prediction:
     bare_sinks: tuple[str, ...] = ()
 
     @property
+    def refusal(self) -> StateEffect | None:
+        """The state over which Flink refuses the restore; None where it refuses nothing."""
+        return next(iter(self.restore.having(REFUSED_AT_SUBMIT, REFUSED_AT_RESTORE)), None)
+
+    @property
     def is_uncertain(self) -> bool:
         """True if anything keeps equal plans from proving that the state fits."""
-        return bool(self.consequence or self.doubt or self.losses or self.novelties or self.unproven)
+        return bool(self.doubt or self.restore.differences or self.unproven)
 
 
 def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
@@ -95,12 +92,11 @@ def predicted(old: PlannedScript, new: PlannedScript) -> Prediction:
     if counted := next((each for each in operators if each.counted and each.stateful), None):
         return replace(said, doubt=f"the id of {counted.name} {_COUNTED}")
     for before, after in pairs:
-        for consequence, operator, message in _refusals(before, after):
-            return replace(said, consequence=consequence, operator=operator, message=message)
+        for refusal in _refusals(before, after):
+            return replace(said, restore=Restore((refusal,)))
     return replace(
         said,
-        losses=tuple(each for pair in pairs for each in _losses(*pair)),
-        novelties=tuple(each for pair in pairs for each in _novelties(*pair)),
+        restore=Restore(tuple(each for pair in pairs for each in (*_losses(*pair), *_novelties(*pair)))),
         alike=all(_classes(before) == _classes(after) for before, after in pairs),
         bare_sinks=tuple(
             sorted(_bare_sinks(old) & _bare_sinks(new) - {each.rpartition(".")[2] for each in said.stubs})
@@ -145,55 +141,58 @@ def _classes(job: SubmittedJob) -> list[tuple[str, str, str]]:
     )
 
 
-def _refusals(before: SubmittedJob, after: SubmittedJob) -> Iterator[tuple[Consequence, str, str]]:
+def _refusals(before: SubmittedJob, after: SubmittedJob) -> Iterator[StateEffect]:
     """Flink's refusals in the order in which it finds them: at submit, then when state is read."""
     found = {each.id: each for each in after.operators}
     kept = [each for each in before.operators if each.stateful]
     for each in kept:
         if each.id not in found:
             message = f"the new job has no operator with the id of {each.name} ({each.id}), which keeps state"
-            yield Consequence.REFUSED_AT_SUBMIT, each.name, message
+            yield StateEffect(REFUSED_AT_SUBMIT, each.name, message=message)
     for each in kept:
         stored = each.max_parallelism if each.max_parallelism > 0 else _DEFAULT_MAX_PARALLELISM
         wanted = found[each.id].max_parallelism
         if wanted not in (stored, 0, -1):  # where none is set, Flink takes that of the savepoint
             message = f"the maximum parallelism of {each.name} changes from {stored} to {wanted}"
-            yield Consequence.REFUSED_AT_SUBMIT, each.name, message
+            yield StateEffect(REFUSED_AT_SUBMIT, each.name, message=message)
     for each in kept:
         if chain := after.restores.get(each.id):
             migration = any(one["class"].endswith("StateMigrationException") for one in chain)
             why = "is laid out otherwise, and Flink does not migrate it" if migration else chain[-1]["message"][:300]
-            yield Consequence.REFUSED_AT_RESTORE, each.name, f"the stored state of {each.name} {why}"
+            yield StateEffect(REFUSED_AT_RESTORE, each.name, message=f"the stored state of {each.name} {why}")
 
 
-def _losses(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
+def _losses(before: SubmittedJob, after: SubmittedJob) -> Iterator[StateEffect]:
     found = {each.id: each for each in after.operators}
+
+    def dropped(message: str) -> StateEffect:
+        return StateEffect(RestoreEffect.DROPPED, one.name, message=message)
+
     for one in filter(lambda each: each.stateful, before.operators):
         other = found[one.id]
         if not other.stateful:
-            yield f"{one.name} keeps state, {other.name} in its place keeps none"
+            yield dropped(f"{one.name} keeps state, {other.name} in its place keeps none")
         elif one.states is not None and other.states is not None:
-            yield from (
-                f"{one.name}: state {name} is no longer read" for name in sorted(set(one.states) - set(other.states))
-            )
+            gone = sorted(set(one.states) - set(other.states))
+            yield from (dropped(f"{one.name}: state {name} is no longer read") for name in gone)
         elif (one.kind, one.component) != (other.kind, other.component):
-            yield f"{one.name}: {other.component or other.kind} takes the place of {one.component or one.kind}"
+            yield dropped(f"{one.name}: {other.component or other.kind} takes the place of {one.component or one.kind}")
 
 
-def _novelties(before: SubmittedJob, after: SubmittedJob) -> Iterator[str]:
+def _novelties(before: SubmittedJob, after: SubmittedJob) -> Iterator[StateEffect]:
     stored = {each.id: each for each in before.operators}
     for other in filter(lambda each: each.stateful, after.operators):
         one = stored.get(other.id)
         if one is None or not one.stateful:
-            yield f"{other.name} begins without state"
+            yield StateEffect(RestoreEffect.EMPTY, other.name, message=f"{other.name} begins without state")
         elif one.states is None or other.states is None:
             if other.basis not in ("source", "committer", "sink writer"):
-                yield f"{other.name}: its state is not known"
+                yield StateEffect(RestoreEffect.UNKNOWN, other.name, message=f"{other.name}: its state is unknown")
         else:
-            yield from (
-                f"{other.name}: state {name} begins empty" for name in sorted(set(other.states) - set(one.states))
-            )
-            changed = [
-                name for name in sorted(set(one.states) & set(other.states)) if one.states[name] != other.states[name]
-            ]
-            yield from (f"{other.name}: state {name} has other options" for name in changed)
+            for name in sorted(other.states):
+                if name not in one.states:
+                    message = f"{other.name}: state {name} begins empty"
+                    yield StateEffect(RestoreEffect.EMPTY, other.name, message=message)
+                elif one.states[name] != other.states[name]:
+                    message = f"{other.name}: state {name} has other options"
+                    yield StateEffect(RestoreEffect.UNKNOWN, other.name, message=message)

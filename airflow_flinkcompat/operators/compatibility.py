@@ -394,7 +394,7 @@ class FlinkSqlCompatibilityOperator(UnmappedMixin, ScriptOperator, BranchMixIn):
             self.log.info("The target is asked in place of a planner on this worker: %s", masked_text(str(error)))
             return by_target()
         decides = planner_decides(report, self._effective_policy(), migrates="migrate" in self.branches)
-        if report.ground.startswith(PLANNED) or not (decides or (self.explain_plan and report.migration_is_unknown)):
+        if report.is_planned or not (decides or (self.explain_plan and report.migration_is_unknown)):
             return report
         try:
             found = by_target()

@@ -14,6 +14,7 @@ from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, option
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
 from airflow_flinkcompat.exec_graph.compiled import PlanError, read_plan
+from airflow_flinkcompat.exec_graph.diff import NOTHING, RestoreEffect
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
 from airflow_flinkcompat.exec_graph.prediction import Prediction, predicted
 from airflow_flinkcompat.planner.daemon import daemon
@@ -141,14 +142,7 @@ def _has_operators(script: PlannedScript, operators: frozenset[str]) -> bool:
 
 def _doubted(planned: PlannedChange, doubt: str) -> PlannedChange:
     said = planned.prediction
-    prediction = Prediction(
-        said.flink,
-        doubt=doubt,
-        stand_ins=said.stand_ins,
-        stubs=said.stubs,
-        lookups=said.lookups,
-        unproven=said.unproven,
-    )
+    prediction = replace(said, restore=NOTHING, doubt=doubt, alike=False, bare_sinks=())
     return replace(planned, prediction=prediction)
 
 
@@ -238,4 +232,5 @@ def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str
 def _said(planned: PlannedChange) -> tuple[Any, ...]:
     sides = ((side.refusal is None or side.refusal.message) for side in (planned.old, planned.new))
     said = planned.prediction
-    return (*sides, said.consequence, bool(said.doubt), bool(said.losses))
+    dropped = bool(said.restore.having(RestoreEffect.DROPPED))
+    return (*sides, said.refusal and said.refusal.effect, bool(said.doubt), dropped)

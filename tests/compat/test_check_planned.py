@@ -11,6 +11,7 @@ from airflow_flinkcompat.compat import Outcome, Report, Side
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.compat.plan_comparison import Plans, example_plans
 from airflow_flinkcompat.compat.report import READ
+from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.model import Consequence
 
@@ -40,6 +41,10 @@ def judged(
         said,
         made or plans(),
     )
+
+
+def ended(effect: RestoreEffect, message: str) -> Restore:
+    return Restore((StateEffect(effect, "GroupAggregate", message=message),))
 
 
 def told(report: Report) -> str:
@@ -117,9 +122,10 @@ def test_a_plan_in_other_words_shows_no_wrong_rows_where_the_rules_found_none() 
     assert said.outcome is Outcome.INCOMPATIBLE
 
 
-def test_plans_that_contradict_the_rules_leave_a_doubt() -> None:
+def test_the_diff_decides_over_rules_that_contradict_it() -> None:
     report = judged(QUERY, OUTPUT, made=plans(equal=False))
-    assert (report.outcome, report.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)
+    assert (report.outcome, report.read_outcome) == (Outcome.INCOMPATIBLE, Outcome.COMPATIBLE)
+    assert [each.consequence for each in report.deciding] == [Consequence.SILENTLY_WRONG]
     assert "its state means something else" in told(report)
 
 
@@ -146,8 +152,8 @@ def test_equal_jobs_decide_over_what_the_rules_say_of_a_query(old: str, new: str
 @pytest.mark.parametrize(
     "said",
     [
-        replace(ALIKE, losses=("GroupAggregate: state acc is no longer read",)),
-        replace(ALIKE, novelties=("GroupAggregate begins without state",)),
+        replace(ALIKE, restore=ended(RestoreEffect.DROPPED, "GroupAggregate: state acc is no longer read")),
+        replace(ALIKE, restore=ended(RestoreEffect.EMPTY, "GroupAggregate begins without state")),
         replace(ALIKE, unproven=("statements differ that change what lasts",)),
     ],
 )
@@ -239,7 +245,7 @@ def test_a_plan_that_nobody_can_read_leaves_the_verdict_of_the_rules() -> None:
 
 
 def test_only_the_planner_names_the_end_of_a_restore_that_flink_refuses() -> None:
-    refused = Prediction("2.3.0", Consequence.REFUSED_AT_SUBMIT, "GroupAggregate", "it is gone")
+    refused = Prediction("2.3.0", ended(RestoreEffect.REFUSED_AT_SUBMIT, "it is gone"))
     report = judged(QUERY, QUERY.replace("SUM(amount)", "COUNT(*)"), refused)
     ends = {finding.rule: finding.consequence for finding in report.findings if finding.consequence is not None}
     assert ends == {"plan-differs": Consequence.REFUSED_AT_SUBMIT}

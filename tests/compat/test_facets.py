@@ -11,9 +11,10 @@ import pytest
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.evidence import RIGHT, lines_restored_right, restores
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans
-from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, PlanDifference, compare_plans
-from airflow_flinkcompat.exec_graph.compiled import Aspect, read_plan
+from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans
+from airflow_flinkcompat.exec_graph.compiled import read_plan
 from airflow_flinkcompat.exec_graph.compiled.facets import Effect, FacetRow, facet_rows
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect, StateEffect
 from tests.measured_plans import pairs, planned, written
 
 ROWS = [row for rows in facet_rows().values() for row in rows]
@@ -26,10 +27,10 @@ def named(row: FacetRow) -> str:
 
 
 @cache
-def differences(name: str) -> tuple[PlanDifference, ...]:
+def differences(name: str) -> tuple[StateEffect, ...]:
     old, new = pairs()[name].sides()
     compared = ComparedPlans(Change(old, new), planned()[name])
-    return (*compared.differences, *compared.seen)
+    return tuple(each for each in compared.restore.states if each.facets)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=named)
@@ -48,7 +49,7 @@ def test_the_plans_of_its_restores_differ_in_its_facet(row: FacetRow) -> None:
     """Plans of restores over connectors of the measurement's own are not stored."""
     stored = [name for name in row.evidence if name in planned()]
     for name in stored:
-        assert any(row.facet in each.what for each in differences(name)), name
+        assert any(row.facet in each.facets for each in differences(name)), name
 
 
 def test_most_rows_are_held_against_stored_plans() -> None:
@@ -69,7 +70,7 @@ def test_most_rows_are_held_against_stored_plans() -> None:
 )
 def test_a_right_facet_leaves_nothing_open(name: str, operator: str, facet: str) -> None:
     (seen,) = differences(name)
-    assert (seen.operator, seen.what) == (operator, (facet,))
+    assert (seen.operator, seen.facets) == (operator, (facet,))
     assert seen.evidence
 
 
@@ -85,7 +86,7 @@ def test_a_retracting_sum_beside_the_count_that_it_keeps_anyway_holds_the_same_n
 
 
 def test_a_sum_that_begins_with_null_is_not_the_sum_of_an_average() -> None:
-    assert any(each.aspect is Aspect.LAYOUT for each in differences("ga-avg-to-sum-count"))
+    assert any(each.effect is RestoreEffect.REFUSED_AT_RESTORE for each in differences("ga-avg-to-sum-count"))
 
 
 @pytest.mark.parametrize(("held", "open_"), [(False, False), (True, True)])
@@ -99,7 +100,7 @@ def test_another_key_of_a_sink_matters_where_rows_are_held_by_it(*, held: bool, 
         return [read_plan(json.dumps(plan))]
 
     found = compare_plans(keyed("a"), keyed("b"), frozenset({SINK}), restored=True)
-    assert any(not each.evidence for each in found) is open_
+    assert any(not each.evidence for each in found.differences) is open_
 
 
 # --- spellings that are compiled in two ways --------------------------------------------------------------------------
@@ -124,9 +125,9 @@ def with_condition(condition: Any) -> Any:
     return old
 
 
-def compared(one: Any, other: Any) -> tuple[Aspect, ...]:
+def compared(one: Any, other: Any) -> tuple[RestoreEffect, ...]:
     old, new = ([read_plan(json.dumps(with_condition(each)))] for each in (one, other))
-    return tuple(each.aspect for each in compare_plans(old, new, frozenset({SINK})))
+    return tuple(each.effect for each in compare_plans(old, new, frozenset({SINK})).differences)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +167,10 @@ def test_two_ways_to_compile_one_condition_are_one(one: Any, other: Any) -> None
     ids=["values", "blanks", "wide numbers", "casts"],
 )
 def test_conditions_that_may_differ_stay_apart(one: Any, other: Any) -> None:
-    assert Aspect.MEANING in compared(one, other)
+    assert RestoreEffect.SILENTLY_WRONG in compared(one, other)
 
 
-def on_keys(*, added: bool, column: dict[str, Any]) -> tuple[Aspect, ...]:
+def on_keys(*, added: bool, column: dict[str, Any]) -> tuple[RestoreEffect, ...]:
     amounts = call(">", AMOUNT, literal(5, WHOLE))
     both = call("AND", amounts, call("<>", column, literal("x", "VARCHAR(2147483647)")))
     return compared(amounts, both) if added else compared(both, amounts)
@@ -177,8 +178,8 @@ def on_keys(*, added: bool, column: dict[str, Any]) -> tuple[Aspect, ...]:
 
 def test_a_condition_on_keys_leaves_the_other_keys_as_they_are() -> None:
     assert on_keys(added=True, column=TEXT) == ()
-    assert Aspect.MEANING in on_keys(added=False, column=TEXT), "the keys that come begin with nothing"
-    assert Aspect.MEANING in on_keys(added=True, column=AMOUNT)
+    assert RestoreEffect.SILENTLY_WRONG in on_keys(added=False, column=TEXT), "the keys that come begin with nothing"
+    assert RestoreEffect.SILENTLY_WRONG in on_keys(added=True, column=AMOUNT)
 
 
 # --- lookups, of which rows may wait for an answer --------------------------------------------------------------------
@@ -209,10 +210,10 @@ def looked_up(table: str = DIM, **config: Any) -> Any:
     return plan
 
 
-def over_lookups(one: Any, other: Any, *, waits: bool = True) -> list[PlanDifference]:
+def over_lookups(one: Any, other: Any, *, waits: bool = True) -> list[StateEffect]:
     old, new = ([read_plan(json.dumps(each))] for each in (one, other))
     found = compare_plans(old, new, frozenset({SINK}), restored=True, waiting=frozenset({DIM} if waits else ()))
-    return [each for each in found if not each.evidence]
+    return [each for each in found.differences if not each.evidence]
 
 
 RETRIES: dict[str, Any] = {"retryOptions": {"retry-predicate": "lookup_miss", "max-attempts": 2}}
@@ -226,8 +227,8 @@ def test_how_a_lookup_is_asked_is_right_whether_or_not_it_waits(*, waits: bool) 
         [read_plan(json.dumps(looked_up(**RETRIES)))],
         frozenset({SINK}),
         waiting=frozenset({DIM}),
-    )
-    assert (seen.operator, seen.what) == ("lookup-join", ("retryOptions",))
+    ).differences
+    assert (seen.operator, seen.facets) == ("lookup-join", ("retryOptions",))
 
 
 def test_a_lookup_under_another_name_is_judged_where_its_table_is_declared() -> None:
@@ -245,7 +246,7 @@ def test_rows_that_may_wait_leave_a_doubt_where_they_say_something_else() -> Non
     calc["projection"] = [calc["projection"][0], {**call("+", AMOUNT, AMOUNT, kind=WHOLE)}]
     found = over_lookups(looked_up(), swapped)
     assert found[0].operator == "lookup-join"
-    assert (found[0].aspect, found[0].what) == (Aspect.OTHER, ("stored columns",))
+    assert (found[0].effect, found[0].facets) == (RestoreEffect.UNKNOWN, ("stored columns",))
 
 
 def test_what_a_lookup_finds_decides_above_it() -> None:
@@ -254,4 +255,4 @@ def test_what_a_lookup_finds_decides_above_it() -> None:
     for plan in plans:
         aggregate = next(node for node in plan["nodes"] if "group-aggregate" in node["type"])
         aggregate["aggCalls"][0]["argList"] = [2]
-    assert Aspect.MEANING in {each.aspect for each in over_lookups(*plans)}
+    assert RestoreEffect.SILENTLY_WRONG in {each.effect for each in over_lookups(*plans)}

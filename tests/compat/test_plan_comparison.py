@@ -17,19 +17,21 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, example_plans, migrations
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
+from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
 from airflow_flinkcompat.exec_graph.compare import compare_plans
-from airflow_flinkcompat.exec_graph.compiled import Aspect, CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.compiled import CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect
 from airflow_flinkcompat.exec_graph.migration import StateAction
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.measured import RIGHT
 from tests.measured_plans import pairs, planned, unplanned
 
 EXAMPLES = json.loads(files("airflow_flinkcompat.exec_graph").joinpath("examples.json").read_text(encoding="utf-8"))
-ASPECT_OF = {
-    "restored_right": {None, Aspect.OTHER},
-    "refused_at_submit": {Aspect.CHAIN},
-    "refused_at_restore": {Aspect.LAYOUT},
-    "restored_WRONG": {Aspect.MEANING},
+EFFECT_OF = {
+    "restored_right": {RestoreEffect.RIGHT, RestoreEffect.EMPTY, RestoreEffect.UNKNOWN},
+    "refused_at_submit": {RestoreEffect.REFUSED_AT_SUBMIT},
+    "refused_at_restore": {RestoreEffect.REFUSED_AT_RESTORE},
+    "restored_WRONG": {RestoreEffect.SILENTLY_WRONG},
 }
 BESIDE_THE_PLAN = {"x-maxparallelism-change"}
 """Measured pairs refused for what no plan shows."""
@@ -46,10 +48,9 @@ def judged(name: str, *, with_plans: bool) -> Report:
     return check(*pairs()[name].sides(), plans=planned()[name] if with_plans else None)
 
 
-def worst(name: str) -> Aspect | None:
-    """What decides how a restore ends, of all that differs."""
-    aspects = {difference.aspect for difference in explained(name).differences}
-    return next((aspect for aspect in Aspect if aspect in aspects), None)
+def worst(name: str) -> RestoreEffect:
+    """The effect that decides how a restore ends."""
+    return explained(name).restore.worst
 
 
 @pytest.mark.slow
@@ -109,14 +110,14 @@ def test_plans_call_nothing_incompatible_that_restored_right() -> None:
 @pytest.mark.slow
 def test_an_operator_has_one_finding_with_one_effect() -> None:
     for name in planned():
-        known = [each for each in explained(name).differences if each.aspect is not Aspect.OTHER]
+        known = [each for each in explained(name).restore.differences if each.effect.consequence is not None]
         assert len({(each.operator, each.before, each.after) for each in known}) == len(known), name
 
 
 @pytest.mark.slow
 def test_how_restores_end_is_foretold(record_property: pytest.RecordProperty) -> None:
-    told = [name for name in planned() if pairs()[name].outcome in ASPECT_OF]
-    right = [name for name in told if worst(name) in ASPECT_OF[pairs()[name].outcome]]
+    told = [name for name in planned() if pairs()[name].outcome in EFFECT_OF]
+    right = [name for name in told if worst(name) in EFFECT_OF[pairs()[name].outcome]]
     print(f"\nforetold {len(right)} of {len(told)}; not: {sorted(set(told) - set(right))}")
     record_property("foretold", f"{len(right)}/{len(told)}")
     assert len(right) >= 0.9 * len(told)
@@ -129,10 +130,10 @@ def texts(name: str = "plan-differs") -> tuple[Any, Any]:
     return tuple(json.loads(json.dumps(plan)) for plan in EXAMPLES[name])  # type: ignore[return-value]
 
 
-def differences(old: Any, new: Any) -> tuple[Aspect, ...]:
+def differences(old: Any, new: Any) -> tuple[RestoreEffect, ...]:
     plans = [[read_plan(json.dumps(text))] for text in (old, new)]
     sink = frozenset({"`default_catalog`.`default_database`.`flinkcompat_query`"})
-    return tuple(difference.aspect for difference in compare_plans(*plans, sink))
+    return tuple(each.effect for each in compare_plans(*plans, sink).differences)
 
 
 def _numbered_otherwise(plan: Any) -> None:
@@ -232,23 +233,23 @@ def _another_operator(plan: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "aspect"),
+    ("change", "effect"),
     [
-        (_other_size, Aspect.MEANING),
-        (_other_offset, Aspect.MEANING),
-        (_other_key, Aspect.MEANING),
-        (_other_column, Aspect.MEANING),
-        (_filtered, Aspect.MEANING),
-        (_other_type, Aspect.LAYOUT),
-        (_another_operator, Aspect.MEANING),
+        (_other_size, RestoreEffect.SILENTLY_WRONG),
+        (_other_offset, RestoreEffect.SILENTLY_WRONG),
+        (_other_key, RestoreEffect.SILENTLY_WRONG),
+        (_other_column, RestoreEffect.SILENTLY_WRONG),
+        (_filtered, RestoreEffect.SILENTLY_WRONG),
+        (_other_type, RestoreEffect.REFUSED_AT_RESTORE),
+        (_another_operator, RestoreEffect.SILENTLY_WRONG),
     ],
 )
-def test_what_matters_to_state_is_told(change: Callable[[Any], None], aspect: Aspect) -> None:
+def test_what_matters_to_state_is_told(change: Callable[[Any], None], effect: RestoreEffect) -> None:
     old, _ = texts()
     new, _ = texts()
     change(new)
-    assert aspect in differences(old, new)
-    assert aspect in differences(new, old)
+    assert effect in differences(old, new)
+    assert effect in differences(new, old)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": []}', '{"flinkVersion": "2.3", "nodes": [], "edges": []}'])
@@ -287,8 +288,14 @@ def settled(rule: str, reason: Reason = Reason.NOT_COVERED, outcome: Outcome = O
     change = Change(
         *(Side(TABLE + text, engine="flink") for text in (QUERY, QUERY.replace("SUM(amount)", "SUM(amount) * 2")))
     )
-    finding = Finding(rule, "", outcome, "doubted", reason=reason if outcome is Outcome.UNKNOWN else None)
-    return ComparedPlans(change, _equal()).settled(finding, RULES[rule]).outcome
+    (pair,) = change.pipelines
+    subjects = {"setting-changed": "setting/x", "function-changed": "function/f", "sink-changed": "totals/sink"}
+    subject = subjects.get(rule, "table/orders/options" if "table" in rule else "")
+    finding = Finding(
+        rule, "", outcome, "doubted", reason=reason if outcome is Outcome.UNKNOWN else None, sink=pair.sink,
+        claims=(subject,) if subject else (),
+    )  # fmt: skip
+    return RestoreVerdict(ComparedPlans(change, _equal())).of(finding, RULES[rule]).outcome
 
 
 def test_equal_plans_settle_what_was_unknown() -> None:
@@ -296,14 +303,13 @@ def test_equal_plans_settle_what_was_unknown() -> None:
     assert settled("pairing-ambiguous", Reason.AMBIGUOUS) is Outcome.COMPATIBLE
     # … but no other outcome, no other reason, and nothing a plan does not show.
     assert settled("operator-not-covered", outcome=Outcome.INCOMPATIBLE) is Outcome.INCOMPATIBLE
-    for reason in set(Reason) - {Reason.NOT_COVERED, Reason.AMBIGUOUS}:
+    for reason in set(Reason) - {Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION}:
         assert settled("operator-not-covered", reason) is Outcome.UNKNOWN
     for rule in (
         "setting-changed",
         "sink-changed",
         "source-table-changed",
         "function-changed",
-        "difference-not-covered",
     ):
         assert settled(rule) is Outcome.UNKNOWN
 
@@ -421,8 +427,8 @@ def test_plans_tell_of_open_source_flink_alone() -> None:
 
 def test_another_number_of_jobs_is_another_chain() -> None:
     plans = _equal()
-    (difference,) = compare_plans(plans[0], (*plans[1], *plans[1]))
-    assert difference.aspect is Aspect.CHAIN
+    (difference,) = compare_plans(plans[0], (*plans[1], *plans[1])).states
+    assert difference.effect is RestoreEffect.REFUSED_AT_SUBMIT
 
 
 def test_a_job_that_comes_or_goes_leaves_the_others_as_they_are() -> None:
@@ -432,10 +438,12 @@ def test_a_job_that_comes_or_goes_leaves_the_others_as_they_are() -> None:
         read_plan(json.dumps(new)),
         read_plan(json.dumps(new).replace("flinkcompat_query", "raw")),
     )
-    assert compare_plans([plan], [another, plan]) == compare_plans([plan, another], [plan]) == ()
-    assert compare_plans([plan], [another, changed]) == compare_plans([plan], [changed]) != ()
-    (number,) = compare_plans([plan], [another, another])
-    assert number.what == ("number of jobs",)
+    assert compare_plans([plan], [another, plan]).differences == ()
+    assert compare_plans([plan, another], [plan]).differences == ()
+    assert compare_plans([plan], [another, changed]) == compare_plans([plan], [changed])
+    assert compare_plans([plan], [changed]).differences != ()
+    (number,) = compare_plans([plan], [another, another]).states
+    assert number.facets == ("number of jobs",)
 
 
 def test_a_difference_of_no_known_weight_is_a_warning() -> None:
@@ -498,7 +506,7 @@ def test_a_field_within_a_column_is_no_other_one_at_its_place() -> None:
     for name, fields in (("same", ("`x` BIGINT", "`y` BIGINT")), ("reordered", ("`y` BIGINT", "`x` BIGINT"))):
         plans = (_nested("`x` BIGINT", "`y` BIGINT"),), (_nested(*fields),)
         (made,) = migrations(*sides, plans)
-        told[name] = made.kept, compare_plans(*plans) == ()
+        told[name] = made.kept, compare_plans(*plans).differences == ()
     assert told == {"same": ("whole", True), "reordered": ("none", False)}
 
 

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from airflow_flinkcompat.compat import Side
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_graph
 from airflow_flinkcompat.exec_graph.from_plan import job_state
-from airflow_flinkcompat.exec_graph.mapping import RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.model import JobState, JobStateUnknown, StateKind
 from tests.exec_graph.test_from_compiled import SINKS
 from tests.measured import Restore, connectors
@@ -70,19 +70,19 @@ def test_the_operators_are_those_of_the_compiled_plans() -> None:
     assert told["one of two"] <= 15
 
 
-def moves(pair: Restore) -> set[RestoreEffect] | None:
+def effects(pair: Restore) -> set[RestoreEffect] | None:
     old, new = (state_of(side) for side in pair.sides())
     if isinstance(old, JobStateUnknown) or isinstance(new, JobStateUnknown):
         return None
-    return {mapped.move for mapped in diff(old, new) if mapped.old is not None}
+    return {each.effect for each in diff(old, new).stored.states}
 
 
 @pytest.mark.slow
 def test_a_state_is_gone_exactly_where_a_restore_over_connectors_was_refused_at_submit() -> None:
-    told = {pair: found for pair in connectors() if not pair.old_version and (found := moves(pair)) is not None}
-    gone = {pair.id for pair, found in told.items() if RestoreEffect.UNCLAIMED in found}
+    told = {pair: found for pair in connectors() if not pair.old_version and (found := effects(pair)) is not None}
+    gone = {pair.id for pair, found in told.items() if RestoreEffect.REFUSED_AT_SUBMIT in found}
     refused = {pair.id for pair in told if pair.outcome == "refused_at_submit"}
-    carried = {pair.id for pair, found in told.items() if found == {RestoreEffect.CARRIED}}
+    carried = {pair.id for pair, found in told.items() if found == {RestoreEffect.RIGHT}}
     assert gone <= refused
     assert refused & carried == BESIDE_IDS
     assert len([pair for pair in told if pair.outcome == "restored_right" and pair.id in carried]) >= 230
@@ -94,9 +94,9 @@ def test_a_source_that_is_read_whole_and_in_order_needs_no_calc() -> None:
     (first,), (second,) = kinds(whole), kinds(further)
     assert first[:3] == ("table-source-scan", "local-window-aggregate", "global-window-aggregate")
     assert second[:3] == ("table-source-scan", "calc", "local-window-aggregate")
-    assert {mapped.move for mapped in diff(kept(whole), kept(further)) if mapped.old} == {
-        RestoreEffect.CARRIED,
-        RestoreEffect.UNCLAIMED,
+    assert {each.effect for each in diff(kept(whole), kept(further)).stored.states} == {
+        RestoreEffect.RIGHT,
+        RestoreEffect.REFUSED_AT_SUBMIT,
     }
 
 
@@ -106,13 +106,15 @@ def test_a_stateless_query_keeps_its_positions_whatever_stands_in_front_of_a_sin
         KAFKA.format(f"{ROW}, e INT") + SINK.format("print") + "SELECT UPPER(a), CAST(e AS BIGINT) FROM k WHERE b > 2;"
     )
     assert [spec.kind for spec in kept(old).specs] == [StateKind.POSITIONS]
-    assert [mapped.move for mapped in diff(kept(old), kept(new))] == [RestoreEffect.CARRIED]
+    assert [each.effect for each in diff(kept(old), kept(new)).states] == [RestoreEffect.RIGHT]
 
 
 def test_a_calc_that_comes_in_front_of_a_sink_takes_the_state_of_its_writer() -> None:
     plain = KAFKA.format("a STRING, b BIGINT") + SINK.format("kafka")
-    (positions, writer) = diff(kept(plain + "SELECT a, b FROM k;"), kept(plain + "SELECT UPPER(a), b FROM k;"))[:2]
-    assert (positions.move, writer.move) == (RestoreEffect.CARRIED, RestoreEffect.WRONG_OPERATOR)
+    (positions, writer) = diff(kept(plain + "SELECT a, b FROM k;"), kept(plain + "SELECT UPPER(a), b FROM k;")).states[
+        :2
+    ]
+    assert (positions.effect, writer.effect) == (RestoreEffect.RIGHT, RestoreEffect.DROPPED)
 
 
 @pytest.mark.parametrize(

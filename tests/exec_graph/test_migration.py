@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
+from tests.exec_graph.test_mapping import kept
 
 from airflow_flinkcompat.exec_graph.compiled import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
@@ -16,7 +17,6 @@ from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.exec_graph.model import JobState, StateKind
 from tests.exec_graph.test_layouts import SINKS
-from tests.exec_graph.test_mapping import kept
 from tests.measured_plans import written
 from tests.savepoint.savepoints import FOLDER, TAKEN
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript
 from airflow_flinkcompat.exec_graph.prediction import predicted
-from airflow_flinkcompat.model import Consequence
 from airflow_flinkcompat.sql import parse_script
 
 TEXT = "CREATE TABLE t (a INT) WITH ('connector' = 'x');\n  INSERT INTO t SELECT b\nFROM t"
@@ -40,18 +40,18 @@ def refused(*chain: tuple[str, str]) -> PlannedScript:
 
 def test_the_same_operators_are_not_refused() -> None:
     said = predicted(script(operator("a")), script(operator("a"), restores={"a": []}))
-    assert said.consequence is None
+    assert said.refusal is None
     assert not said.is_uncertain
 
 
 def test_state_whose_operator_is_gone_is_refused_at_submit() -> None:
     said = predicted(script(operator("a"), operator("s", "no")), script(operator("b")))
-    assert said.consequence is Consequence.REFUSED_AT_SUBMIT
-    assert said.operator == "GroupAggregate"
+    assert said.refusal is not None
+    assert (said.refusal.effect, said.refusal.operator) == (RestoreEffect.REFUSED_AT_SUBMIT, "GroupAggregate")
 
 
 def test_an_operator_without_state_may_go() -> None:
-    assert predicted(script(operator("a"), operator("s", "no")), script(operator("a"))).consequence is None
+    assert predicted(script(operator("a"), operator("s", "no")), script(operator("a"))).refusal is None
 
 
 @pytest.mark.parametrize(
@@ -59,24 +59,28 @@ def test_an_operator_without_state_may_go() -> None:
 )
 def test_the_maximum_parallelism_of_state_is_fixed(before: int, after: int, refuses: bool) -> None:
     old, new = (script(operator("a", max_parallelism=each)) for each in (before, after))
-    assert (predicted(old, new).consequence is Consequence.REFUSED_AT_SUBMIT) == refuses
+    assert (predicted(old, new).restore.worst is RestoreEffect.REFUSED_AT_SUBMIT) == refuses
 
 
 def test_what_the_dry_restore_refuses_is_refused_at_restore() -> None:
     chain = [{"class": "org.apache.flink.util.StateMigrationException", "message": "must not be incompatible"}]
     said = predicted(script(operator("a")), script(operator("a"), restores={"a": chain}))
-    assert said.consequence is Consequence.REFUSED_AT_RESTORE
-    assert said.message == "the stored state of GroupAggregate is laid out otherwise, and Flink does not migrate it"
+    assert said.refusal is not None
+    assert said.refusal.effect is RestoreEffect.REFUSED_AT_RESTORE
+    assert (
+        said.refusal.message
+        == "the stored state of GroupAggregate is laid out otherwise, and Flink does not migrate it"
+    )
 
 
 def test_state_that_nobody_reads_and_state_that_begins_empty_leave_equal_plans_uncertain() -> None:
     other = [{"name": "rows", "options": {}}]
     said = predicted(script(operator("a")), script(operator("a", states=other)))
-    assert (said.consequence, said.losses, said.novelties) == (
-        None,
-        ("GroupAggregate: state acc is no longer read",),
-        ("GroupAggregate: state rows begins empty",),
-    )
+    assert said.refusal is None
+    assert [(each.effect, each.message) for each in said.restore.states] == [
+        (RestoreEffect.DROPPED, "GroupAggregate: state acc is no longer read"),
+        (RestoreEffect.EMPTY, "GroupAggregate: state rows begins empty"),
+    ]
     assert said.is_uncertain
 
 

@@ -435,7 +435,7 @@ def test_where_the_worker_has_planned_the_target_is_not_asked(
     """Its ground is kept, also where a migration would have to know more."""
     worker_plans(monkeypatch, answer("a"))
     run, *_ = deployed.checked(script(size=5), check={**DEFAULTS, "explain_plan": True})
-    assert run.pushed["check", "summary"]["ground"] == "planned by Flink 2.3.0"
+    assert run.pushed["check", "summary"]["ground"] == "read from the script, undecided by Flink 2.3.0"
     assert not [record for record in logs if "no planner here" in record["event"]]
 
 
@@ -497,7 +497,7 @@ def test_the_planner_knows_the_options_of_the_cluster(shown: Site, monkeypatch: 
     old, new = (each["settings"] for each in asked)
     assert (old["parallelism.default"], old["pipeline.max-parallelism"], "x" in old) == ("4", "64", False)
     assert (old["table.exec.state.ttl"], new["table.exec.state.ttl"]) == ("1 d", "2 d"), "the job's own come first"
-    assert run.pushed["check", "summary"]["ground"] == "planned by Flink 2.3.0"
+    assert run.pushed["check", "summary"]["ground"] == "read from the script, undecided by Flink 2.3.0"
 
 
 def test_operators_of_the_running_job_tell_how_many_subtasks_it_has(
@@ -508,7 +508,7 @@ def test_operators_of_the_running_job_tell_how_many_subtasks_it_has(
     run, *_ = shown.checked(script(size=5))
     summary = run.pushed["check", "summary"]
     report = shown.ledger.read_report(summary["report"])[0]
-    assert (summary["ground"], report["warnings"]) == ("planned by Flink 2.3.0", [])
+    assert (summary["ground"], report["warnings"]) == ("read from the script, undecided by Flink 2.3.0", [])
 
 
 def test_a_job_with_other_operators_has_other_settings(shown: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -533,7 +533,7 @@ def test_a_target_that_does_not_answer_is_planned_without(
     monkeypatch.setattr(FakeCluster, "cluster_options", silent)
     worker_plans(monkeypatch, answer("z"))
     run, *_ = shown.checked(script(size=5))
-    assert run.pushed["check", "summary"]["ground"] == "planned by Flink 2.3.0"
+    assert run.pushed["check", "summary"]["ground"] == "read from the script, undecided by Flink 2.3.0"
     assert any("the JobManager does not answer" in record["event"] for record in logs)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.checker import check_planned
-from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect
+from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.planner import Installation, close_all, find, install, predict
 from airflow_flinkcompat.planner.daemon import Daemon
 from airflow_flinkcompat.planner.installation import LINES
@@ -42,10 +43,11 @@ def side(flink: Installation, job: str, tables: str = TABLES) -> Side:
     return Side(f"{tables}{job};\n", engine="flink", engine_version=flink.line.name, source="job.sql")
 
 
-def predicted(flink: Installation, old: str, new: str) -> tuple[Consequence | None, str]:
+def predicted(flink: Installation, old: str, new: str) -> tuple[RestoreEffect | None, str]:
     said = predict(side(flink, old), side(flink, new), flink, flink).prediction
     assert said.doubt == ""
-    return said.consequence, said.operator
+    refusal = said.refusal
+    return (None, "") if refusal is None else (refusal.effect, refusal.operator)
 
 
 @pytest.mark.parametrize(
@@ -56,18 +58,20 @@ def predicted(flink: Installation, old: str, new: str) -> tuple[Consequence | No
         (
             GROUP.format("SUM(v)"),
             GROUP.format("CAST(AVG(v) + COUNT(*) AS BIGINT)"),
-            (Consequence.REFUSED_AT_RESTORE, "GroupAggregate"),
+            (RestoreEffect.REFUSED_AT_RESTORE, "GroupAggregate"),
         ),
         (
             GROUP.format("SUM(v)"),
             GROUP.format("SUM(v)").replace("orders", "(SELECT k, v FROM orders UNION ALL SELECT k, v + 1 FROM orders)"),
-            (Consequence.REFUSED_AT_SUBMIT, "GroupAggregate"),
+            (RestoreEffect.REFUSED_AT_SUBMIT, "GroupAggregate"),
         ),
         (WINDOW.format("SUM(v)", "HOUR"), WINDOW.format("SUM(v)", "MINUTE"), (None, "")),
     ],
     ids=["output", "meaning", "layout", "operator", "size"],
 )
-def test_how_a_restore_ends(flink: Installation, old: str, new: str, expected: tuple[Consequence | None, str]) -> None:
+def test_how_a_restore_ends(
+    flink: Installation, old: str, new: str, expected: tuple[RestoreEffect | None, str]
+) -> None:
     assert predicted(flink, old, new) == expected
 
 
@@ -162,7 +166,7 @@ def test_a_drop_in_a_lasting_catalog_proves_nothing(flink: Installation) -> None
     of_session = f"DROP TABLE IF EXISTS orders;\n{table}", "ALTER TABLE orders SET ('path' = '/elsewhere')"
     for before, first in (*(("", each) for each in of_session), (f"{LAKE};\n", "DROP TABLE IF EXISTS lake.d.t")):
         said = predict(side(flink, before + query), side(flink, f"{before}{first};\n{query}"), flink, flink).prediction
-        assert (said.consequence, said.doubt) == (None, "")
+        assert (said.refusal, said.doubt) == (None, "")
         assert bool(said.unproven) is bool(before)
 
 
@@ -235,7 +239,7 @@ def test_state_is_read_whatever_backend_the_script_sets(flink: Installation) -> 
     )
     old, fits, other = (settings + GROUP.format(each) for each in ("SUM(v)", "SUM(v) + 1", "CAST(AVG(v) AS BIGINT)"))
     assert predicted(flink, old, fits) == (None, "")
-    assert predicted(flink, old, other) == (Consequence.REFUSED_AT_RESTORE, "GroupAggregate")
+    assert predicted(flink, old, other) == (RestoreEffect.REFUSED_AT_RESTORE, "GroupAggregate")
 
 
 def test_where_parallelism_is_not_known_both_kinds_of_chains_are_planned(flink: Installation) -> None:
@@ -250,8 +254,8 @@ def test_a_savepoint_of_another_line_is_restored_in_the_new_one(before: str, aft
     older, newer = install(before), install(after)
     for first, second, expected in (
         ("SUM(v)", "SUM(v) + 1", None),
-        ("SUM(v)", "CAST(AVG(v) + COUNT(*) AS BIGINT)", Consequence.REFUSED_AT_RESTORE),
+        ("SUM(v)", "CAST(AVG(v) + COUNT(*) AS BIGINT)", RestoreEffect.REFUSED_AT_RESTORE),
     ):
         old, new = side(older, GROUP.format(first)), side(newer, GROUP.format(second))
         said = predict(old, new, older, newer).prediction
-        assert (said.consequence, said.doubt) == (expected, "")
+        assert ((said.refusal and said.refusal.effect), said.doubt) == (expected, "")

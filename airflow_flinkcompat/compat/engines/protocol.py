@@ -11,8 +11,8 @@ from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import SAFE, Level, Rule, Verdict
 from airflow_flinkcompat.model import Basis, Outcome, Reason
 
-Settle = Callable[[Finding, Rule], Finding]
-"""Makes of a finding what compiled plans settle of it."""
+GraphVoice = Callable[[Finding, Rule], Finding]
+"""A finding and its rule → the finding with the effect of the diff of both exec graphs, where they show its subject."""
 
 
 @dataclass(frozen=True)
@@ -23,20 +23,20 @@ class AdjusterContext:
         change: What is judged.
         certain: Findings, by code of their rule and sink, that stay incompatible although one side alone declares a
             table: they were found just so with the table declared on both sides, or in compiled plans.
-        settle: What compiled plans of both sides settle; None without such plans.
+        graph_voice: The diff of the exec graphs; None where Flink did not plan both sides.
         memo: What an adjuster has worked out of a query: it sees every finding about it.
     """
 
     change: Change
     certain: frozenset[tuple[str, str | None]] = frozenset()
-    settle: Settle | None = None
+    graph_voice: GraphVoice | None = None
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 VerdictAdjuster = Callable[[Verdict, Any, Change], Verdict]
 """A rule's verdict, the pair that it speaks of, and the change → the verdict that holds."""
 FindingAdjuster = Callable[[Finding, Rule, AdjusterContext], Finding]
-"""A finding, its rule and the case → the finding that holds. It makes nothing safe but by compiled plans."""
+"""A finding, its rule and the case → the finding that holds. It makes nothing safe but by exec graphs."""
 
 
 class Engine(Protocol):

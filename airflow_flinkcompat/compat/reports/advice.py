@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from airflow_flinkcompat.compat import one_sided, plan_comparison
-from airflow_flinkcompat.compat.report import PLANNED, Finding, Report
+from airflow_flinkcompat.compat import one_sided
+from airflow_flinkcompat.compat.report import Finding, Report
 from airflow_flinkcompat.compat.reports.entries import ending
 from airflow_flinkcompat.compat.reports.sections import notice
+from airflow_flinkcompat.compat.restore_verdict import graph_may_decide
 from airflow_flinkcompat.compat.rule import Fate, Remedy
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, StateAction
 from airflow_flinkcompat.model import PROGRAM_SUFFIXES, Consequence, Outcome, Reason, language_of, recovery
@@ -408,18 +409,18 @@ def _asked_again(report: Report, known: ReportContext) -> Iterator[Step]:
     elif (
         ENGINE_FACTS[report.engine].compiles_plans
         and not any(source.endswith(PROGRAM_SUFFIXES) for source in (report.old_source, report.new_source))
-        and any(map(_plans_may_settle, unknown))
-        and not report.ground.startswith(PLANNED)
+        and any(map(_graph_may_decide, unknown))
+        and not report.is_planned
         and not any(finding.rule.startswith("plan-") for finding in report.findings)
     ):
         yield _planner(report, known)
 
 
-def _plans_may_settle(finding: Finding) -> bool:
+def _graph_may_decide(finding: Finding) -> bool:
     from airflow_flinkcompat.compat.reports.catalogue import BY_CODE  # loads every rule
 
     rule = BY_CODE.get(finding.rule)
-    return rule is not None and plan_comparison.plans_may_settle(finding, rule)
+    return rule is not None and graph_may_decide(finding, rule)
 
 
 def _planner(report: Report, known: ReportContext) -> Step:

@@ -13,7 +13,6 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import (
     SAFE,
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -82,7 +81,6 @@ def metrics_rule(
     example: Example,
     group: Unwindowed = UNSEEN,
     over: Unwindowed = UNSEEN,
-    plan_cover: PlanCover = PlanCover.NEVER,
     yields_to: str = "",
 ) -> Rule:
     """A rule that speaks where :attr:`Fates.codes` names it.
@@ -98,7 +96,6 @@ def metrics_rule(
         example: As for every rule.
         group: What is known of it on a group aggregation.
         over: What is known of it on an OVER aggregation.
-        plan_cover: As for every rule.
         yields_to: As for every rule.
 
     Returns:
@@ -127,7 +124,6 @@ def metrics_rule(
         example,
         find,
         case_dependent=safe if elsewhere else (),
-        plan_cover=plan_cover,
         yields_to=yields_to,
     )
 

@@ -12,7 +12,6 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink.ranking import wrong
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -113,7 +112,6 @@ def parts_rule(
         example,
         find,
         case_dependent=safe,
-        plan_cover=PlanCover.ALWAYS,
     )
 
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.references import expressions, never_null
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal, walk
@@ -347,5 +347,4 @@ RULE = Rule(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING 1 = 0;")
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

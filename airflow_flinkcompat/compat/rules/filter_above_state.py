@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_conditions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, measured
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rule_builders.projections import on_vvr
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
@@ -35,6 +35,5 @@ RULE = Rule(
     ),
     find=find,
     case_dependent=("vvr", "flink"),
-    plan_cover=PlanCover.ALWAYS,
     beside_operators=True,
 )

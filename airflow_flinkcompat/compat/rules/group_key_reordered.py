@@ -5,7 +5,6 @@ from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.engines.flink.ranking import right
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE, grouped_alike
 from airflow_flinkcompat.compat.rule import (
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -60,5 +59,4 @@ RULE = Rule(
         "region, customer, window_start, window_end",
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -4,7 +4,6 @@ from airflow_flinkcompat.compat.changes.format import format_group_by
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -44,5 +43,4 @@ RULE = Rule(
     rationale="The vendor's check does not look into grouping sets, whether they changed or not.",
     example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

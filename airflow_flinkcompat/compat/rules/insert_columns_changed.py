@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred, measured
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.output_changed import projection_on_flink
 from airflow_flinkcompat.model import Outcome
@@ -36,5 +36,4 @@ RULE = Rule(
     find=find,
     beside_operators=True,
     case_dependent=("flink",),
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -3,7 +3,6 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -54,5 +53,4 @@ RULE = Rule(
         JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import NESTING, PipelinePair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome
 
 
@@ -31,5 +31,4 @@ RULE = Rule(
         "QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC) <= 3;",
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -1,4 +1,4 @@
-from airflow_flinkcompat.compat.rule import PlanCover, measured
+from airflow_flinkcompat.compat.rule import measured
 from airflow_flinkcompat.compat.rule_builders.examples import selecting
 from airflow_flinkcompat.compat.rule_builders.metric_rules import Unwindowed, metrics_rule
 from airflow_flinkcompat.model import Outcome
@@ -12,6 +12,5 @@ RULE = metrics_rule(
     says=lambda _: "neither side computes a metric; the keys seen so far are kept",
     rationale="The state holds only which keys were seen in which window.",
     example=selecting("customer", "customer, window_start"),
-    plan_cover=PlanCover.ALWAYS,
     group=Unwindowed(("ga-noagg-unchanged",)),
 )

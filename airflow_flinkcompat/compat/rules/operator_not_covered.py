@@ -3,7 +3,7 @@ from collections.abc import Iterable, Iterator
 from airflow_flinkcompat.compat.changes.format import shortened
 from airflow_flinkcompat.compat.changes.naming import into
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import Opaque, Sink, walk_nodes
 from airflow_flinkcompat.plan.operators import JoinForm, OtherKind
@@ -58,5 +58,4 @@ RULE = Rule(
         "SELECT customer FROM orders INTERSECT SELECT item FROM orders;",
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

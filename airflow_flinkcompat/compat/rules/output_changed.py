@@ -7,7 +7,6 @@ from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.rule import (
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -204,6 +203,5 @@ RULE = Rule(
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
     find=find,
     case_dependent=("vvr", "flink"),
-    plan_cover=PlanCover.ALWAYS,
     beside_operators=True,
 )

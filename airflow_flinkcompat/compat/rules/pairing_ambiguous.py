@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome, Reason
 
 
@@ -30,5 +30,4 @@ RULE = Rule(
         SINK + PART.format("UPPER(customer)") + PART.format("UPPER(item)") + "END;",
     ),
     find=find,
-    plan_cover=PlanCover.ONE_JOB,
 )

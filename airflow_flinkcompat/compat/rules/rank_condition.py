@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.changes.format import format_conditions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import regions_above
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import RankKind, RankOperator, StatelessSegment
@@ -44,5 +44,4 @@ RULE = Rule(
     rationale="The page of Window Top-N knows a condition on the rank and no other.",
     example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome
 
 
@@ -31,5 +31,4 @@ RULE = Rule(
     "planner drops it. It may read the source through one projection less then, though, which makes another job of it.",
     example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -6,7 +6,6 @@ from airflow_flinkcompat.compat.changes.ranking import is_number, rankings
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -64,5 +63,4 @@ RULE = Rule(
     example=Example(ranked(), ranked("customer, total, window_start, place")),
     find=find,
     case_dependent=("vvr", "flink"),
-    plan_cover=PlanCover.ALWAYS,
 )

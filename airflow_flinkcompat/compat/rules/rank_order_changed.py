@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.changes.format import format_order_by
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
 from airflow_flinkcompat.model import Outcome
@@ -37,5 +37,4 @@ RULE = Rule(
     rationale="Rows are stored by the values they are ordered by, and rows that ranked too low are gone.",
     example=Example(ranked(), ranked(order="total")),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, measured
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, measured
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.model import Outcome
 
@@ -38,5 +38,4 @@ RULE = Rule(
     rationale="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
     example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, measured
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, measured
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.model import Outcome
 
@@ -50,5 +50,4 @@ RULE = Rule(
     ),
     find=find,
     case_dependent=("vvr", "flink"),
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.changes.clauses import place_of
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
 from airflow_flinkcompat.model import Outcome
@@ -44,5 +44,4 @@ RULE = Rule(
     rationale="Rows below the old N were never kept, so a larger N has nothing to show for them.",
     example=Example(ranked(), ranked(condition="place <= 5")),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

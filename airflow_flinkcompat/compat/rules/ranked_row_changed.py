@@ -6,7 +6,6 @@ from airflow_flinkcompat.compat.changes.ranking import Ranking, stores_no_row
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -65,5 +64,4 @@ RULE = Rule(
     "the order of the operator below. Another column, metric or order of metrics makes them other rows.",
     example=Example(ranked(), ranked("customer, total, item, window_start")),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

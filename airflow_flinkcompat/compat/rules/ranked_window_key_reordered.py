@@ -4,7 +4,7 @@ from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.changes.ranking import Ranking
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import ranked
 from airflow_flinkcompat.model import Outcome
 
@@ -36,5 +36,4 @@ RULE = Rule(
     "ranking stores them in that order.",
     example=Example(ranked(), ranked(keys="customer, window_end, window_start")),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.change import Change
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, Verdict, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 
@@ -44,5 +44,4 @@ RULE = Rule(
         SINKS + SET.format(TOTAL, windowed("customer, SUM(amount) + COUNT(item)")),
     ),
     find=find,
-    plan_cover=PlanCover.ONE_JOB,
 )

@@ -10,7 +10,6 @@ from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdic
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import Materializer
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -227,6 +226,5 @@ RULE = Rule(
     find=find,
     beside_operators=True,
     case_dependent=("vvr", "flink"),
-    plan_cover=PlanCover.COLUMNS_OF_STATELESS_SINKS,
     table_api_cover=TableApiCover.ONE_WINDOW,
 )

@@ -5,7 +5,6 @@ from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -95,5 +94,4 @@ RULE = Rule(
     example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
     find=find,
     case_dependent=("vvr",),
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.model import Outcome
 
@@ -35,5 +35,4 @@ RULE = Rule(
         VIEW.format(windowed("customer, SUM(amount) AS total, MAX(UPPER(item)) AS last")),
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from airflow_flinkcompat.compat.changes.aggregates import listed
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import PlanCover, Rule, RuleMatch, RuleScope, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import Rule, RuleMatch, RuleScope, documented, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import selecting
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 from airflow_flinkcompat.model import Outcome
@@ -40,5 +40,4 @@ RULE = Rule(
         outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, documented, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, documented, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.table_function import kept_on_flink
 from airflow_flinkcompat.model import Outcome
@@ -36,5 +36,4 @@ RULE = Rule(
     rationale="The vendor's check does not look into computations on window fields, whether they changed or not.",
     example=Example(windowed("customer, SUM(amount)", KEYS), windowed("customer, SUM(amount), window_end", KEYS)),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

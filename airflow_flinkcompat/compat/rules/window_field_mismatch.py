@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, Verdict, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, inferred
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 
 
@@ -37,5 +37,4 @@ RULE = Rule(
     rationale="TUMBLE_START and its kin stand for the window of the GROUP BY; one of another window has none to show.",
     example=Example(QUERY.format(1) + KEYS, QUERY.format(2) + KEYS),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number
-from airflow_flinkcompat.compat.rule import PlanCover, Rule, RuleMatch, RuleScope, TableApiCover, documented, measured
+from airflow_flinkcompat.compat.rule import Rule, RuleMatch, RuleScope, TableApiCover, documented, measured
 from airflow_flinkcompat.compat.rule_builders.examples import selecting
 from airflow_flinkcompat.compat.rules.output_changed import computed_columns, projection_on_flink
 from airflow_flinkcompat.model import Outcome
@@ -38,6 +38,5 @@ RULE = Rule(
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
     find=find,
     case_dependent=("flink",),
-    plan_cover=PlanCover.ALWAYS,
     table_api_cover=TableApiCover.ONE_WINDOW,
 )

@@ -4,7 +4,6 @@ from airflow_flinkcompat.compat.changes.format import format_conditions
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
 from airflow_flinkcompat.compat.rule import (
     Example,
-    PlanCover,
     Rule,
     RuleMatch,
     RuleScope,
@@ -63,5 +62,4 @@ RULE = Rule(
         outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_conditions
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.model import Outcome
 
 
@@ -33,5 +33,4 @@ RULE = Rule(
         "HAVING TUMBLE_START(order_time, INTERVAL '1' MINUTE) > TIMESTAMP '2026-01-01 00:00:00';",
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_group_by
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import PlanCover, Rule, RuleMatch, RuleScope, documented, inferred, measured
+from airflow_flinkcompat.compat.rule import Rule, RuleMatch, RuleScope, documented, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import grouping
 from airflow_flinkcompat.model import Outcome
 
@@ -35,6 +35,5 @@ RULE = Rule(
     ),
     find=find,
     case_dependent=("flink",),
-    plan_cover=PlanCover.ALWAYS,
     yields_to="ranked-window-key-reordered",
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import PlanCover, Rule, RuleMatch, RuleScope, inferred, measured
+from airflow_flinkcompat.compat.rule import Rule, RuleMatch, RuleScope, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, reading
 from airflow_flinkcompat.compat.rules.window_changed import PARTS
 from airflow_flinkcompat.model import Outcome
@@ -38,5 +38,4 @@ RULE = Rule(
         MINUTE.replace("'1' MINUTE", "'10' MINUTE, INTERVAL '-6' MINUTE"),
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_group_by
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair
-from airflow_flinkcompat.compat.rule import PlanCover, Rule, RuleMatch, RuleScope, inferred, measured
+from airflow_flinkcompat.compat.rule import Rule, RuleMatch, RuleScope, inferred, measured
 from airflow_flinkcompat.compat.rule_builders.examples import grouping
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.nodes import WindowField
@@ -35,5 +35,4 @@ RULE = Rule(
         "customer, SUM(amount)", "customer, window_start, window_end", "customer, window_start, window_end, window_time"
     ),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

@@ -2,7 +2,7 @@ from collections.abc import Iterable
 
 from airflow_flinkcompat.compat.changes.format import format_window
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.rule import Example, PlanCover, Rule, RuleMatch, RuleScope, inferred
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import MINUTE
 from airflow_flinkcompat.model import Outcome
 
@@ -29,5 +29,4 @@ RULE = Rule(
     rationale="A windowing function without an aggregation keeps no state on an aligned window, but SESSION does.",
     example=Example(f"SELECT * FROM {MINUTE};", f"SELECT * FROM {MINUTE.replace(chr(39) + '1', chr(39) + '2')};"),
     find=find,
-    plan_cover=PlanCover.ALWAYS,
 )

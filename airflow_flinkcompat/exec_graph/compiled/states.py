@@ -55,7 +55,6 @@ SETTINGS_TELL_TTL = frozenset(("over-aggregate", "temporal-join"))
 class Aspect(StrEnum):
     """What of an operator differs. ``OTHER``: something of which it is not known whether it matters to state."""
 
-    CHAIN = "chain"
     LAYOUT = "layout"
     MEANING = "meaning"
     OTHER = "other"

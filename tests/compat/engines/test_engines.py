@@ -6,9 +6,7 @@ import pytest
 
 from airflow_flinkcompat.compat.changes.settings import KNOWN_DEFAULTS
 from airflow_flinkcompat.compat.engines.registry import BY_NAME
-from airflow_flinkcompat.compat.plan_comparison import _SHOWN
 from airflow_flinkcompat.compat.reports.catalogue import ENTRIES
-from airflow_flinkcompat.compat.rule import PlanCover
 from airflow_flinkcompat.compat.rule_builders.part_rules import NOTICED_ABOVE
 from airflow_flinkcompat.compat.rules import ALL, BY_CODE
 from airflow_flinkcompat.compat.side import Side
@@ -25,10 +23,6 @@ def test_every_rule_has_a_verdict_of_every_engine() -> None:
     for rule in ENTRIES:
         assert set(rule.verdicts) == set(ENGINES), rule.code
         assert {*rule.case_dependent, *rule.not_applicable} <= set(ENGINES), rule.code
-
-
-def test_every_cover_by_plans_is_decided() -> None:
-    assert set(_SHOWN) == set(PlanCover)
 
 
 def test_a_rule_yields_to_a_rule_that_is_worse() -> None:
@@ -56,7 +50,7 @@ def test_adjusters_run_in_a_visible_order() -> None:
             "key_order_adjuster",
             "unchained_sink_adjuster",
             "resolved_lookup_adjuster",
-            "compiled_plans_adjuster",
+            "exec_graph_adjuster",
             "operator_ids_adjuster",
         ],
     }

@@ -17,7 +17,8 @@ from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.compat.reports.advice import if_resumed, steps
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES
 from airflow_flinkcompat.compat.reports.sections import format_excerpt
-from airflow_flinkcompat.compat.rule import PlanCover, Rule
+from airflow_flinkcompat.compat.restore_verdict import graph_may_decide
+from airflow_flinkcompat.compat.rule import Rule
 from airflow_flinkcompat.exec_graph.compiled import read_plan
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from tests.nightly import mostly_slow
@@ -253,8 +254,8 @@ def test_the_planner_is_asked_only_where_plans_show_all_that_is_unknown() -> Non
     asked = {rule.code: PLANNER in " ".join(s.text for s in steps(judged(rule.code, "flink"))) for rule in ENTRIES}
     assert any(asked.values())
     for code, offered in asked.items():
-        unknown = {f.rule for f in judged(code, "flink").deciding if f.outcome is Outcome.UNKNOWN}
-        assert not offered or (unknown and all(BY_CODE[rule].plan_cover is not PlanCover.NEVER for rule in unknown))
+        unknown = [f for f in judged(code, "flink").deciding if f.outcome is Outcome.UNKNOWN]
+        assert not offered or any(graph_may_decide(f, BY_CODE[f.rule]) for f in unknown)
     assert PLANNER not in advice(totals(), "SET 'table.exec.emit.early-fire.enabled' = 'true';\n" + totals())
 
 

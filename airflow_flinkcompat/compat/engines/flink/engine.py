@@ -25,8 +25,7 @@ from airflow_flinkcompat.compat.engines.protocol import (
 )
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, TableApiCover, Verdict, inferred
-from airflow_flinkcompat.exec_graph.mapping import BAD_MOVES, RestoreEffect, worst_move
-from airflow_flinkcompat.exec_graph.model import JobStateUnknown
+from airflow_flinkcompat.exec_graph.diff import BAD_EFFECTS, Restore, RestoreEffect
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, sources
 from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn
@@ -161,15 +160,15 @@ def mapping_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Fin
     """Nothing is safe of which the states of both jobs, where they can be told, say that it is not."""
     if finding.sink not in case.memo:
         found = (mapped_states(pair) for pair in case.change.pipelines_about(finding.sink))
-        moves = (RestoreEffect.NOT_KNOWN if isinstance(each, JobStateUnknown) else worst_move(each) for each in found)
-        case.memo[finding.sink] = next((move for move in moves if move in BAD_MOVES), None)
+        effects = (each.stored.worst for each in found if isinstance(each, Restore))
+        case.memo[finding.sink] = next((effect for effect in effects if effect in BAD_EFFECTS), None)
     bad: RestoreEffect | None = case.memo[finding.sink]
     return finding if bad is None else lowered_to_unknown(finding, f"what becomes of a state of the job: {bad.value}")
 
 
-def compiled_plans_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
-    """Equal compiled plans settle an unknown whose subject they show."""
-    return finding if case.settle is None else case.settle(finding, rule)
+def exec_graph_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
+    """The diff of the exec graphs decides over what they show."""
+    return finding if case.graph_voice is None else case.graph_voice(finding, rule)
 
 
 def operator_ids_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
@@ -285,7 +284,7 @@ class FlinkEngine:
         key_order_adjuster,
         unchained_sink_adjuster,
         resolved_lookup_adjuster,
-        compiled_plans_adjuster,
+        exec_graph_adjuster,
         operator_ids_adjuster,
     )
     unchanged_adjusters = (key_order_adjuster, operator_ids_adjuster)

@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors.formats import by_place
-from airflow_flinkcompat.exec_graph.mapping import RestoreEffect
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect
 from airflow_flinkcompat.exec_graph.model import JobStateUnknown
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
@@ -66,11 +66,11 @@ def kept(pair: PipelinePair, part: str, used: Set[str]) -> Verdict | None:
     mapped = mapped_states(pair)
     if isinstance(mapped, JobStateUnknown):
         return None
-    moves = {each.move for each in mapped}
-    if RestoreEffect.UNCLAIMED in moves:
+    effects = {each.effect for each in mapped.states}
+    if RestoreEffect.REFUSED_AT_SUBMIT in effects:
         says = "a Calc above the source comes or goes, so that the aggregation gets another id"
         return measured(Outcome.INCOMPATIBLE, *_REFUSED, note=says, consequence=Consequence.REFUSED_AT_SUBMIT)
-    if moves != {RestoreEffect.CARRIED}:
+    if effects != {RestoreEffect.RIGHT}:
         return None
     return measured(Outcome.COMPATIBLE, *ids, note="every operator keeps its id, and the aggregation reads the same")
 

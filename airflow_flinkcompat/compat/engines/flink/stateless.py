@@ -13,8 +13,8 @@ from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.from_plan import job_state
-from airflow_flinkcompat.exec_graph.mapping import MappedState, RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.model import JobStateUnknown, StateKind
 from airflow_flinkcompat.exec_graph.planned.sinks import written_by_its_key
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
@@ -83,7 +83,7 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
     mapped = mapped_states(pair)
     if isinstance(mapped, JobStateUnknown):
         return inferred(Outcome.UNKNOWN, mapped.reason)
-    return _restored(pair, [each for each in mapped if each.old is not None], ids)
+    return _restored(pair, mapped.stored, ids)
 
 
 def keeps_nothing(pair: PipelinePair) -> Verdict | None:
@@ -96,17 +96,17 @@ def keeps_nothing(pair: PipelinePair) -> Verdict | None:
         That it is compatible.
     """
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
-    return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == () else None
+    return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == NOTHING else None
 
 
-def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | JobStateUnknown:
+def mapped_states(pair: PipelinePair) -> Restore | JobStateUnknown:
     """What becomes of every state of a query's job.
 
     Args:
         pair: The query.
 
     Returns:
-        The states, or why those of a side cannot be told.
+        The diff of the job, or why the states of a side are unknown.
     """
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
     new = job_state(pair.new, pair.new_pipeline, pair.new_program)
@@ -115,20 +115,17 @@ def mapped_states(pair: PipelinePair) -> tuple[MappedState, ...] | JobStateUnkno
     return new if isinstance(new, JobStateUnknown) else diff(old, new)
 
 
-def _restored(pair: PipelinePair, mapped: list[MappedState], ids: tuple[str, ...]) -> Verdict:
-    if any(
-        each.old and each.old.kind is StateKind.OPERATOR and each.move is not RestoreEffect.CARRIED for each in mapped
-    ):
+def _restored(pair: PipelinePair, mapped: Restore, ids: tuple[str, ...]) -> Verdict:
+    if any(each.old and each.old.kind is StateKind.OPERATOR for each in mapped.differences):
         return inferred(Outcome.UNKNOWN, "a lookup may keep rows that wait for an answer, which another would not read")
-    moves = {each.move for each in mapped}
-    if RestoreEffect.UNCLAIMED in moves:
+    if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
         return Verdict(
             Outcome.INCOMPATIBLE,
             Basis.INFERRED,
             "the operators in front of the sink are others now: the state of its writer finds none",
             consequence=Consequence.REFUSED_AT_SUBMIT,
         )
-    if not moves <= {RestoreEffect.CARRIED}:
+    if mapped.differences:
         return inferred(
             Outcome.UNKNOWN,
             "a Calc may come or go in front of the sink, which keeps state: its writer would then get another id",

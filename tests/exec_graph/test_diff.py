@@ -11,8 +11,8 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.exec_graph.mapping import RestoreEffect, diff, worst_move
 from airflow_flinkcompat.exec_graph.migration import Migration, migration
 from airflow_flinkcompat.exec_graph.model import JobStateUnknown
 from tests.exec_graph.test_from_compiled import BESIDE_THE_GRAPH, SINKS
@@ -25,24 +25,24 @@ RIGHT_ALL_THE_SAME = {"dd-ra-col-swap", "dd-rap-col-swap", "li-col-swap", "ga-av
 """Right because of what the operator does with its rows, or as a table has another name alone: nothing here tells."""
 
 
-def moves(sides: tuple[Plans, Plans]) -> set[RestoreEffect]:
+def effects(sides: tuple[Plans, Plans]) -> set[RestoreEffect]:
     found: set[RestoreEffect] = set()
     for old, new in zip(*sides, strict=True):
         symbols = Symbols()
         before, after = (job_state(compiled_state(plan, symbols, {}, SINKS), symbols) for plan in (old, new))
-        found |= {mapped.move for mapped in diff(before, after)}
+        found |= {each.effect for each in diff(before, after).states}
     return found
 
 
 def told(sides: tuple[Plans, Plans]) -> str:
-    found = moves(sides)
-    if RestoreEffect.UNCLAIMED in found:
+    found = effects(sides)
+    if RestoreEffect.REFUSED_AT_SUBMIT in found:
         return "refused_at_submit"
-    if RestoreEffect.REFUSED in found:
+    if RestoreEffect.REFUSED_AT_RESTORE in found:
         return "refused_at_restore"
-    if found & {RestoreEffect.SILENTLY_WRONG, RestoreEffect.WRONG_OPERATOR}:
+    if found & {RestoreEffect.SILENTLY_WRONG, RestoreEffect.DROPPED}:
         return "restored_WRONG"
-    return "not told" if found & {RestoreEffect.NOT_KNOWN, RestoreEffect.NEW} else "restored_right"
+    return "not told" if found & {RestoreEffect.UNKNOWN, RestoreEffect.EMPTY} else "restored_right"
 
 
 @pytest.mark.slow
@@ -84,16 +84,16 @@ def kept(name: str) -> Migration:
 BY_SETTINGS = {"x-maxparallelism-change": "refused_at_submit", "u-ttl-add": "refused_at_restore"}
 """Settings decide: another number of key groups, and on 1.20 a time to live that comes."""
 ENDS = {
-    RestoreEffect.CARRIED: {"restored_right"},
-    RestoreEffect.UNCLAIMED: {"refused_at_submit"},
-    RestoreEffect.REFUSED: {"refused_at_restore"},
+    RestoreEffect.RIGHT: {"restored_right"},
+    RestoreEffect.REFUSED_AT_SUBMIT: {"refused_at_submit"},
+    RestoreEffect.REFUSED_AT_RESTORE: {"refused_at_restore"},
     RestoreEffect.SILENTLY_WRONG: {"restored_WRONG", "restored_right_on_this_data"},
 }
 
 
 @pytest.mark.slow
 def test_what_scripts_alone_tell_of_both_jobs_is_how_restores_ended() -> None:
-    """The class of the mapping is the verdict, but for settings: of every measured change of which both are told."""
+    """The worst effect is how the restore ended, of every measured change whose jobs are both derived from scripts."""
     classes: Counter[RestoreEffect] = Counter()
     other: set[str] = set()
     for restore in everything():
@@ -103,14 +103,18 @@ def test_what_scripts_alone_tell_of_both_jobs_is_how_restores_ended() -> None:
             continue
         if len(change.pipelines) != 1 or isinstance(mapped := mapped_states(change.pipelines[0]), JobStateUnknown):
             continue
-        move = worst_move(mapped)
-        classes[move] += 1
+        effect = mapped.stored.worst
+        classes[effect] += 1
         name = restore.id.removesuffix(" into a sink")
-        if restore.outcome not in ENDS[move] and BY_SETTINGS.get(name) != restore.outcome:
+        if restore.outcome not in ENDS[effect] and BY_SETTINGS.get(name) != restore.outcome:
             other.add(name)
     assert other <= RIGHT_ALL_THE_SAME
-    assert classes[RestoreEffect.CARRIED] >= 60
+    assert classes[RestoreEffect.RIGHT] >= 60
     assert (
-        min(classes[RestoreEffect.UNCLAIMED], classes[RestoreEffect.REFUSED], classes[RestoreEffect.SILENTLY_WRONG])
+        min(
+            classes[RestoreEffect.REFUSED_AT_SUBMIT],
+            classes[RestoreEffect.REFUSED_AT_RESTORE],
+            classes[RestoreEffect.SILENTLY_WRONG],
+        )
         >= 30
     )

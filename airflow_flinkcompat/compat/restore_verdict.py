@@ -1,0 +1,301 @@
+"""The verdict on engine ``flink`` where Flink has planned both scripts: the worst effect of the diff of their jobs.
+
+A finding of a rule over differences that the exec graph shows takes the effect of the diff. Rules decide over what no
+graph shows (``changes/shown.py``), and where the diff has no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
+from airflow_flinkcompat.compat.changes.shown import Shown, where_shown
+from airflow_flinkcompat.compat.changes.table_use import uses_of
+from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
+from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, last_part
+from airflow_flinkcompat.compat.report import REFUSALS, Finding
+from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.connectors.facts import TableUse
+from airflow_flinkcompat.exec_graph.compare import CHAIN, QUERY_SINK
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.prediction import Prediction
+from airflow_flinkcompat.model import Outcome, Reason
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import Output
+
+_SOURCE = "compiled plans of these and other restores"
+_WORDS = {
+    RestoreEffect.REFUSED_AT_SUBMIT: "other operators lead to it",
+    RestoreEffect.REFUSED_AT_RESTORE: "its state is laid out otherwise",
+    RestoreEffect.SILENTLY_WRONG: "its state means something else",
+    RestoreEffect.UNKNOWN: "whether that matters to state is unknown",
+    RestoreEffect.EMPTY: "whether that matters to state is unknown",
+}
+_RESPELLED = "its expressions are compiled otherwise, and may be two spellings of one"
+_NOT_RESTORED = inferred(Outcome.UNKNOWN, "no restore shows what becomes of state under another spelling")
+
+DIFFERS = Rule(
+    code="plan-differs",
+    title="Flink plans another job",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
+        "flink": measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-size-1to2-ws", "w-filter-nonwindow-add", note=_SOURCE),
+    },
+    rationale="Flink's planner plans both scripts. Other operators up to one that keeps state are refused at submit, "
+    "another layout of its state at restore, another meaning of it runs with wrong rows.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, MAX(amount)")),
+    find=lambda change: (),
+    not_applicable=("vvr",),
+)
+EQUAL = Rule(
+    code="plan-equal",
+    title="Flink plans the same state",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "plans tell of open-source Flink only"),
+        "flink": measured(
+            Outcome.COMPATIBLE, "w-unchanged", "x-view-rename", "x-inline-view", "w-interval-spelling", note=_SOURCE
+        ),
+    },
+    rationale="Flink's planner compiles both scripts, and chain, layout and meaning of all state are equal, or differ "
+    "as in restores that ended right. That decides over what shows in a plan: options of tables and functions do not.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), window_start")),
+    find=lambda change: (),
+    not_applicable=("vvr",),
+)
+RULES = (DIFFERS, EQUAL)
+_FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
+
+
+@dataclass(frozen=True)
+class RestoreVerdict:
+    """The diff of two planned jobs as a voice among the rules.
+
+    Attributes:
+        compared: The change with the compiled plans of both sides.
+    """
+
+    compared: ComparedPlans
+
+    @property
+    def prediction(self) -> Prediction | None:
+        """The answer of Flink's planner; None where only compiled plans are at hand, which show less."""
+        return self.compared.prediction
+
+    @property
+    def change(self) -> Change:
+        """Both scripts."""
+        return self.compared.change
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether Flink's own planner makes the same job of both scripts, state included."""
+        return self.prediction is not None and not self.prediction.is_uncertain and self._is_right
+
+    @property
+    def _is_right(self) -> bool:
+        return not self.compared.restore.differences
+
+    @property
+    def decides(self) -> bool:
+        """Whether the diff names an effect: a refusal, wrong rows, or that every state is read as it was written."""
+        said, found = self.prediction, self.compared.restore
+        refused = said is not None and said.refusal is not None
+        return refused or found.worst.consequence is not None or self.is_proven
+
+    def findings(self, respelled: bool = False) -> tuple[tuple[Rule, Finding], ...]:
+        """The effects of the diff, each with its rule; or that all is equal, unless nothing was changed anyway.
+
+        ``respelled``: the rules found no row that tells the expressions apart, so that other words in a plan show none.
+        """
+        said, compared = self.prediction, self.compared
+        if said is not None and said.refusal is not None:
+            verdict = replace(DIFFERS.verdicts["flink"], consequence=said.refusal.effect.consequence)
+            return ((DIFFERS, _finding(DIFFERS, f"Flink {said.flink}: {said.refusal.message}", verdict)),)
+        known = [each for each in compared.restore.differences if each.effect.consequence is not None]
+        if known:
+            return tuple((DIFFERS, self._differs(each, respelled)) for each in known)
+        if not self._is_right or self.change.unchanged or len(compared.plans[0]) != len(compared.plans[1]):
+            return ()
+        seen = [each for each in compared.restore.states if each.facets]
+        if not seen:
+            message = "Flink's planner makes the same of both scripts: chain, layout and meaning of all state are equal"
+            return ((EQUAL, _finding(EQUAL, message, EQUAL.verdicts["flink"].on_line(self.change.new.version))),)
+        what = "; ".join(dict.fromkeys(f"{each.operator}, {' and '.join(each.facets)}" for each in seen))
+        ids = tuple(dict.fromkeys(name for each in seen for name in each.evidence))
+        message = f"Flink's planner makes the same of both scripts but for what was restored right elsewhere: {what}"
+        return ((EQUAL, _finding(EQUAL, message, measured(Outcome.COMPATIBLE, *ids))),)
+
+    def _differs(self, state: StateEffect, respelled: bool) -> Finding:
+        what = ", ".join(state.facets)
+        message = f"Flink's planner: {state.operator}: {_WORDS[state.effect]} ({what})"
+        verdict = replace(DIFFERS.verdicts["flink"], consequence=state.effect.consequence)
+        names = set(map(last_part, state.sinks))
+        wrong = state.effect is RestoreEffect.SILENTLY_WRONG
+        if wrong and (respelled or self._may_be_respelled(names)):
+            message, verdict = f"Flink's planner: {state.operator}: {_RESPELLED} ({what})", _NOT_RESTORED
+        sinks = [pair.sink for pair in self.change.pipelines if last_part(pair.sink) in names]
+        sink = sinks[0] if len(names) == len(sinks) == 1 else None
+        return replace(_finding(DIFFERS, message, verdict), before=state.before, after=state.after, sink=sink)
+
+    def _may_be_respelled(self, sinks: Set[str]) -> bool:
+        """Return whether scripts differ, for these sinks, only in possible spellings of one expression."""
+        pairs = [each for each in self.change.pipelines if last_part(each.sink or QUERY_SINK) in sinks and each.changed]
+        return bool(pairs) and not self.change.script_differences and all(map(may_be_same_query, pairs))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What differs in the plans without its being known whether it matters."""
+        return tuple(
+            f"Flink's planner: {each.operator}, {' and '.join(each.facets)}: {_WORDS[each.effect]}"
+            for each in self.compared.restore.having(RestoreEffect.UNKNOWN, RestoreEffect.EMPTY)
+        )
+
+    def of(self, finding: Finding, rule: Rule) -> Finding:
+        """A finding over shown differences with the effect of the diff, any other one as its rule decides.
+
+        Where Flink refuses the restore, no finding of a rule names another end.
+        """
+        said = self.prediction
+        if rule is not DIFFERS and said is not None and said.refusal is not None:
+            return replace(finding, consequence=None)
+        if self._is_refuted(finding):
+            message = f"{finding.message} (Flink {self.change.new.version} was asked and plans it)"
+            return replace(finding, outcome=Outcome.COMPATIBLE, reason=None, consequence=None, message=message)
+        versions = {self.change.old.version, self.change.new.version}
+        proven = self._is_right if said is None else self.is_proven
+        verdict = EQUAL.verdicts["flink"]
+        if not (self._shows(finding) and proven and len(versions) == 1 and versions <= set(verdict.versions)):
+            return finding
+        alone = f"{finding.outcome.value} by the rules alone; the compiled plans are equal"
+        return replace(
+            finding, outcome=Outcome.COMPATIBLE, reason=None, remedy=None, consequence=None,
+            message=f"{finding.message} ({alone})", basis=verdict.basis, source=verdict.grounds,
+            evidence=verdict.evidence,
+        )  # fmt: skip
+
+    def _is_refuted(self, finding: Finding) -> bool:
+        """Whether Flink has planned, with all jars, a script that the rules think it may refuse."""
+        planned = self.prediction is not None and not self.prediction.stand_ins
+        return planned and finding.rule in REFUSALS and finding.outcome is Outcome.UNKNOWN
+
+    def _shows(self, finding: Finding) -> bool:
+        """Whether the exec graphs show all that a finding speaks of."""
+        open_to_it = finding.reason in _FOR_LACK_OF_COVER
+        if self.prediction is not None:
+            open_to_it |= finding.outcome is Outcome.INCOMPATIBLE
+        spoken_of = self._differences(finding) if open_to_it else None
+        return bool(spoken_of) and all(map(self._is_shown, spoken_of or ()))
+
+    def _differences(self, finding: Finding) -> list[Difference] | None:
+        """What a finding speaks of: what it claims, else its whole query; None where that is no difference."""
+        if finding.claims:
+            known = {each.key: each for each in self.change.differences}
+            return [known[key] for key in finding.claims] if known.keys() >= {*finding.claims} else None
+        pairs = self.change.pipelines_into(finding.sink)
+        return [
+            each for pair in pairs for each in (*pair.differences, *(d for o in pair.operators for d in o.differences))
+        ]
+
+    def _is_shown(self, difference: Difference) -> bool:
+        said = self.prediction
+        shown = where_shown(difference.key)
+        name = difference.key.removesuffix(f"/{difference.part}").partition("/")[2]
+        match shown:
+            case Shown.NOWHERE:
+                return False
+            case Shown.ONE_JOB:
+                alone = difference.part != "inserts" or all(
+                    self._keeps_nothing(each.sink) for each in self._come_and_gone
+                )
+                return alone and _one_job(self.change)
+            case Shown.PLAN:
+                return not (_hints_at_options(difference) or (self._waits and _made_synchronous(difference)))
+        if said is None:
+            return False
+        match shown:
+            case Shown.SCHEMA:
+                return name not in map(last_part, said.stubs)
+            case Shown.DECLARED:
+                return self._with_its_insert(difference.before or difference.after)
+            case Shown.OPTIONS:
+                return {each.use for each in uses_of(self.change, name)} == {TableUse.SINK} and name in said.bare_sinks
+        return said.alike and (shown is Shown.SETTING or not said.stand_ins)  # a stand-in offers the optimizer less
+
+    @property
+    def _waits(self) -> bool:
+        return self.prediction is not None and bool(self.prediction.lookups)
+
+    @property
+    def depends_on_lookups(self) -> bool:
+        """Whether it matters that a lookup by a stand-in may be asynchronous."""
+        of_plans = any(
+            each.operator == "lookup-join" or each.facets == CHAIN for each in self.compared.restore.differences
+        )
+        return self._waits and (of_plans or any(map(_made_synchronous, self.change.differences)))
+
+    @property
+    def _come_and_gone(self) -> tuple[Output, ...]:
+        return (*self.change.removed, *self.change.added)
+
+    def _with_its_insert(self, table: Table) -> bool:
+        """Whether a table that one side alone declares is the sink of an INSERT that comes or goes, and of no other."""
+        name = last_part(table.name)
+        into = {last_part(pair.sink) for pair in self.change.pipelines if pair.sink}
+        return name not in into and any(name == last_part(each.sink or "") for each in self._come_and_gone)
+
+    def _keeps_nothing(self, sink_name: str | None) -> bool:
+        tables = [table for program in self.change.programs for table in program.tables if table.name == sink_name]
+        return bool(tables) and all(table.option("connector") in STATELESS_SINKS for table in tables)
+
+
+def graph_may_decide(finding: Finding, rule: Rule) -> bool:
+    """Return whether the planner's exec graph may answer what a rule does not know.
+
+    Args:
+        finding: What was found.
+        rule: The rule that found it.
+
+    Returns:
+        False for a finding that is not unknown for lack of cover, or speaks of what no graph shows.
+    """
+    if finding.reason not in (Reason.NOT_COVERED, Reason.AMBIGUOUS):
+        return False
+    if finding.claims:
+        of_tables = Shown.OPTIONS, Shown.DECLARED  # of few tables
+        return not any(where_shown(key) in (Shown.NOWHERE, *of_tables) for key in finding.claims)
+    return finding.remedy is Remedy.EXPLAIN_PLAN or rule.scope is not RuleScope.SCRIPT
+
+
+def _hints_at_options(difference: Difference) -> bool:
+    if not difference.part.startswith(("source hints", "sink hints")):
+        return False
+    return any(text[0].upper() == "OPTIONS" for side in (difference.before, difference.after) for text in side or ())
+
+
+def _made_synchronous(difference: Difference) -> bool:
+    """Whether a hint comes that makes a lookup wait, so that nothing reads the rows that waited for an answer."""
+    old, new = (
+        dict(side or ()).get("LOOKUP", "") if difference.part == "query hints" else ""
+        for side in (difference.before, difference.after)
+    )
+    return old != new and "async='false'" in new
+
+
+def _finding(rule: Rule, message: str, verdict: Verdict) -> Finding:
+    return Finding(
+        rule.code, rule.title, verdict.outcome, message, basis=verdict.basis, source=verdict.grounds,
+        evidence=verdict.evidence, reason=verdict.reason, consequence=verdict.consequence,
+    )  # fmt: skip
+
+
+def _one_job(change: Change) -> bool:
+    """Whether each side makes one job: which savepoint goes to which of several is in no plan."""
+    sets = [{pipeline.statement_set for pipeline in program.pipelines} for program in change.programs]
+    single = [len(program.pipelines) == 1 for program in change.programs]
+    return all(alone or (len(found) == 1 and None not in found) for alone, found in zip(single, sets, strict=True))
