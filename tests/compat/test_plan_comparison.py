@@ -63,7 +63,7 @@ def test_nearly_every_measured_pair_has_plans() -> None:
 
 @pytest.mark.slow
 def test_no_pair_refused_or_wrong_comes_out_all_equal() -> None:
-    equal = {name for name in planned() if worst(name) is None and pairs()[name].outcome != RIGHT}
+    equal = {name for name in planned() if worst(name) is RestoreEffect.RIGHT and pairs()[name].outcome != RIGHT}
     assert equal == BESIDE_THE_PLAN
 
 
