@@ -36,20 +36,7 @@ from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 def aggregation_query(rows: TableRows, operator: AggregateOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of an aggregation.
-
-    Args:
-        rows: What comes to it.
-        operator: Of the script's own plan.
-        layout: What it stores.
-
-    Returns:
-        For each of its states what computes it.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: History does not say what stands in the state, or that was not measured.
-    """
+    """What computes the state of an aggregation."""
     if operator.kind is AggregateKind.GROUP_WINDOW:
         return _group_windows(rows, operator, layout)
     of = _Aggregation(rows, operator, layout)

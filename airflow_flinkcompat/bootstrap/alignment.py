@@ -66,14 +66,6 @@ def may_be(operator: Operator, spec: StateSpec, columns: TableColumns) -> bool:
     """Whether an operator of a compiled plan may be one of the script, by its kind, its windows and its columns.
 
     That the script's one is computed is not asked for: what is not may still be the one that is meant.
-
-    Args:
-        operator: Of the script's own plan.
-        spec: What the compiled plan tells of the other one.
-        columns: Of the script's tables.
-
-    Returns:
-        False where it surely is another one.
     """
     planned_as = _PLANNED_AS.get(spec.name)
     if planned_as is None or not planned_as(operator) or not isinstance(spec.layout, StateLayout):
@@ -166,21 +158,7 @@ _AGGREGATES = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
 def aligned_aggregation(
     operator: AggregateOperator, compiled: StateLayout, columns: TableColumns, framed: bool = False
 ) -> tuple[AggregateOperator, StateLayout] | None:
-    """An aggregation of a script as a compiled plan stores one.
-
-    Args:
-        operator: Of the script's own plan.
-        compiled: What an operator of the compiled plan stores.
-        columns: Of the script's tables.
-        framed: Whether rows are taken back as they leave a frame.
-
-    Returns:
-        It with its keys in the order in which they are stored, and its layout; None where it is another one.
-
-    Raises:
-        LayoutNotDerived: What it stores cannot be told.
-        NotComputable: What stands where is not told.
-    """
+    """An aggregation of a script as a compiled plan stores one."""
     own = [*zip(operator.keys, operator.key_types, strict=True)]
     order = _in_order(compiled.key, own, operator.segment, columns, "keys")
     if order is None:
@@ -230,20 +208,7 @@ def _with_sums_and_counts(operator: AggregateOperator) -> AggregateOperator:
 def aligned_over(
     operator: OverOperator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[OverOperator, StateLayout] | None:
-    """An OVER of a script as a compiled plan stores one.
-
-    Args:
-        operator: Of the script's own plan, over rows that are only added.
-        compiled: What an operator of the compiled plan stores.
-        columns: Of the script's tables.
-
-    Returns:
-        It with its keys and rows in the order in which they are stored, and its layout; None where it is another one.
-
-    Raises:
-        LayoutNotDerived: What it stores cannot be told.
-        NotComputable: What stands where is not told.
-    """
+    """An OVER of a script as a compiled plan stores one."""
     framed = operator.frame.preceding is not None
     accumulators = tuple(state for state in compiled.states if state.name not in BESIDE_ACCUMULATORS)
     found = aligned_aggregation(as_group_by(operator), replace(compiled, states=accumulators), columns, framed)
@@ -299,20 +264,7 @@ def _only_grows(operator: AggregateOperator) -> bool:
 
 
 def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
-    """A regular join of a script as a compiled plan stores one.
-
-    Args:
-        operator: Of the script's own plan.
-        compiled: What an operator of the compiled plan stores.
-        columns: Of the script's tables.
-
-    Returns:
-        It with its keys and rows in the order in which they are stored; None where it is another one.
-
-    Raises:
-        LayoutNotDerived: How values of a type are stored was not measured.
-        NotComputable: What stands where is not told.
-    """
+    """A regular join of a script as a compiled plan stores one."""
     if [state.name for state in compiled.states] != ["left-records", "right-records"]:
         return None
     kept = [counts_matches(state) for state in compiled.states]
@@ -354,20 +306,7 @@ _UPDATE_FAST_OR_RETRACT = (["Top1-Rank-State"], ["data-state-with-update"], ["da
 
 
 def aligned_rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) -> RankOperator | None:
-    """A ranking of a script as a compiled plan stores one.
-
-    Args:
-        operator: Of the script's own plan.
-        compiled: What an operator of the compiled plan stores.
-        columns: Of the script's tables.
-
-    Returns:
-        It with its keys and its row in the order in which they are stored; None where it is another one.
-
-    Raises:
-        LayoutNotDerived: How values of a type are stored was not measured.
-        NotComputable: What stands where is not told.
-    """
+    """A ranking of a script as a compiled plan stores one."""
     known = _APPEND_FAST[operator.kind] if appends(operator.segment) else _UPDATE_FAST_OR_RETRACT
     if [each.name for each in compiled.states] not in known:
         return None

@@ -24,18 +24,7 @@ class HistoryLocations(TableLocations):
     """
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from.
-
-        Args:
-            table: One that the job reads.
-
-        Returns:
-            The source.
-
-        Raises:
-            BackfillError: Where it lies is not known, or it is not read exactly.
-            InputError: What stands behind ``#`` is neither.
-        """
+        """Where a table is read from."""
         name = table.path[2]
         uri, mark, joined = self.tables.get(name, "").partition("#")
         if not mark:
@@ -54,17 +43,7 @@ class AssumedHistory(HistoryLocations):
     """The same before it is known what a job had read."""
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from.
-
-        Args:
-            table: One that the job reads.
-
-        Returns:
-            The source.
-
-        Raises:
-            BackfillError: No place would do.
-        """
+        """Where a table is read from."""
         found = super().source(table)
         if not isinstance(found, FileSource):
             return found
@@ -74,14 +53,7 @@ class AssumedHistory(HistoryLocations):
 
 
 def require_looks(table: Table) -> None:
-    """Sees that a source of files keeps which ones it has found.
-
-    Args:
-        table: Its table.
-
-    Raises:
-        Untranslatable: It looks once, and forgets those that it has read.
-    """
+    """Sees that a source of files keeps which ones it has found."""
     if table.option("connector") == "filesystem" and table.option("source.monitor-interval") is None:
         raise Untranslatable(
             f"table {table.name} is read once, by a job that ends: with source.monitor-interval it goes on, and its "
@@ -91,15 +63,7 @@ def require_looks(table: Table) -> None:
 
 
 def no_positions(table: Table, found: BackfillSource) -> str:
-    """Why rows of a place are not told by the positions of the source of its table.
-
-    Args:
-        table: The table.
-        found: Where its rows would be read.
-
-    Returns:
-        The reason, with the remedy.
-    """
+    """Why rows of a place are not told by the positions of the source of its table."""
     name = table.path[2]
     columns = f"; name its columns of partition and offset: {name}=URI#PARTITION,OFFSET"
     time = f", or the event time below which its rows are read: {name}=URI#2026-01-31T00:00:00Z"

@@ -94,21 +94,7 @@ class HistoryComputer:
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Content scattered by the number of a key group, the computed entries beside it, gathered by it.
-
-        Args:
-            wanted: The operator.
-            scatter: What of a part comes to which group.
-            parts: All that is read of the old savepoint.
-            gather: What to do with a range of groups.
-            groups: The ranges, all groups together, in order.
-
-        Returns:
-            What came of each range, in order.
-
-        Raises:
-            NotMigratable: The state cannot be computed, or history cannot be read.
-        """
+        """Content scattered by the number of a key group, the computed entries beside it, gathered by it."""
         spec = wanted.made.new
         assert spec is not None
         watermark = self.reached.get(spec.id, wanted.watermark)
@@ -118,33 +104,13 @@ class HistoryComputer:
             return self.workers.regrouped(scatter, parts, gather, groups, entries)
 
     def behind(self, source: OperatorState, template: str) -> OperatorState:
-        """A source of which the old savepoint holds nothing, after the rows that state is computed of.
-
-        Args:
-            source: What the template holds of it.
-            template: Path or URI of the template.
-
-        Returns:
-            The source at its positions.
-
-        Raises:
-            NotMigratable: Nobody said how far its table is read.
-            SavepointUnreadable: It keeps positions in a form that is not known.
-        """
+        """A source of which the old savepoint holds nothing, after the rows that state is computed of."""
         if source.id not in self.new_sources:
             raise NotMigratable(f"how far the table of {source.name or source.id} is read is not known")
         return self.new_sources[source.id].behind(source, template)
 
     def differ(self, operator: str, found: Differences) -> None:
-        """What history says otherwise than the savepoint.
-
-        Args:
-            operator: Of which it is, in words.
-            found: What differs, if anything does.
-
-        Raises:
-            HistoryDiffers: Something does, and was not accepted.
-        """
+        """What history says otherwise than the savepoint."""
         if found and not self.accepts:
             raise found.to_error(operator)
         if found:
@@ -153,17 +119,7 @@ class HistoryComputer:
             )
 
     def check_sample(self, wanted: ComputedOperator, written: Sequence[KeyGroups], folder: str) -> None:
-        """Compute some keys once more, in plain Python, and hold them against what was written.
-
-        Args:
-            wanted: The operator.
-            written: What was written of each of its subtasks.
-            folder: Path or URI of where it lies.
-
-        Raises:
-            NotMigratable: The rows cannot be read once more.
-            SampleDiffers: A key is written otherwise.
-        """
+        """Compute some keys once more, in plain Python, and hold them against what was written."""
         spec = wanted.made.new
         assert spec is not None
         if not self.sample:
@@ -198,17 +154,7 @@ class HistoryComputer:
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
-        """Says of what goes wrong in the block whose history it was, without secrets.
-
-        Args:
-            what: Whose history is read, in words.
-
-        Yields:
-            Nothing.
-
-        Raises:
-            NotMigratable: It cannot be computed, or history cannot be read.
-        """
+        """Says of what goes wrong in the block whose history it was, without secrets."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -224,21 +170,7 @@ class HistoryComputer:
             raise NotMigratable(f"the history of {what} cannot be read: {told}") from None
 
     def query(self, spec: StateSpec, watermark: int | None, stored_windows_are_open: bool = False) -> StateQuery:
-        """What computes the state of an operator, once it is sure that history tells it.
-
-        Args:
-            spec: The operator.
-            watermark: How far time has come in the savepoint, in milliseconds; None of one that stores none.
-            stored_windows_are_open: Whether what is stored says which windows had not been sent.
-
-        Returns:
-            For each of its states what computes it.
-
-        Raises:
-            BackfillError: History cannot be read.
-            NotComputable: It does not say what stands in the state.
-            NotMigratable: Which windows have fired the watermark does not tell.
-        """
+        """What computes the state of an operator, once it is sure that history tells it."""
         from pyspark.sql import functions as F
 
         from airflow_flinkcompat.backfill.execution.frames import Execution
@@ -259,18 +191,7 @@ class HistoryComputer:
         return query
 
     def told(self, spec: StateSpec, watermark: int | None) -> Sequence[str]:
-        """Of which rows the state of an operator is computed, without secrets.
-
-        Args:
-            spec: The operator.
-            watermark: How far time has come for the operator, in milliseconds; None of one that stores none.
-
-        Returns:
-            A sentence for each place.
-
-        Raises:
-            NotMigratable: Its state cannot be computed.
-        """
+        """Of which rows the state of an operator is computed, without secrets."""
         with self.reading(spec.name):
             query = state_query(self.side, spec, self.locations)
         if not query.states:
@@ -285,18 +206,7 @@ class HistoryComputer:
         ]
 
     def entries(self, query: StateQuery, wanted: ComputedOperator) -> RDD[tuple[int, bytes]]:
-        """The computed entries of an operator.
-
-        Args:
-            query: What :meth:`query` said of it.
-            wanted: The operator.
-
-        Returns:
-            Of each entry the number of its key group, and the entry.
-
-        Raises:
-            BackfillError: What is to be read is not there.
-        """
+        """The computed entries of an operator."""
         from airflow_flinkcompat.backfill.execution.ordered import ARRIVAL
 
         execution = PreparedExecution(self.session, self.prepared, wanted.watermark)
@@ -323,21 +233,7 @@ class HistoryComputer:
 
 
 def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differences:
-    """Holds what a savepoint keeps of an operator against what history says of it.
-
-    Args:
-        computer: Of the script of the savepoint's job.
-        savepoint: Path or URI of it.
-        spec: The operator.
-
-    Returns:
-        What differs.
-
-    Raises:
-        NotComputable: History does not say what stands in the state.
-        NotMigratable: History cannot be read, or the savepoint tells no watermark.
-        SavepointUnreadable: The savepoint cannot be had from here, or holds no such operator.
-    """
+    """Holds what a savepoint keeps of an operator against what history says of it."""
     held = {each.id: each for each in read_metadata(savepoint).operators}
     if spec.id not in held:
         raise SavepointUnreadable(f"{savepoint} holds no {spec.name}: it is not one of the script")
@@ -371,18 +267,7 @@ def audit(computer: HistoryComputer, savepoint: str, spec: StateSpec) -> Differe
 def prepare(
     asked: Sequence[tuple[HistoryComputer, StateSpec]], savepoint: str, folder: str, say: Callable[[str], None]
 ) -> None:
-    """Aggregates the rows that a job had read by a savepoint, for later.
-
-    Args:
-        asked: The operators whose state is wanted, each with the computer of its script; one at least.
-        savepoint: Path or URI of it.
-        folder: Path or URI of a folder that does not exist.
-        say: Gets a line for what is prepared, and one for what is not.
-
-    Raises:
-        NotMigratable: A state cannot be computed, or history cannot be read.
-        SavepointUnreadable: The savepoint cannot be had from here.
-    """
+    """Aggregates the rows that a job had read by a savepoint, for later."""
     # Subtasks may have come to several: no window that one of them still holds is left out.
     watermark = min(
         (time for each in read_metadata(savepoint).operators for time in watermarks(each, savepoint)), default=None

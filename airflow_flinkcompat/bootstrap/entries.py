@@ -66,15 +66,7 @@ class EntryWriter:
     expired: int = 0
 
     def entries(self, rows: Iterable[Columns]) -> Iterator[tuple[int, bytes]]:
-        """The entries of some rows.
-
-        Args:
-            rows: Of each the key, of windows the end of the slice in microseconds, of a map its key, and the value,
-                with a time to live when it was last written.
-
-        Yields:
-            The number of a key group, and an entry of it.
-        """
+        """The entries of some rows."""
         numbers = {state.name: number for number, state in enumerate(self.header.states)}
         value_number = numbers[self.state.name] | COMPUTED_BIT
         bounds = 2 if self.spans else int(self.windows is not None or self.moment is not None)
@@ -126,16 +118,7 @@ class EntryWriter:
 
 
 def check_writable(key: Sequence[StateField], state: NamedState) -> None:
-    """Sees that entries of a state can be written.
-
-    Args:
-        key: The fields of the operator's key.
-        state: One of its states.
-
-    Raises:
-        NotMigratable: What stands in a field before any row came was not measured.
-        SavepointUnreadable: How values of a type are stored is not known here.
-    """
+    """Sees that entries of a state can be written."""
     row_writer(key)
     value_content(state)
     if state.map_key is not None:
@@ -143,18 +126,7 @@ def check_writable(key: Sequence[StateField], state: NamedState) -> None:
 
 
 def row_writer(fields: Sequence[StateField]) -> Content:
-    """How rows are stored.
-
-    Args:
-        fields: Of the rows. An accumulator's map begins empty, and has no column.
-
-    Returns:
-        A function from the columns of a row, in order, to it as it is stored, without its length.
-
-    Raises:
-        NotMigratable: What stands in a field before any row came was not measured.
-        SavepointUnreadable: How values of a type are stored is not known here.
-    """
+    """How rows are stored."""
     view = [field.begins is Begins.EMPTY_VIEW for field in fields]
     begins = [begin(field) if field.begins is not None else None for field in fields]
     writers = [None if no_column else _writer(field.type) for field, no_column in zip(fields, view, strict=True)]
@@ -190,17 +162,7 @@ def _writer(type: str) -> Callable[[Any], Field]:
 
 
 def map_key_content(state: NamedState) -> Content:
-    """How the key of a map is stored, behind the namespace.
-
-    Args:
-        state: A map.
-
-    Returns:
-        A function from the columns of the key to it as it is stored.
-
-    Raises:
-        SavepointUnreadable: How values of a type are stored is not known here.
-    """
+    """How the key of a map is stored, behind the namespace."""
     assert state.map_key is not None
     if state.map_key.form == "TimeWindow":
         return _window
@@ -215,18 +177,7 @@ def map_key_content(state: NamedState) -> Content:
 
 
 def value_content(state: NamedState) -> Content:
-    """How the value of a state is stored.
-
-    Args:
-        state: Any.
-
-    Returns:
-        A function from the columns of the value, with a time to live and when it was last written behind them, to it
-        as it is stored.
-
-    Raises:
-        SavepointUnreadable: How values of its form, or of a type, are stored is not known here.
-    """
+    """How the value of a state is stored."""
     of = _CONTENTS.get(state.value.form)
     if of is None:
         raise SavepointUnreadable(f"how values of the form {state.value.form} are computed is not known here")

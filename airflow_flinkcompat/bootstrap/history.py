@@ -635,19 +635,7 @@ def history_spark(
     read: Iterable[tuple[Side, TableLocations]],
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
-    """The Spark that reads history: the one that is active, or one of its own.
-
-    Args:
-        master: Its master; None: all cores of this machine.
-        read: The scripts whose tables are read, each with where these lie.
-        say: Gets a line if this is the first start of Spark on this machine.
-
-    Yields:
-        The session.
-
-    Raises:
-        InputError: Spark does not start, or a source cannot be read.
-    """
+    """The Spark that reads history: the one that is active, or one of its own."""
     from airflow_flinkcompat.backfill.spark.session import Effort, effort, spark_session
 
     needs, places = Needs(), set[str]()
@@ -672,19 +660,7 @@ def history_session(
     read: Iterable[tuple[Side, TableLocations]],
     say: Callable[[str], None] = lambda line: None,
 ) -> Iterator[SparkSession]:
-    """The same, for which what is read does not change meanwhile.
-
-    Args:
-        master: Its master; None: all cores of this machine.
-        read: The scripts whose tables are read, each with where these lie.
-        say: Gets a line if this is the first start of Spark on this machine.
-
-    Yields:
-        The session.
-
-    Raises:
-        InputError: Spark does not start, or a source cannot be read.
-    """
+    """The same, for which what is read does not change meanwhile."""
     with history_spark(master, read, say) as session, pinned_snapshots(session):
         yield session
 

@@ -27,20 +27,7 @@ _EPOCH = 1
 
 
 def interval_join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of an interval join by event time.
-
-    Args:
-        sides: What comes to it.
-        operator: Of the script's own plan.
-        layout: What it stores.
-
-    Returns:
-        For the rows of each side, and for its timers, what computes them.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: History does not say what stands in the state.
-    """
+    """What computes the state of an interval join by event time."""
     if operator.join != "INNER":
         raise NotComputable(
             "which rows an outer interval join had sent without a match follows from its watermark, which it does not "

@@ -28,20 +28,7 @@ from airflow_flinkcompat.plan.types import BIGINT
 
 
 def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of a regular join: how often each row came, of an outer side with how many matches.
-
-    Args:
-        sides: What comes to it.
-        operator: Of the script's own plan.
-        layout: What it stores.
-
-    Returns:
-        For the rows of each side what computes them.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: History does not say what stands in the state, or that was not measured.
-    """
+    """What computes the state of a regular join: how often each row came, of an outer side with how many matches."""
     if operator.form is not JoinForm.REGULAR:
         raise NotComputable(f"{operator.form}s are not computed from history yet")
     for state, segment in zip(layout.states, operator.segments, strict=True):
@@ -93,14 +80,7 @@ def _sides(condition: Expression) -> set[int]:
 
 
 def counts_matches(state: NamedState) -> bool:
-    """Whether a side of a join keeps with each row how many rows it matched.
-
-    Args:
-        state: Of the side.
-
-    Returns:
-        True of a side whose rows also come out without a match.
-    """
+    """Whether a side of a join keeps with each row how many rows it matched."""
     return state.value.form in ("Tuple<Int, Int>", "Tuple<row, Int>")
 
 

@@ -21,21 +21,7 @@ _IDLE = ("scan.watermark.idle-timeout", "table.exec.source.idle-timeout")
 
 
 def rows_met(rows: TableRows, columns: Sequence[Expression], matter: str) -> Select:
-    """The rows of a table, each with how far the watermark may have been when it came.
-
-    Args:
-        rows: What comes to the operator.
-        columns: What is read of each row.
-        matter: For what it matters whether a row came late, as the end of a sentence.
-
-    Returns:
-        The steps: behind the columns the row's event time, the greatest watermark of the rows before it, both in
-        microseconds, and whether the order of the rows is not told.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: The table does not tell in which order its rows came.
-    """
+    """The rows of a table, each with how far the watermark may have been when it came."""
     table, source = rows.table, rows.locations.source(rows.table)
     assert table.watermark is not None
     if not rows.ordered:

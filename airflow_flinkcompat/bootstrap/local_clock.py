@@ -33,31 +33,11 @@ class LocalClock:
     zone: str = "UTC"
 
     def fires(self, end: int) -> int:
-        """When the timer of a window fires.
-
-        Args:
-            end: Of the window, in milliseconds of local time.
-
-        Returns:
-            Milliseconds since 1970.
-
-        Raises:
-            NotMigratable: It is not told.
-        """
+        """When the timer of a window fires."""
         return self._moment(end - 1)
 
     def reached(self, watermark: int) -> int:
-        """How far the clock has come: what ends by the millisecond after has fired, and nothing else.
-
-        Args:
-            watermark: How far time has come, in milliseconds since 1970.
-
-        Returns:
-            Milliseconds of local time.
-
-        Raises:
-            NotMigratable: It is not told.
-        """
+        """How far the clock has come: what ends by the millisecond after has fired, and nothing else."""
         if self.zone == "UTC" or abs(watermark) > _FURTHEST:
             return watermark
         before, after = (self._offset(watermark + days * 24 * _HOUR) for days in (-2, 2))
@@ -83,15 +63,6 @@ class LocalClock:
         """Whether an aggregation fires its windows as soon as they end.
 
         It looks after its rows where slices end, and in a zone whose clocks do not change where they would by UTC.
-
-        Args:
-            step: The length of a slice, in milliseconds.
-
-        Returns:
-            False where windows may fire later, which depends on when checkpoints came.
-
-        Raises:
-            NotMigratable: It is not told.
         """
         if self.zone == "UTC" or self._by_season:
             return True

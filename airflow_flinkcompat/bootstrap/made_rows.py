@@ -63,14 +63,7 @@ _TOLD_BY_ROWS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def is_made(segment: StatelessSegment) -> bool:
-    """Whether the rows that leave a segment are told by those of tables that are read, whatever became of them between.
-
-    Args:
-        segment: Of the script's own plan.
-
-    Returns:
-        True of rows of tables, which may be joined, follow one another, or be grouped.
-    """
+    """Whether the rows that leave a segment are told by those of tables that are read, whatever became of them between."""
     if segment.functions:
         return False
     match segment.origin:
@@ -95,15 +88,7 @@ def is_made(segment: StatelessSegment) -> bool:
 
 
 def result_type(call: AggregateCall, types: tuple[DataType, ...]) -> DataType:
-    """The type of what a call comes to.
-
-    Args:
-        call: Of Flink's own.
-        types: Of its arguments.
-
-    Returns:
-        The type.
-    """
+    """The type of what a call comes to."""
     spec = functions.lookup(call.function)
     assert spec is not None
     return spec.result_type(types)

@@ -20,29 +20,14 @@ GOES_ON_BEHIND = "it goes on behind what is read"
 
 
 def new_sources(found: Migration) -> Mapping[str, StateSpec]:
-    """The sources for which the old job has nothing, by the names of their tables.
-
-    Args:
-        found: What becomes of each state.
-
-    Returns:
-        The sources.
-    """
+    """The sources for which the old job has nothing, by the names of their tables."""
     lines = (line for line in found.operators if line.keep is StateAction.BEGINS and line.old is None)
     specs = (line.new for line in lines if line.new is not None)
     return {last_name(spec.name): spec for spec in specs if spec.kind is StateKind.POSITIONS}
 
 
 def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
-    """The same migration, of which some sources go on after the rows that state is computed of.
-
-    Args:
-        found: What becomes of each state.
-        names: The tables of these sources.
-
-    Returns:
-        The migration.
-    """
+    """The same migration, of which some sources go on after the rows that state is computed of."""
     wanted = {spec.id for name, spec in new_sources(found).items() if name in names}
 
     def line(each: OperatorMigration) -> OperatorMigration:
@@ -53,15 +38,7 @@ def behind_their_rows(found: Migration, names: Collection[str]) -> Migration:
 
 
 def not_told(query: StateQuery, names: Collection[str]) -> str:
-    """Why the state of an operator is not computed of rows of new tables.
-
-    Args:
-        query: What computes it.
-        names: The new tables.
-
-    Returns:
-        The reason, "" where there is none.
-    """
+    """Why the state of an operator is not computed of rows of new tables."""
     new = [table.name for table in query.tables if table.path[2] in names]
     if new and (query.in_windows or query.doubts or query.clocks):
         return f"how far time has come in table {new[0]} the savepoint does not tell, as the old job does not read it"
@@ -69,17 +46,7 @@ def not_told(query: StateQuery, names: Collection[str]) -> str:
 
 
 def left_out(side: Side, table: Table, places: Mapping[str, str], computed: Sequence[StateQuery]) -> str:
-    """Why the source of a new table cannot go on behind rows of which some states are computed.
-
-    Args:
-        side: The new script.
-        table: The table.
-        places: Those that stand for places of tables, by name.
-        computed: What computes the states that are made of its rows.
-
-    Returns:
-        The reason, "" where each of its rows comes to these states alone.
-    """
+    """Why the source of a new table cannot go on behind rows of which some states are computed."""
     if (alike := sum(each.path[2] == table.path[2] for each in side.program.tables)) > 1:
         return f"the script declares {alike} tables {table.path[2]}, and which of them is read anew is not told apart"
     try:

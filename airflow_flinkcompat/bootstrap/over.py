@@ -37,14 +37,7 @@ _ALWAYS = (1 << 63) - 1
 
 
 def as_group_by(over: OverOperator) -> AggregateOperator:
-    """The GROUP BY that adds up what an OVER does, of the rows of its frame.
-
-    Args:
-        over: Of the script's own plan.
-
-    Returns:
-        An aggregation over the same rows.
-    """
+    """The GROUP BY that adds up what an OVER does, of the rows of its frame."""
     calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in over.planned_calls]
     return AggregateOperator(
         segment=over.segment,
@@ -61,20 +54,7 @@ def as_group_by(over: OverOperator) -> AggregateOperator:
 
 
 def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of an OVER aggregation.
-
-    Args:
-        rows: What comes to it.
-        operator: Of the script's own plan, its rows in the order in which they are stored.
-        layout: What it stores.
-
-    Returns:
-        For each of its states what computes it.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: History does not say what stands in the state, or that was not measured.
-    """
+    """What computes the state of an OVER aggregation."""
     frame = operator.frame
     if frame != Frame(frame.unit, frame.preceding) or [ascending for _, ascending, _ in operator.order] != [True]:
         raise NotComputable("of OVER only what goes by ascending time, up to the current row, is computed from history")
@@ -161,16 +141,7 @@ class FramedRows(TableRows):
         return timed if self._sent_until is None else Where(timed, f"{time} > {self._sent_until}")
 
     def _sent(self, timed: Select, place: int, ties: bool = False) -> Step:
-        """The rows that were sent and are still in the frame.
-
-        Args:
-            timed: The key first.
-            place: Of the time in microseconds.
-            ties: Whether all rows are taken that share the time of the last one in a frame of rows, however they came.
-
-        Returns:
-            The steps.
-        """
+        """The rows that were sent and are still in the frame."""
         width, time, frame = len(timed.columns), f"c{place}", self.over.frame
         sent: Step = timed if self._sent_until is None else Where(timed, f"{time} <= {self._sent_until}")
         if frame.preceding is None:
@@ -203,15 +174,7 @@ class FramedRows(TableRows):
         )
 
     def beside(self, state: NamedState, types: Sequence[str]) -> Iterator[StateRows]:
-        """What computes a state beside the accumulators.
-
-        Args:
-            state: One of ``BESIDE_ACCUMULATORS``.
-            types: Of the key, in Flink's words.
-
-        Yields:
-            What computes its entries, or some of them.
-        """
+        """What computes a state beside the accumulators."""
         keys = [f"c{i}" for i in range(len(self._keys))]
         time = f"c{len(keys)}"
         if state.name == OVER_ROWS:

@@ -39,14 +39,7 @@ class TableColumns:
     tables: tuple[Table, ...]
 
     def named(self, told: Composition | None) -> Composition | None:
-        """What either plan says, down to the columns that are stored, by their names.
-
-        Args:
-            told: Its columns are as a compiled plan means them, or as the script's own plan names their origins.
-
-        Returns:
-            The same; None where a column is of no table of the script, or of several.
-        """
+        """What either plan says, down to the columns that are stored, by their names."""
         return told and together([replace(told, columns=frozenset()), *map(self._named, told.columns)])
 
     def _named(self, column: Hashable) -> Composition | None:
@@ -84,20 +77,7 @@ class TableColumns:
 
 
 def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Sequence[str]) -> list[int] | None:
-    """Which part of a script each part of a compiled plan is.
-
-    Args:
-        wanted: Of the compiled plan.
-        given: Of the script.
-        what: What they are, for a reader.
-        words: The parts of the script for a reader.
-
-    Returns:
-        For each wanted one the place of the given one; None where they are others.
-
-    Raises:
-        NotComputable: Several ways fit.
-    """
+    """Which part of a script each part of a compiled plan is."""
     sides = [_by_columns(wanted), _by_columns(given)]
     if len(wanted) != len(given) or {key: len(each) for key, each in sides[0].items()} != {
         key: len(each) for key, each in sides[1].items()

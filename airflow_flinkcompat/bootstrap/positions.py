@@ -35,17 +35,7 @@ class RowsRead(HistoryLocations):
     ends: Mapping[str, SourceEnd] = field(default_factory=dict)
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from, and how far.
-
-        Args:
-            table: One that the job reads.
-
-        Returns:
-            The source.
-
-        Raises:
-            BackfillError: Where it lies is not known, or how far the job had read it.
-        """
+        """Where a table is read from, and how far."""
         found, name = super().source(table), table.path[2]
         if name in self.new_tables:
             return self.ends[name].source if name in self.ends else found
@@ -71,19 +61,7 @@ class RowsRead(HistoryLocations):
 
 
 def read_positions(savepoint: str, sources: Mapping[str, str], tables: Mapping[str, str]) -> RowsRead:
-    """Where the rows lie that the job of a savepoint had read.
-
-    Args:
-        savepoint: Path or URI of it.
-        sources: The ids of its sources that keep positions, by the names that plans have for their tables.
-        tables: Places that stand for those of tables, by name.
-
-    Returns:
-        The places, each with how far it is read.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """Where the rows lie that the job of a savepoint had read."""
     held: Mapping[str, OperatorState] = {each.id: each for each in read_metadata(savepoint).operators}
     readers = {last_name(name): held[number] for name, number in sources.items() if number in held}
     return RowsRead(tables=dict(tables), savepoint=savepoint, readers=readers)

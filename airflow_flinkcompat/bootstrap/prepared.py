@@ -67,18 +67,7 @@ class PreparedHistory:
 
     @classmethod
     def read(cls, session: SparkSession, folder: str) -> PreparedHistory:
-        """What a folder holds.
-
-        Args:
-            session: Of Spark.
-            folder: Path or URI.
-
-        Returns:
-            What was; its rows are not read yet.
-
-        Raises:
-            BackfillError: No history was prepared there, or that did not come to its end.
-        """
+        """What a folder holds."""
         place = normalised(folder, "the prepared history")
         found = FileSystem(session, place).read(f"{place}/{_MANIFEST}")
         if found is None:
@@ -91,40 +80,15 @@ class PreparedHistory:
             ) from None
 
     def covers(self, step: Step, watermark: int | None) -> bool:
-        """Whether all rows of a step go on from what was prepared.
-
-        Args:
-            step: What computes a state.
-            watermark: How far time has come by now.
-
-        Returns:
-            False where some are read from the beginning.
-        """
+        """Whether all rows of a step go on from what was prepared."""
         return goes_on(step) and all(self.of(group, watermark) is not None for group in _groups_of(step))
 
     def of(self, step: Step, watermark: int | None) -> PreparedPart | None:
-        """What was prepared for an aggregation.
-
-        Args:
-            step: Any step.
-            watermark: How far time has come by now.
-
-        Returns:
-            None where nothing was, or less than is needed, or of rows that the savepoint has not read.
-        """
+        """What was prepared for an aggregation."""
         return self.part(digest_of(step), step, watermark) if isinstance(step, Group) and step.merge else None
 
     def part(self, digest: str, step: Step, watermark: int | None) -> PreparedPart | None:
-        """What was prepared under a name.
-
-        Args:
-            digest: The name.
-            step: What reads the rows that it is of.
-            watermark: How far time has come by now.
-
-        Returns:
-            None where nothing was, or less than is needed, or of rows that the savepoint has not read.
-        """
+        """What was prepared under a name."""
         found = self.parts.get(digest)
         if found is None or not all(_has_read(each, found.reads) for each in reads_of(step)):
             return None
@@ -153,14 +117,7 @@ class PreparedExecution(Execution):
         self._prepared, self._watermark = prepared, watermark
 
     def sources(self, step: Step) -> Iterator[BackfillSource]:
-        """What is read for a step.
-
-        Args:
-            step: Any step.
-
-        Yields:
-            Each source, with how far it is read and from where on.
-        """
+        """What is read for a step."""
         if isinstance(step, Read):
             yield step.source
         elif (found := self._prepared.of(step, self._watermark)) is not None:
@@ -170,11 +127,7 @@ class PreparedExecution(Execution):
                 yield from self.sources(inner)
 
     def planning(self) -> AbstractContextManager[None]:
-        """For as long as rows are planned.
-
-        Returns:
-            A block, in which Spark plans unions of unions.
-        """
+        """For as long as rows are planned."""
         return configured(self.session, _SETTINGS) if self._prepared.parts else nullcontext()
 
     def _group(self, step: Group) -> DataFrame:
@@ -219,13 +172,7 @@ class PreparedFolder:
         return PreparedHistory(self._place, self._parts)
 
     def write_groups(self, step: Step, watermark: int | None, say: Callable[[str], None]) -> None:
-        """Aggregate what can go on later.
-
-        Args:
-            step: What computes a state from the rows up to a savepoint.
-            watermark: How far time has come there; None where rows are left out of nothing.
-            say: Gets a line for what is written.
-        """
+        """Aggregate what can go on later."""
         for group in _groups_of(step):
             digest, reads = digest_of(group), positions(group)
             if reads is None or digest in self._parts:
@@ -235,13 +182,7 @@ class PreparedFolder:
             say(f"prepared of {', '.join(sorted(read.source.place for read in reads_of(group)))}")
 
     def write_part(self, digest: str, part: PreparedPart, content: bytes) -> None:
-        """Write what Python computed.
-
-        Args:
-            digest: Under which name.
-            part: Of which rows.
-            content: What is written.
-        """
+        """Write what Python computed."""
         self._files.write(f"{self._place}/{digest}", content)
         self._parts[digest] = part
 
@@ -252,15 +193,7 @@ class PreparedFolder:
 
 
 def delete_prepared(session: SparkSession, folder: str) -> None:
-    """Delete what was prepared.
-
-    Args:
-        session: Of Spark.
-        folder: Path or URI.
-
-    Raises:
-        BackfillError: It is no place.
-    """
+    """Delete what was prepared."""
     place = normalised(folder, "--prepare")
     files = FileSystem(session, place)
     # First what says that it is whole: no run goes on from what is half deleted.
@@ -269,27 +202,13 @@ def delete_prepared(session: SparkSession, folder: str) -> None:
 
 
 def goes_on(step: Step) -> bool:
-    """Whether all that is read for a step can be prepared.
-
-    Args:
-        step: What computes a state.
-
-    Returns:
-        False where some rows are read again.
-    """
+    """Whether all that is read for a step can be prepared."""
     groups = [group for group in _groups_of(step) if positions(group) is not None]
     return sum(len(reads_of(group)) for group in groups) == len(reads_of(step))
 
 
 def digest_of(step: Step) -> str:
-    """A name of what a step computes, whatever of it was read.
-
-    Args:
-        step: Of a query.
-
-    Returns:
-        The name.
-    """
+    """A name of what a step computes, whatever of it was read."""
     return sha256("\n".join(_told(step)).encode()).hexdigest()[:32]
 
 
@@ -304,15 +223,7 @@ def _told(step: Step) -> Iterator[str]:
 
 
 def by_value(part: Any, without: Collection[str] = ()) -> Any:
-    """What a value is made of, in words that are the same in each process.
-
-    Args:
-        part: Of a step, or of what is computed: values, and frozen objects of them.
-        without: Fields of objects that are left out, beside those that objects are not compared by.
-
-    Returns:
-        Lists and texts.
-    """
+    """What a value is made of, in words that are the same in each process."""
     if is_dataclass(part):
         own = [each.name for each in fields(part) if each.compare and each.name not in without]
         return [type(part).__name__, *((name, by_value(getattr(part, name), without)) for name in own)]
@@ -335,14 +246,7 @@ def _groups_of(step: Step) -> Iterator[Group]:
 
 
 def positions(step: Step) -> Reads | None:
-    """How far the tables of a step are read.
-
-    Args:
-        step: What reads them.
-
-    Returns:
-        By the name of a table; None where that is not told, or not of one that a later savepoint tells too.
-    """
+    """How far the tables of a step are read."""
     found: dict[str, Mapping[str, Any]] = {}
     for read in reads_of(step):
         source, topic = read.source, topic_of(read.source)
@@ -356,14 +260,7 @@ def positions(step: Step) -> Reads | None:
 
 
 def settled(read: Read) -> BackfillSource:
-    """What is read of a source of which positions are told.
-
-    Args:
-        read: What reads it.
-
-    Returns:
-        The source, of folders the files alone that are read to their end.
-    """
+    """What is read of a source of which positions are told."""
     source = read.source
     if not isinstance(source, FileSource) or source.read is None:
         return source
@@ -387,14 +284,7 @@ def _has_read(read: Read, reads: Reads) -> bool:
 
 
 def behind(reads: Reads) -> Callable[[Read], BackfillSource]:
-    """The rows behind what was prepared.
-
-    Args:
-        reads: How far tables were read for that; the savepoint has read as far at least.
-
-    Returns:
-        What says of a read its source from there on.
-    """
+    """The rows behind what was prepared."""
 
     def source_of(read: Read) -> BackfillSource:
         source, told = read.source, reads[read.table]

@@ -36,15 +36,7 @@ if TYPE_CHECKING:
 def write_sample(
     folder: PreparedFolder, rows: PlainRows, states: Sequence[StateRows], watermark: int | None, count: int
 ) -> None:
-    """Compute some keys in plain Python, of the rows that were aggregated too.
-
-    Args:
-        folder: Where what was aggregated lies.
-        rows: Which rows, and what is computed of them.
-        states: What computes the same states with Spark.
-        watermark: How far time has come; None of an operator that does not go by it.
-        count: How many keys are wanted.
-    """
+    """Compute some keys in plain Python, of the rows that were aggregated too."""
     reads, digest = positions(rows.steps), _digest(rows)
     if reads is None or digest in folder.written.parts:
         return
@@ -65,17 +57,7 @@ def write_sample(
 def sample_of(
     session: SparkSession, prepared: PreparedHistory, rows: PlainRows, watermark: int | None
 ) -> tuple[PlainRows, KeySample] | None:
-    """What was computed of some keys before.
-
-    Args:
-        session: Of Spark.
-        prepared: What was prepared.
-        rows: Which rows, and what is computed of them.
-        watermark: How far time has come by now.
-
-    Returns:
-        The rows behind it, and the keys; None where nothing was, or it does not fit.
-    """
+    """What was computed of some keys before."""
     digest = _digest(rows)
     found = prepared.part(digest, rows.steps, watermark)
     if found is None:
@@ -97,17 +79,7 @@ def _digest(rows: PlainRows) -> str:
 
 
 def to_json(sample: KeySample) -> bytes:
-    """A sample as it is kept.
-
-    Args:
-        sample: Of whatever keys.
-
-    Returns:
-        Text.
-
-    Raises:
-        TypeError: A value is of a type that it has not.
-    """
+    """A sample as it is kept."""
     keys = [
         [hashed, _plain(key.key), key.rows, [[_plain(place), _plain(calls)] for place, calls in key.found.items()]]
         for (hashed, _), key in sample.held.items()
@@ -116,14 +88,7 @@ def to_json(sample: KeySample) -> bytes:
 
 
 def from_json(content: bytes) -> KeySample:
-    """The sample that was kept.
-
-    Args:
-        content: What :func:`to_json` gave.
-
-    Returns:
-        The sample.
-    """
+    """The sample that was kept."""
     told = json.loads(content)
     sample = KeySample(told["below"])
     for hashed, of_key, rows, entries in told["keys"]:

@@ -17,22 +17,7 @@ from airflow_flinkcompat.plan.types import APPROXIMATE
 
 
 def preview(new: Side, specs: Iterable[StateSpec], locations: Locations, otherwise: str) -> Iterator[str]:
-    """What a run would read, and what of it is not exact.
-
-    Args:
-        new: The script.
-        specs: The operators whose state is computed.
-        locations: Where the rows of its tables lie, and how far they are read.
-        otherwise: How far that is where it is not known yet, as the end of a sentence.
-
-    Yields:
-        A sentence for each table, then for each operator.
-
-    Raises:
-        BackfillError: Where a table lies is not known.
-        NotComputable: The state of an operator is not computed.
-        SavepointUnreadable: How far a table was read cannot be had from here.
-    """
+    """What a run would read, and what of it is not exact."""
     queries = [(spec, state_query(new, spec, locations)) for spec in specs]
     for read in {read.table: read for _, query in queries for read in query.reads}.values():
         yield f"{read.table} is read from {read.source.place}, {_how_far(read.source, otherwise)}"

@@ -78,20 +78,7 @@ _SEVERAL = "several operators of the script store the same, and which of them it
 
 
 def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:
-    """What computes the state of an operator of a script.
-
-    Args:
-        side: The script with all that it is planned with.
-        spec: What the compiled plan of the script tells of the operator.
-        locations: Where the rows of its tables lie.
-        watermark: How far time has come, in milliseconds; windows that have fired are left out then.
-
-    Returns:
-        For each of its states what computes it.
-
-    Raises:
-        NotComputable: History does not say what stands in the state, or that was not measured.
-    """
+    """What computes the state of an operator of a script."""
     try:
         if (between_windows := _between_windows(side, spec, locations)) is not None:
             return between_windows
@@ -139,9 +126,6 @@ def _between_windows(side: Side, spec: StateSpec, locations: Locations) -> State
     """What computes the state of a ranking that gets the rows of a window when this has ended, and sends its own then.
 
     The watermark that ends a window goes through the aggregation below and the ranking before any savepoint is taken.
-
-    Returns:
-        A query without rows; None of any other operator.
     """
     outputs, problems = side.outputs
     if spec.name not in _RANKS_OF_WINDOWS or not isinstance(spec.layout, StateLayout) or problems:
@@ -191,14 +175,7 @@ def _time_to_live(pipeline: Pipeline, operator: Operator) -> int:
 
 
 def require_plain(operator: Operator) -> None:
-    """Sees that nothing stands between an operator and its tables but conditions, and the one window it is over.
-
-    Args:
-        operator: Of the script's own plan.
-
-    Raises:
-        NotComputable: Something else does.
-    """
+    """Sees that nothing stands between an operator and its tables but conditions, and the one window it is over."""
     window = getattr(operator, "window", None)
     for segment in operator.segments:
         if isinstance(segment.origin, Operator):
@@ -212,16 +189,7 @@ def require_plain(operator: Operator) -> None:
 
 
 def require_punctual(side: Side, query: StateQuery) -> None:
-    """Sees that an aggregation fires its windows as soon as they end, so that its watermark tells which have fired.
-
-    Args:
-        side: The script.
-        query: What computes the aggregation's state.
-
-    Raises:
-        NotComputable: When it fires them depends on when checkpoints came (measured, and read in Flink 2.3 and 1.20).
-        NotMigratable: It is not told.
-    """
+    """Sees that an aggregation fires its windows as soon as they end, so that its watermark tells which have fired."""
     windows = query.windows
     if windows is None:
         return
@@ -244,16 +212,7 @@ def _line(side: Side) -> str | None:
 
 
 def require_sole(side: Side, spec: StateSpec, specs: Iterable[StateSpec]) -> None:
-    """Sees that an operator is told from all others of its job by what it stores, and by its kind and columns.
-
-    Args:
-        side: The script.
-        spec: The operator.
-        specs: Those of the compiled plan.
-
-    Raises:
-        NotComputable: Another one may be meant, of which the script's own plan need not tell anything.
-    """
+    """Sees that an operator is told from all others of its job by what it stores, and by its kind and columns."""
     others = [each for each in specs if each.id != spec.id and isinstance(each.layout, StateLayout)]
     if any(_stored(each) == _stored(spec) for each in others):
         raise NotComputable(_SEVERAL)

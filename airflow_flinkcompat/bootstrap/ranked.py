@@ -17,38 +17,17 @@ _UNORDERED = "rows of one key share their place in the order, and nothing tells 
 
 
 def refused_as(type: str) -> str:
-    """What ends a run where nothing tells which of two rows came first.
-
-    Args:
-        type: That it stands for, in Spark's words.
-
-    Returns:
-        Spark SQL that fails.
-    """
+    """What ends a run where nothing tells which of two rows came first."""
     return f"CAST(raise_error({quoted(ERROR + _UNORDERED)}) AS {type})"
 
 
 def ordered_by(operator: RankOperator) -> Sequence[tuple[Expression, bool, bool | None]]:
-    """What rows are ordered by before their arrival, which is the order of processing time.
-
-    Args:
-        operator: The ranking.
-
-    Returns:
-        Expression, whether it ascends, and whether NULLs come first.
-    """
+    """What rows are ordered by before their arrival, which is the order of processing time."""
     return () if operator.order_clock is TimeAttribute.PROCTIME else operator.order
 
 
 def require_exact(operator: RankOperator) -> None:
-    """Sees that Spark orders and parts rows as Flink does.
-
-    Args:
-        operator: The ranking.
-
-    Raises:
-        NotComputable: It goes by numbers of which some are none, or have two zeros.
-    """
+    """Sees that Spark orders and parts rows as Flink does."""
     if any(type.name in APPROXIMATE for type in (*operator.partition_types, *operator.order_types)):
         raise NotComputable("ranks by FLOAT or DOUBLE are not computed from history yet")
 
@@ -62,20 +41,7 @@ def first_ranks(
     arriving: bool = True,
     every: bool = False,
 ) -> Step:
-    """The rows of the ranks that are kept.
-
-    Args:
-        operator: The ranking.
-        step: The rows, with the order in which they came where that is told.
-        by_key: The columns that rows are ranked by themselves for.
-        by_order: The columns that they are ordered by before their arrival.
-        of_row: The columns of the rows.
-        arriving: Whether the rows tell in which order they came.
-        every: Whether all ranks are kept.
-
-    Returns:
-        Rows, and behind their columns the rank of each. Where nothing tells the order of two rows, running it fails.
-    """
+    """The rows of the ranks that are kept."""
     newest = operator.kind in _BY_TIME and not operator.order[0][1]
     by = [
         f"c{i} {'ASC' if ascending else 'DESC'} NULLS "

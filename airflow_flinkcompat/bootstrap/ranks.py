@@ -33,20 +33,7 @@ from airflow_flinkcompat.plan.types import BIGINT, TimeAttribute
 
 
 def rank_query(rows: TableRows, operator: RankOperator, layout: StateLayout) -> StateQuery:
-    """What computes the state of a Top-N or a deduplication: the rows of the first ranks, or the keys that came.
-
-    Args:
-        rows: What comes to it.
-        operator: Of the script's own plan.
-        layout: What it stores.
-
-    Returns:
-        What computes its rows.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: History does not say what stands in the state, or that was not measured.
-    """
+    """What computes the state of a Top-N or a deduplication: the rows of the first ranks, or the keys that came."""
     (state, *more) = layout.states
     if more and rows.time_to_live:
         raise NotComputable("first rows by event time that live for a while only are not computed from history yet")
@@ -108,12 +95,7 @@ def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) 
 
 
 def _require_growing(operator: RankOperator, one: bool) -> None:
-    """Sees that rows come to their places once and for all, as Flink's planner says: it takes more for that than is so.
-
-    Args:
-        operator: A Top-N that does not bring back what it dropped.
-        one: Whether it keeps one row, which another one replaces where it stands before it, and not where it is newer.
-    """
+    """Sees that rows come to their places once and for all, as Flink's planner says: it takes more for that than is so."""
     below = operator.segment.origin
     if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
         raise NotComputable("which rows a Top-N dropped before they took their last place history does not tell")
@@ -263,14 +245,7 @@ class _Ranking:
         return [field.type for field in self.layout.key] + [BOUND_TYPE] * (self.windows is not None)
 
     def stored(self, every: bool = False) -> Step:
-        """The rows that are kept: of a list those of one sort key in the order in which they came.
-
-        Args:
-            every: Whether those of all ranks are.
-
-        Returns:
-            The steps.
-        """
+        """The rows that are kept: of a list those of one sort key in the order in which they came."""
         found, (by_key, by_order, of_row) = self._ranked(every), self._width
         types = [field.type for field in self.state.value.fields]
         if self.state.map_key is None:

@@ -34,14 +34,7 @@ Partial = Any
 
 
 def identity(values: Iterable[Any]) -> Identity:
-    """Values that are equal where Flink stores the same.
-
-    Args:
-        values: As Spark or a savepoint has them.
-
-    Returns:
-        The same, with numbers that are told apart by their sign of 0 as text.
-    """
+    """Values that are equal where Flink stores the same."""
     return tuple(
         repr(each) if isinstance(each, float) else bytes(each) if isinstance(each, bytearray) else each
         for each in values
@@ -67,14 +60,7 @@ class PlainCall:
     type: str = "BIGINT"
 
     def of_row(self, row: Sequence[Any]) -> Partial:
-        """What one row comes to.
-
-        Args:
-            row: Its columns.
-
-        Returns:
-            None of one that does not count.
-        """
+        """What one row comes to."""
         if self.condition is not None and row[self.condition] is not True:
             return None
         value = 1 if self.argument is None else row[self.argument]
@@ -91,15 +77,7 @@ class PlainCall:
         return value
 
     def together(self, one: Partial, other: Partial) -> Partial:
-        """What two sets of rows come to.
-
-        Args:
-            one: Of the one; it may be changed.
-            other: Of the other.
-
-        Returns:
-            Of both.
-        """
+        """What two sets of rows come to."""
         if one is None or other is None:
             return other if one is None else one
         if self.distinct:
@@ -118,14 +96,7 @@ class PlainCall:
         return max(one, other)
 
     def result(self, partial: Partial) -> tuple[Any, Any]:
-        """What the call gives.
-
-        Args:
-            partial: Of all rows.
-
-        Returns:
-            The value, and of a SUM the sum of what it adds without signs, else 0.
-        """
+        """What the call gives."""
         if self.distinct and partial is not None:
             partial = reduce(self._together, map(self._of_value, partial.values()))
         if self.function == "COUNT":
@@ -160,14 +131,7 @@ class PlainState:
     there: bool = True
 
     def results(self, partials: Sequence[Partial]) -> Sequence[tuple[Any, Any]] | None:
-        """What stands in an entry.
-
-        Args:
-            partials: What all rows come to, of each call.
-
-        Returns:
-            The values, each with the size of what it was added up of; None: there is no entry.
-        """
+        """What stands in an entry."""
         found = [call.result(partial) for call, partial in zip(self.calls, partials, strict=True)]
         if self.mask:
             found = [(sum(1 << bit for bit, (count, _) in enumerate(found) if count), 0)]
@@ -195,15 +159,7 @@ class PlainAggregation:
     zone: str = "UTC"
 
     def bounds(self, row: Sequence[Any], reached: int) -> tuple[int, ...] | None:
-        """Under which window or slice a row is kept.
-
-        Args:
-            row: Its columns.
-            reached: How far the clock of the windows has come, in milliseconds.
-
-        Returns:
-            Its bounds; None: nothing that is still to fire takes it.
-        """
+        """Under which window or slice a row is kept."""
         windows = self.windows
         if windows is None or self.time is None:
             return ()
@@ -217,15 +173,7 @@ class PlainAggregation:
         return self._open(windows, moment, reached)
 
     def later(self, bounds: tuple[int, ...], reached: int) -> tuple[int, ...] | None:
-        """Under which window or slice rows are kept once time has come further.
-
-        Args:
-            bounds: Under which they were.
-            reached: How far the clock of the windows has come, in milliseconds.
-
-        Returns:
-            The bounds; None: all windows that take them have fired.
-        """
+        """Under which window or slice rows are kept once time has come further."""
         return bounds if self.windows is None else self._open(self.windows, bounds[-1] - 1, reached)
 
     def _open(self, windows: SlicedWindow, moment: int, reached: int) -> tuple[int, ...] | None:
@@ -257,13 +205,7 @@ class PlainKey:
     found: dict[Place, list[Partial]] = field(default_factory=dict)
 
     def add(self, made: PlainAggregation, row: Sequence[Any], bounds: tuple[int, ...]) -> None:
-        """Add a row.
-
-        Args:
-            made: What is computed.
-            row: Its columns.
-            bounds: Of its window or slice.
-        """
+        """Add a row."""
         self.rows += 1
         for number, state in enumerate(made.states):
             if state.holds is None or (row[state.holds[0]] is not None) is state.holds[1]:
@@ -271,38 +213,20 @@ class PlainKey:
                 self.merge_at(made, place, [call.of_row(row) for call in state.calls])
 
     def merge(self, made: PlainAggregation, other: PlainKey) -> None:
-        """Add what more rows come to.
-
-        Args:
-            made: What is computed.
-            other: Of other rows of the key.
-        """
+        """Add what more rows come to."""
         self.rows += other.rows
         for place, partials in other.found.items():
             self.merge_at(made, place, partials)
 
     def merge_at(self, made: PlainAggregation, place: Place, partials: Sequence[Partial]) -> None:
-        """Add what more rows of one entry come to.
-
-        Args:
-            made: What is computed.
-            place: Of the entry.
-            partials: Of each call.
-        """
+        """Add what more rows of one entry come to."""
         calls, former = made.states[place[0]].calls, self.found.get(place, [None] * len(partials))
         self.found[place] = [
             call.together(one, other) for call, one, other in zip(calls, former, partials, strict=True)
         ]
 
     def results(self, made: PlainAggregation) -> Mapping[Place, Sequence[tuple[Any, Any]]]:
-        """What stands in its entries.
-
-        Args:
-            made: What is computed.
-
-        Returns:
-            By place the values, each with the size of what it was added up of.
-        """
+        """What stands in its entries."""
         with localcontext(prec=_DIGITS):
             found = {place: made.states[place[0]].results(partials) for place, partials in self.found.items()}
         return {place: values for place, values in found.items() if values is not None}
@@ -321,15 +245,7 @@ class KeySample:
     held: dict[tuple[int, Identity], PlainKey] = field(default_factory=dict)
 
     def later(self, made: PlainAggregation, reached: int) -> KeySample:
-        """The same once time has come further.
-
-        Args:
-            made: What is computed.
-            reached: How far the clock of the windows has come, in milliseconds.
-
-        Returns:
-            The keys of which something is still to fire.
-        """
+        """The same once time has come further."""
         found = KeySample(self.below)
         for place, key in self.held.items():
             open_yet = PlainKey(key.key, key.rows)
@@ -342,11 +258,7 @@ class KeySample:
         return found
 
     def narrow(self, below: int) -> None:
-        """Leave keys out.
-
-        Args:
-            below: Those from this hash on.
-        """
+        """Leave keys out."""
         self.below = below if self.below is None else min(self.below, below)
         self.held = {place: key for place, key in self.held.items() if place[0] < self.below}
 
@@ -368,14 +280,7 @@ class KeySampling:
     most: int = ROWS
 
     def of_partition(self, rows: Iterable[Sequence[Any]]) -> Iterator[KeySample]:
-        """The keys of some rows.
-
-        Args:
-            rows: Of each the hash of its key, and its columns.
-
-        Yields:
-            The sample. Where keys have too many rows for it fewer keys are in it, and may be none.
-        """
+        """The keys of some rows."""
         sample, added = KeySample(), 0
         with localcontext(prec=_DIGITS):
             for hashed, *row in rows:
@@ -395,14 +300,7 @@ class KeySampling:
         yield sample
 
     def together(self, samples: Sequence[KeySample]) -> KeySample:
-        """The keys of all rows.
-
-        Args:
-            samples: Of each partition.
-
-        Returns:
-            Those of which each partition has all rows.
-        """
+        """The keys of all rows."""
         whole = KeySample()
         with localcontext(prec=_DIGITS):
             for sample in samples:

@@ -66,15 +66,7 @@ class WrittenKeys:
     groups: int
 
     def keys(self, states: Sequence[PlainState], least: int) -> tuple[int, bool]:
-        """How many keys there are.
-
-        Args:
-            states: What holds them.
-            least: So many are counted before the rest is estimated.
-
-        Returns:
-            The number, and whether it is exact.
-        """
+        """How many keys there are."""
         found: set[bytes] = set()
         looked = 0
         for file in self.files:
@@ -88,20 +80,7 @@ class WrittenKeys:
     def of_keys(
         self, states: Sequence[PlainState], keys: Sequence[bytes], workers: Workers
     ) -> Mapping[bytes, Mapping[Place, Sequence[PlainValue]]]:
-        """What stands in the entries of some keys, in the key groups where Flink looks for them.
-
-        Args:
-            states: Of which states.
-            keys: As rows.
-            workers: Who read.
-
-        Returns:
-            By key and place the values.
-
-        Raises:
-            SampleDiffers: One is not stored as Flink would read it.
-            SavepointUnreadable: They cannot be had from here.
-        """
+        """What stands in the entries of some keys, in the key groups where Flink looks for them."""
         wanted = frozenset(keys)
         groups = sorted({key_group(key, self.groups) for key in wanted})
         parts = [
@@ -180,23 +159,7 @@ def check_sample(
     count: int,
     before: KeySample | None = None,
 ) -> int:
-    """Sees that some keys are written as Python computes them of their rows.
-
-    Args:
-        session: Of Spark.
-        rows: What is computed, behind what was prepared where something was.
-        watermark: How far time has come; None of an operator that does not go by it.
-        written: What was written of the operator.
-        workers: Who read that.
-        count: How many keys are wanted.
-        before: What was prepared of some keys.
-
-    Returns:
-        How many keys there were.
-
-    Raises:
-        SampleDiffers: One is written otherwise.
-    """
+    """Sees that some keys are written as Python computes them of their rows."""
     keys, exact = written.keys(rows.made.states, count)
     sample = drawn(session, rows, watermark, count, keys, before)
     of_row = row_writer(written.key)
@@ -228,20 +191,7 @@ def drawn(
     keys: int,
     before: KeySample | None = None,
 ) -> KeySample:
-    """The keys with the least hashes: one look at all rows.
-
-    Args:
-        session: Of Spark.
-        rows: Which, and what is computed of them.
-        watermark: How far time has come; None of an operator that does not go by it.
-        count: How many keys are wanted.
-        keys: How many there are, roughly.
-        before: What more rows of some keys come to, from when time had not come further than this; the keys that it
-            left out are left out again.
-
-    Returns:
-        The keys with what their rows come to.
-    """
+    """The keys with the least hashes: one look at all rows."""
     from pyspark.sql import functions as F
 
     reached = 0 if watermark is None else LocalClock(rows.made.zone).reached(watermark)
@@ -266,17 +216,7 @@ def drawn(
 def differing(
     made: PlainAggregation, key: PlainKey, words: str, written: Mapping[Place, Sequence[PlainValue]]
 ) -> Iterator[str]:
-    """What of a key is written otherwise.
-
-    Args:
-        made: What is computed.
-        key: What its rows come to.
-        words: The key for a reader.
-        written: By place the values that are stored.
-
-    Yields:
-        A sentence for each value.
-    """
+    """What of a key is written otherwise."""
     expected = key.results(made)
     for place in [*expected, *(each for each in written if each not in expected)]:
         state = made.states[place[0]]

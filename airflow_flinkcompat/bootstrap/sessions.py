@@ -17,20 +17,7 @@ from airflow_flinkcompat.plan.nodes import Window
 
 
 def late_in_sessions(rows: TableRows, keys: Sequence[Expression], sessions: Window) -> Doubt:
-    """The rows that may have come too late for their session, or after a part of it was closed.
-
-    Args:
-        rows: What comes to the aggregation, without a condition in between.
-        keys: What tells sessions apart, over the columns of the table.
-        sessions: Their definition.
-
-    Returns:
-        The rows, by the end of their session.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: The table does not tell in which order its rows came.
-    """
+    """The rows that may have come too late for their session, or after a part of it was closed."""
     assert sessions.gap is not None
     gap, width = sessions.gap * 1000, len(keys)
     of_key = ", ".join(f"c{i}" for i in range(width)) or "1"

@@ -31,18 +31,7 @@ class SourceEnd(Protocol):
         """The rows that are read."""
 
     def behind(self, operator: OperatorState, path: str) -> OperatorState:
-        """A source of the job that goes on behind these rows.
-
-        Args:
-            operator: What a savepoint at ``path`` holds of it.
-            path: Path or URI of the savepoint.
-
-        Returns:
-            The source at its new positions.
-
-        Raises:
-            SavepointUnreadable: It keeps positions in a form that is not known.
-        """
+        """A source of the job that goes on behind these rows."""
 
     def __str__(self) -> str:
         """What is read, in words."""
@@ -94,17 +83,7 @@ class SourceEnds(TableLocations):
     ends: tuple[tuple[str, SourceEnd], ...] = ()
 
     def source(self, table: Table) -> BackfillSource:
-        """Where a table is read from, and how far.
-
-        Args:
-            table: One that the job reads.
-
-        Returns:
-            The source.
-
-        Raises:
-            BackfillError: Nobody said how far.
-        """
+        """Where a table is read from, and how far."""
         found = dict(self.ends).get(table.path[2])
         if found is None:
             raise Untranslatable(f"the history of table {table.name} is not named", table.span)
@@ -112,18 +91,7 @@ class SourceEnds(TableLocations):
 
 
 def resumable(table: Table, locations: TableLocations) -> Resumable:
-    """A table whose source can be told to go on behind rows that it has not read.
-
-    Args:
-        table: The table.
-        locations: Where it lies.
-
-    Returns:
-        Where its rows are.
-
-    Raises:
-        BackfillError: Positions of such a source are not written, or the rows are not those that it would read.
-    """
+    """A table whose source can be told to go on behind rows that it has not read."""
     found, connector = locations.source(table), table.option("connector")
     topic = topic_of(found)
     if topic is not None and connector == "kafka":
@@ -155,21 +123,7 @@ def resumable(table: Table, locations: TableLocations) -> Resumable:
 
 
 def end_of(session: SparkSession, source: Resumable, until: Until) -> SourceEnd:
-    """How far a source is read.
-
-    Args:
-        session: Of Spark.
-        source: One that is :func:`resumable`.
-        until: What was asked for.
-
-    Returns:
-        The same in offsets or files, which do not change any more.
-
-    Raises:
-        BackfillError: It cannot be looked at.
-        InputError: What was asked for is not there.
-        NotMigratable: Records are gone that were to be read.
-    """
+    """How far a source is read."""
     return _folder_end(session, source, until) if isinstance(source, FileSource) else _topic_end(session, source, until)
 
 

@@ -115,40 +115,17 @@ class StateQuery:
 
 
 def of_life(state: NamedState) -> tuple[str, ...]:
-    """The types of the columns behind the values of a state: with a time to live when each was last written.
-
-    Args:
-        state: The state.
-
-    Returns:
-        One type or none, in Flink's words.
-    """
+    """The types of the columns behind the values of a state: with a time to live when each was last written."""
     return ("BIGINT",) if state.time_to_live else ()
 
 
 def exact(steps: Step, types: Sequence[str]) -> Select:
-    """Rows in values that Python reads exactly: times as numbers.
-
-    Args:
-        steps: Their columns are ``c0`` ….
-        types: Of the columns, in Flink's words.
-
-    Returns:
-        The steps, of the same columns.
-    """
+    """Rows in values that Python reads exactly: times as numbers."""
     return Select(steps, tuple((i, exact_value(type, f"c{i}")) for i, type in enumerate(types)))
 
 
 def exact_value(type: str, value: str) -> str:
-    """A value that Python reads exactly.
-
-    Args:
-        type: In Flink's words.
-        value: Spark SQL.
-
-    Returns:
-        Spark SQL: of dates the days, of timestamps the microseconds since 1970.
-    """
+    """A value that Python reads exactly."""
     if type.startswith("TIMESTAMP"):
         return f"unix_micros(CAST({value} AS TIMESTAMP_LTZ))"
     return f"unix_date({value})" if type.startswith("DATE") else value

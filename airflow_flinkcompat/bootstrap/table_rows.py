@@ -155,15 +155,7 @@ class TableRows:
         return parts[0] if len(parts) == 1 else FunctionCall("AND", parts, BOOLEAN)
 
     def passed(self, side: int, column: Expression) -> Expression:
-        """A column of a side of the join that rows come from, over the columns of both.
-
-        Args:
-            side: Its number.
-            column: Of what comes to that side.
-
-        Returns:
-            The expression.
-        """
+        """A column of a side of the join that rows come from, over the columns of both."""
         join = self.segment.origin
         assert isinstance(join, JoinOperator)
         if column not in join.rows[side]:
@@ -219,16 +211,7 @@ class TableRows:
         return Computed((), schema, steps=Select(found, tuple(enumerate(f"c{i}" for i in of_row)), unordered=True))
 
     def stored(self, row: Sequence[Expression], types: Sequence[DataType]) -> list[Expression]:
-        """The columns of a row as Flink stores them.
-
-        Args:
-            row: Of the operator.
-            types: Of the columns.
-
-        Returns:
-            Expressions over the columns of the table. What time it is Flink says when that is asked for, and stores
-            none (measured).
-        """
+        """The columns of a row as Flink stores them."""
         clocks = {column.name for column in self.columns if column.time_attribute is TimeAttribute.PROCTIME}
         return [
             Literal(None, type)
@@ -271,29 +254,11 @@ class TableRows:
         return [self.over_table(condition) for condition in self.segment.filters]
 
     def over_table(self, part: Expression) -> Expression:
-        """A resolved expression over the columns of the table, of several of :attr:`node`.
-
-        Args:
-            part: Of the operator.
-
-        Returns:
-            The expression.
-        """
+        """A resolved expression over the columns of the table, of several of :attr:`node`."""
         return typed(retyped(transform(part, self._leaf)))
 
     def of_type(self, part: Expression, type: DataType) -> Expression:
-        """The same, seen to be of a type.
-
-        Args:
-            part: Of the operator.
-            type: What the script's plan says of it.
-
-        Returns:
-            The expression.
-
-        Raises:
-            NotComputable: It is of another one by what it is made of.
-        """
+        """The same, seen to be of a type."""
         found = self.over_table(part)
         if found.type.with_nullability(True) != type.with_nullability(True):
             raise NotComputable(f"{describe(part)} is a {type} and by its parts a {found.type}")
@@ -329,11 +294,7 @@ class TableRows:
 
     @property
     def time(self) -> InputRef:
-        """The event time of the table, of a union that of all its tables.
-
-        Raises:
-            NotComputable: There is none that is told.
-        """
+        """The event time of the table, of a union that of all its tables."""
         found = self._time
         if found is None:
             raise NotComputable("which column is the event time of rows of several tables is not told")
@@ -355,37 +316,18 @@ class TableRows:
         return InputRef(place, table.columns[place].type)
 
     def in_windows(self, window: Window, partition_by: tuple[Expression, ...] = ()) -> WindowAssign:
-        """The rows, each once for each of its windows, with the bounds of the window behind its columns.
-
-        Args:
-            window: Over the event time of the table.
-            partition_by: Of sessions what tells them apart, over the columns of the table.
-
-        Returns:
-            The rows.
-        """
+        """The rows, each once for each of its windows, with the bounds of the window behind its columns."""
         bounds = (Column(f"bound_{field}", self.bound(field).type) for field in BOUNDS)
         return WindowAssign(self.node, window, self.time, (*self.columns, *bounds), partition_by)
 
     @property
     def zone(self) -> str:
-        """The time zone by whose clock windows over the event time of the table are cut; UTC of times without one.
-
-        Raises:
-            BackfillError: Nothing says which.
-        """
+        """The time zone by whose clock windows over the event time of the table are cut; UTC of times without one."""
         rows = WindowAssign(self.node, Window(WindowKind.TUMBLE), self.time, ())
         return zone_of(dict(self.pipeline.settings), rows, self.time) or "UTC"
 
     def still_to_fire(self, windows: SlicedWindow) -> TableRows:
-        """The same without rows of which all windows have fired.
-
-        Args:
-            windows: Over the event time of the table.
-
-        Returns:
-            Rows that are put into windows, or slices, which begin later than a window before the watermark may.
-        """
+        """The same without rows of which all windows have fired."""
         if self.watermark is None or self.watermark < LONG_AGO:
             return self
         begins = (self.watermark + 2 - windows.size) * 1000
@@ -398,18 +340,6 @@ class TableRows:
         """Rows by keys, aggregated.
 
         Distinct values are grouped by first, so that all rows are aggregated in parts that can be merged.
-
-        Args:
-            node: The rows.
-            keys: Over their columns.
-            calls: Over their columns.
-
-        Returns:
-            The steps, whose columns are the keys, the calls, and with a time to live when the last row came.
-
-        Raises:
-            BackfillError: An expression is not computed exactly.
-            NotComputable: Distinct values have a time to live.
         """
         apart = list(dict.fromkeys(arg for call in calls if call.distinct for arg in call.args))
         if not apart:
@@ -452,14 +382,7 @@ class TableRows:
         return Group(below, by, columns, merge=Merge(of_parts, merged) if self._in_parts else None)
 
     def told(self, came: str) -> str:
-        """When a row came, or several.
-
-        Args:
-            came: Spark SQL of it in milliseconds.
-
-        Returns:
-            The same, which fails where it is not told.
-        """
+        """When a row came, or several."""
         refused = quoted(f"{ERROR}table {self.table.name}: a record does not say when it came")
         return f"IF({came} >= 0, {came}, raise_error({refused}))"
 
@@ -489,14 +412,7 @@ class TableRows:
         return Where(Select(steps, (*columns, last)), f"c{came + 2} IS NULL OR c{came} >= c{came + 2}")
 
     def bound(self, field: WindowField) -> InputRef:
-        """A bound of a row's window, of rows in windows.
-
-        Args:
-            field: One of ``BOUNDS``.
-
-        Returns:
-            Its column; the last millisecond of a window is a time as that of the rows.
-        """
+        """A bound of a row's window, of rows in windows."""
         type = self.time.type if field is WindowField.TIME else timestamp(3)
         return InputRef(len(self.columns) + BOUNDS.index(field), type)
 
@@ -506,19 +422,7 @@ class TableRows:
         return self.locations.source(self.table).ordered
 
     def selected(self, node: Node, columns: Sequence[Expression], in_order: bool = True) -> Select:
-        """Some columns of rows, with the column ``arrival`` where the table tells in which order they arrived.
-
-        Args:
-            node: The rows.
-            columns: Over their columns.
-            in_order: Whether the order is asked for.
-
-        Returns:
-            The steps.
-
-        Raises:
-            BackfillError: An expression is not computed exactly.
-        """
+        """Some columns of rows, with the column ``arrival`` where the table tells in which order they arrived."""
         settings = dict(self.pipeline.settings)
         named = tuple(Column(f"c{i}", each.type) for i, each in enumerate(columns))
         rows = Project(node, tuple(columns), named)

@@ -28,18 +28,7 @@ class Until:
 
     @classmethod
     def of(cls, table: str, text: str) -> Until:
-        """What was written for a table.
-
-        Args:
-            table: Its name.
-            text: Offsets of partitions, ``0:1200,1:800``, or a moment in ISO 8601 with its zone.
-
-        Returns:
-            The same as a value.
-
-        Raises:
-            InputError: It is neither.
-        """
+        """What was written for a table."""
         if _OFFSETS.fullmatch(text):
             pairs = [tuple(map(int, pair.split(":"))) for pair in text.split(",")]
             if twice := sorted({pair[0] for pair in pairs if sum(pair[0] == other[0] for other in pairs) > 1}):

@@ -47,18 +47,7 @@ class Watermarking:
 
     @classmethod
     def of(cls, plan: CompiledPlan, table: Table) -> Watermarking:
-        """What a compiled plan tells.
-
-        Args:
-            plan: Of the job.
-            table: One that it reads.
-
-        Returns:
-            The same for all its sources.
-
-        Raises:
-            NotComputable: They differ, or it depends on more than rows.
-        """
+        """What a compiled plan tells."""
         pushed = {_pushed(node.config["scanTableSource"], table) for node in plan.nodes if _reads(node.config, table)}
         if len(pushed) != 1:
             raise NotComputable(f"where the watermarks of table {table.name} come from its plan does not tell")
@@ -82,22 +71,7 @@ def _pushed(scan: Any, table: Table) -> Watermarking:
 
 
 def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, table: Table, ends: SourceEnds) -> int:
-    """How far time had come for who has read the rows of a table.
-
-    Args:
-        session: Of Spark.
-        pipeline: One that reads the table.
-        plan: The compiled plan of the job.
-        table: The table.
-        ends: How far it is read.
-
-    Returns:
-        Milliseconds since 1970; ``NEVER`` where no watermark has come.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: It depends on more than these rows.
-    """
+    """How far time had come for who has read the rows of a table."""
     how = Watermarking.of(plan, table)
     rows = TableRows(pipeline, StatelessSegment(Source(table.name)), ends)
     end = dict(ends.ends)[table.path[2]]
@@ -112,19 +86,7 @@ def watermark(session: SparkSession, pipeline: Pipeline, plan: CompiledPlan, tab
 
 
 def least_watermark(session: SparkSession, rows: TableRows) -> int:
-    """What no row of a table to come lies before, if it is not late, whoever makes the watermarks.
-
-    Args:
-        session: Of Spark.
-        rows: What has come from the table.
-
-    Returns:
-        Milliseconds since 1970; ``NEVER`` where nothing is told.
-
-    Raises:
-        BackfillError: An expression is not computed exactly.
-        NotComputable: It depends on more than these rows.
-    """
+    """What no row of a table to come lies before, if it is not late, whoever makes the watermarks."""
     table, locations = rows.table, rows.locations
     source = locations.source(table)
     topic = topic_of(source)

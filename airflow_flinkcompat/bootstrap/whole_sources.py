@@ -15,16 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_source(session: SparkSession, source: BackfillSource, say: Callable[[str], None]) -> None:
-    """See that a source can be read, with all of its rows.
-
-    Args:
-        session: Of Spark.
-        source: What is read.
-        say: Gets a line where that is not told.
-
-    Raises:
-        BackfillError: It cannot, or rows are deleted from it between others.
-    """
+    """See that a source can be read, with all of its rows."""
     from airflow_flinkcompat.backfill.connectors.kafka.read import is_compacted
     from airflow_flinkcompat.bootstrap.archived_topic.read import ArchivedTopicReader
 

@@ -28,65 +28,30 @@ _AGGREGATES = frozenset(name.removeprefix("global-") for name in AGGREGATIONS)
 
 
 def family(spec: StateSpec) -> str:
-    """What may take the state of each other: operators of one kind, a sink itself.
-
-    Args:
-        spec: What one operator keeps.
-
-    Returns:
-        The same of those.
-    """
+    """What may take the state of each other: operators of one kind, a sink itself."""
     if spec.kind is StateKind.OPERATOR:
         return spec.name.removeprefix("global-")
     return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
 
 
 def aggregates(spec: StateSpec) -> bool:
-    """Whether an operator keeps accumulators by key, in a layout that is known.
-
-    Args:
-        spec: What it keeps.
-
-    Returns:
-        False of an OVER, which holds the rows of its frame too.
-    """
+    """Whether an operator keeps accumulators by key, in a layout that is known."""
     return family(spec) in _AGGREGATES and isinstance(spec.layout, StateLayout)
 
 
 def holds_rows(spec: StateSpec) -> bool:
-    """Whether an operator holds rows, in a layout that is known.
-
-    Args:
-        spec: What it keeps.
-
-    Returns:
-        True or False.
-    """
+    """Whether an operator holds rows, in a layout that is known."""
     return family(spec) in HOLD_ROWS and isinstance(spec.layout, StateLayout)
 
 
 def known_layout(spec: StateSpec) -> StateLayout:
-    """The layout of an operator of which it is known.
-
-    Args:
-        spec: What it keeps.
-
-    Returns:
-        The layout.
-    """
+    """The layout of an operator of which it is known."""
     assert isinstance(spec.layout, StateLayout)
     return spec.layout
 
 
 def meant_keys(spec: StateSpec) -> Counter[object]:
-    """What an operator's state goes by.
-
-    Args:
-        spec: What it keeps, in a layout that is known.
-
-    Returns:
-        The meanings of its keys, in no order.
-    """
+    """What an operator's state goes by."""
     return Counter(means(known_layout(spec).key))
 
 
@@ -95,15 +60,6 @@ def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set
 
     A sink that had results of an operator goes on with the state behind them. One that comes to a job never had them:
     it would be told to take back rows that it does not have.
-
-    Args:
-        new: What an operator, a source or a sink of the new job keeps.
-        pool: What those of the old job keep.
-        sinks: All sinks of the old job, and all of the new one.
-
-    Returns:
-        Of an operator those that share a sink with it, or whose sinks have all gone where its own have all come; those
-        of the same sinks and with the same unverified properties first.
     """
     if new.kind is not StateKind.OPERATOR:
         return list(pool)
@@ -117,31 +73,14 @@ def states_for(new: StateSpec, pool: Iterable[StateSpec], *, sinks: Iterable[Set
 
 
 def shared_fields(old: StateSpec, new: StateSpec) -> int:
-    """How much of what one operator stores another one stores too.
-
-    Args:
-        old: The one.
-        new: The other.
-
-    Returns:
-        The number of fields.
-    """
+    """How much of what one operator stores another one stores too."""
     return len(set(stored_fields(known_layout(old))) & set(stored_fields(known_layout(new))))
 
 
 def matching_operators(
     new: StateSpec, left: Iterable[StateSpec], keys: Callable[[Counter[object], Counter[object]], bool]
 ) -> list[StateSpec]:
-    """Operators over the same rows and windows whose keys are alike.
-
-    Args:
-        new: One of the new job.
-        left: Those of the old job.
-        keys: What is asked of the new keys and of the old ones.
-
-    Returns:
-        Those that share most first.
-    """
+    """Operators over the same rows and windows whose keys are alike."""
     if not (aggregates(new) or holds_rows(new)):
         return []
     found = [old for old in left if family(old) == family(new) and old.meaning == new.meaning]
@@ -156,29 +95,13 @@ def _aggregate_alike(old: StateSpec, new: StateSpec) -> bool:
 
 
 def other_condition(old: StateSpec, new: StateSpec) -> bool:
-    """Whether two aggregations differ in the condition on their rows, and in nothing else.
-
-    Args:
-        old: The one.
-        new: The other.
-
-    Returns:
-        False where rows are taken back: one that never came through would be, under the new condition.
-    """
+    """Whether two aggregations differ in the condition on their rows, and in nothing else."""
     if not _aggregate_alike(old, new) or known_layout(old).retracting or known_layout(new).retracting:
         return False
     return old.meaning_without_filter == new.meaning_without_filter is not None
 
 
 def only_windows_differ(old: StateSpec, new: StateSpec) -> bool:
-    """Whether two aggregations differ in their windows, which are kept in slices, and in nothing else.
-
-    Args:
-        old: The one.
-        new: The other.
-
-    Returns:
-        True or False.
-    """
+    """Whether two aggregations differ in their windows, which are kept in slices, and in nothing else."""
     sliced = old.windows is not None and new.windows is not None
     return _aggregate_alike(old, new) and sliced and old.meaning_without_window == new.meaning_without_window
