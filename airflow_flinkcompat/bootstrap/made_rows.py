@@ -63,7 +63,7 @@ _TOLD_BY_ROWS = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
 def is_made(segment: StatelessSegment) -> bool:
-    """Whether the rows that leave a segment are told by those of tables that are read, whatever became of them between."""
+    """Whether the rows that leave a segment follow from those of the tables below."""
     if segment.functions:
         return False
     match segment.origin:

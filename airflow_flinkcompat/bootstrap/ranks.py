@@ -95,7 +95,7 @@ def _of_made_rows(rows: TableRows, operator: RankOperator, layout: StateLayout) 
 
 
 def _require_growing(operator: RankOperator, one: bool) -> None:
-    """Sees that rows come to their places once and for all, as Flink's planner says: it takes more for that than is so."""
+    """Refuse rows that leave their places again; Flink's planner takes more for final than is."""
     below = operator.segment.origin
     if not isinstance(below, AggregateOperator) or not appends(below.segment) or operator.segment.filters:
         raise NotComputable("which rows a Top-N dropped before they took their last place history does not tell")

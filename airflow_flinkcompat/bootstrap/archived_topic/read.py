@@ -160,18 +160,7 @@ reader = ArchivedTopicReader
 
 
 def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """How far the partitions of a topic reach.
-
-    Args:
-        session: Of Spark.
-        topic: Its records, with how far they are read.
-
-    Returns:
-        By partition the first offset that it still holds, the first one that is read, and the one behind the last.
-
-    Raises:
-        BackfillError: The topic cannot be looked at.
-    """
+    """How far the partitions of a topic reach."""
     held = {number: at for (_, number), at in offsets(session, topic.topics, Position("earliest")).items()}
     given = dict(topic.start.offsets)
     begin = {number: given.get(number, 0) for number in held}
@@ -182,16 +171,7 @@ def extent(session: SparkSession, topic: KafkaSource) -> tuple[dict[int, int], d
 
 
 def between(topic: KafkaSource, start: Mapping[int, int], end: Mapping[int, int]) -> KafkaSource:
-    """The records of a topic from offset to offset.
-
-    Args:
-        topic: The topic.
-        start: By partition the first offset.
-        end: By partition the one behind the last.
-
-    Returns:
-        The source.
-    """
+    """The records of a topic from offset to offset."""
     first, last = (Position("specific", offsets=tuple(sorted(each.items()))) for each in (start, end))
     return replace(topic, start=first, end=last)
 
@@ -212,14 +192,7 @@ def _below(rows: DataFrame, bounds: Mapping[int, int]) -> DataFrame:
 
 
 def by_partition(offsets: Mapping[int, int]) -> Column:
-    """An offset for each partition.
-
-    Args:
-        offsets: By partition.
-
-    Returns:
-        A column beside ``m_partition``; NULL for a partition that is not known.
-    """
+    """An offset for each partition."""
     number, by_offset = F.col("m_partition"), defaultdict[int, list[int]](list)
     for partition, offset in sorted(offsets.items()):
         by_offset[offset].append(partition)

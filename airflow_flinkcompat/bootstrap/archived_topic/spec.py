@@ -49,30 +49,11 @@ class TopicWithArchive:
         return self.topic.needs | self.archive.needs
 
     def within(self, span: TimeSpan) -> Self:
-        """The same, of which the archive may leave out rows.
-
-        Args:
-            span: Of the rows that are needed.
-
-        Returns:
-            The source.
-        """
+        """The same, of which the archive may leave out rows."""
         return replace(self, span=span)
 
     def decode(self, column: Column, field: str, table: Table) -> str:
-        """The field itself: each side's rows are decoded where they are read.
-
-        Args:
-            column: A physical column.
-            field: The raw field.
-            table: The table.
-
-        Returns:
-            Spark SQL of its value.
-
-        Raises:
-            Untranslatable: One side does not read it exactly.
-        """
+        """The field itself: each side's rows are decoded where they are read."""
         for side in (self.topic, self.archive):
             side.decode(column, field, table)
         return field
@@ -97,21 +78,7 @@ class ArchivedTopic(TopicWithArchive):
     def of(
         cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], names: str
     ) -> ArchivedTopic:
-        """The rows of both.
-
-        Args:
-            table: The table.
-            topic: Its records.
-            archive: Makes the archive of a table.
-            names: The archive's columns of partition and offset, ``p,o``.
-
-        Returns:
-            The source.
-
-        Raises:
-            BackfillError: The archive is not read exactly, or not to be joined with the topic.
-            InputError: These are not two columns.
-        """
+        """The rows of both."""
         partition, offset, *more = [*(name.strip().strip("`") for name in names.split(",")), "", ""][:3]
         if not (partition and offset) or any(more):
             raise InputError(
@@ -135,39 +102,17 @@ class ArchivedTopic(TopicWithArchive):
         return cls(topic, archive(stored), table, stored, *places)
 
     def metadata(self, key: str) -> tuple[DataType, str] | None:
-        """What METADATA FROM ``key`` reads.
-
-        Args:
-            key: Its name.
-
-        Returns:
-            Its type and Spark SQL over the raw frame; None: the archive does not tell it.
-        """
+        """What METADATA FROM ``key`` reads."""
         return _METADATA.get(key)
 
 
 def topic_of(source: BackfillSource) -> KafkaSource | None:
-    """The topic of a source.
-
-    Args:
-        source: What is read.
-
-    Returns:
-        Its records, also of one that has an archive beside; None of what lies elsewhere.
-    """
+    """The topic of a source."""
     found = source.topic if isinstance(source, TopicWithArchive) else source
     return found if isinstance(found, KafkaSource) else None
 
 
 def require_one_topic(table: Table, topic: KafkaSource) -> None:
-    """Sees that an archive can be of all records of a table.
-
-    Args:
-        table: The table.
-        topic: Its records.
-
-    Raises:
-        Untranslatable: They lie in several topics.
-    """
+    """Sees that an archive can be of all records of a table."""
     if len(topic.topics.names) > 1:
         raise Untranslatable(f"table {table.name}: of several topics no archive is read yet", table.span)

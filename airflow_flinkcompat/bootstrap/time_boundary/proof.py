@@ -66,15 +66,7 @@ class Parted:
 
 
 def problems(source: BoundaryArchive, parted: Parted) -> Sequence[str]:
-    """Why the boundary is not shown to part the records.
-
-    Args:
-        source: The archive and its topic.
-        parted: Their rows.
-
-    Returns:
-        Each reason with its remedy, as the end of a sentence; none where it is shown.
-    """
+    """Why the boundary is not shown to part the records."""
     return list(_problems(source, parted.lost, {row[PARTITION]: row for row in _facts(source, parted)}))
 
 

@@ -22,14 +22,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def names_a_time(text: str) -> bool:
-    """Whether what stands behind the place of an archive is a time and no columns: it begins as a date does.
-
-    Args:
-        text: What was written behind ``#``.
-
-    Returns:
-        False for names of columns, also where a script has them in backticks.
-    """
+    """Whether what stands behind the place of an archive is a time and no columns: it begins as a date does."""
     return _DATE.match(text) is not None
 
 
@@ -54,21 +47,7 @@ class BoundaryArchive(TopicWithArchive):
     def of(
         cls, table: Table, topic: KafkaSource, archive: Callable[[Table], BackfillSource], text: str
     ) -> BoundaryArchive:
-        """The rows of both.
-
-        Args:
-            table: The table.
-            topic: Its records.
-            archive: Makes the archive of a table.
-            text: The boundary in ISO 8601.
-
-        Returns:
-            The source.
-
-        Raises:
-            BackfillError: One of them is not read exactly, or they cannot be joined so.
-            InputError: The text is no time as the table has them.
-        """
+        """The rows of both."""
         require_one_topic(table, topic)
         if topic.start.mode != "earliest":
             raise Untranslatable(
@@ -95,14 +74,7 @@ class BoundaryArchive(TopicWithArchive):
         return f"{self.archive.place} below {self.told(self.boundary)}, then {self.topic.place}"
 
     def told(self, micros: int) -> str:
-        """An event time as a person writes it.
-
-        Args:
-            micros: In microseconds.
-
-        Returns:
-            In ISO 8601, with Z where it is an instant.
-        """
+        """An event time as a person writes it."""
         return from_micros(micros).isoformat() + "Z" * self.zoned
 
 
