@@ -24,12 +24,12 @@ from unittest.mock import patch
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
-from airflow_flinkcompat.exec_graph.compiled import CompiledPlan, read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state
-from airflow_flinkcompat.exec_graph.from_plan import sole_layout
+from airflow_flinkcompat.exec_graph.from_script import sole_layout
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.exec_graph.layouts.compiled_node import layout
+from airflow_flinkcompat.exec_graph.nodes import layout
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink import LocalFlink
 from measure.drawn_rows import DrawnRows, drawn_pairs, row_pairs
 

@@ -20,14 +20,14 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
-from airflow_flinkcompat.exec_graph.compiled.nodes import Node, read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import Node, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_difference, operator_layouts
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
 from airflow_flinkcompat.exec_graph.migration import Migration, migration
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.operator_ids import murmur3_128
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink.jars import fetch, pinned
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable

@@ -99,7 +99,7 @@ STAND_INS = tuple(f"tests/deploy/targets/test_{name}" for name in ("aws", "kuber
 """What uses real parts in a nightly run alone."""
 LONG = (
     "tests/sql/test_properties.py",
-    "tests/exec_graph/test_from_plan.py",
+    "tests/exec_graph/test_from_script.py",
     "tests/test_fuzz.py",
     "tests/local_flink/test_local_flink.py",
     "tests/plan/test_robustness.py",

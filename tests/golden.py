@@ -27,11 +27,11 @@ from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import ENGINES, InputError, Side, check, render_text
-from airflow_flinkcompat.exec_graph.compiled import read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.migration import Accept, migration
 from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.model import JobSpec, language_of
 from airflow_flinkcompat.plan import FunctionDeclaration
 from airflow_flinkcompat.sql import ScriptError

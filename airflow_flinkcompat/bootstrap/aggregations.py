@@ -25,8 +25,8 @@ from airflow_flinkcompat.bootstrap.state_rows import (
 )
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
-from airflow_flinkcompat.exec_graph.layouts.accumulators import is_retractable_extreme
-from airflow_flinkcompat.exec_graph.layouts.aggregations import MERGED_SESSIONS
+from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
+from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind

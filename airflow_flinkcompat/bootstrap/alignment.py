@@ -11,14 +11,13 @@ from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.joins import counts_matches
 from airflow_flinkcompat.bootstrap.over import BESIDE_ACCUMULATORS, as_group_by
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
+from airflow_flinkcompat.exec_graph.columns import nullable, stored_as
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout
-from airflow_flinkcompat.exec_graph.layouts.accumulators import is_retractable_extreme
-from airflow_flinkcompat.exec_graph.layouts.columns import nullable
-from airflow_flinkcompat.exec_graph.layouts.plan_types import stored_as
-from airflow_flinkcompat.exec_graph.layouts.script_aggregation import derive_aggregation
-from airflow_flinkcompat.exec_graph.layouts.script_compositions import with_script_compositions
-from airflow_flinkcompat.exec_graph.layouts.script_rows import LEAVES_COLUMNS
+from airflow_flinkcompat.exec_graph.lowering import LEAVES_COLUMNS
 from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
+from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
+from airflow_flinkcompat.exec_graph.script_compositions import with_script_compositions
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.slices import OVER_ROWS
 from airflow_flinkcompat.plan.column_lineage import composition

@@ -35,7 +35,7 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateSpec
-from airflow_flinkcompat.exec_graph.rewrites.parts import as_it_is
+from airflow_flinkcompat.exec_graph.rewriting import as_it_is
 from airflow_flinkcompat.migration import ComputedOperator, NotMigratable
 from airflow_flinkcompat.migration.computed import Differences
 from airflow_flinkcompat.migration.rewriting import OperatorRewriting

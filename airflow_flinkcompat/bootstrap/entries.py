@@ -11,7 +11,7 @@ from typing import Any, cast
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.state_rows import Moment
 from airflow_flinkcompat.exec_graph.layout import Begins, NamedState, StateField, StateNamespace, Stored
-from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS
+from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.computed import COMPUTED_BIT, EXPIRED
 from airflow_flinkcompat.migration.entries import StoredKey, prefix_length

@@ -31,11 +31,11 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.columns import LayoutNotDerived
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.exec_graph.layouts.plan_types import LayoutNotDerived
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS

@@ -27,7 +27,7 @@ from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.exec_graph.compiled.nodes import CompiledPlan
+from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec

@@ -19,14 +19,8 @@ from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, SinkState, TableUse
 from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.connectors.registry import option, sink
-from airflow_flinkcompat.exec_graph.compare import (
-    QUERY_SINK,
-    compare_plans,
-    job_states,
-    sinks_of,
-    sources_of,
-)
-from airflow_flinkcompat.exec_graph.compiled import CompiledPlan, PlanError, read_plan
+from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans, job_states, sinks_of, sources_of
+from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.from_compiled import JobSettings
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration

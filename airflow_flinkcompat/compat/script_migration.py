@@ -9,10 +9,10 @@ from airflow_flinkcompat.compat.engines.flink.emission import TTL
 from airflow_flinkcompat.compat.plan_comparison import sinks_elsewhere
 from airflow_flinkcompat.compat.restore_verdict import EQUAL
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
-from airflow_flinkcompat.exec_graph.from_plan import query_state
+from airflow_flinkcompat.exec_graph.from_script import query_state
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
 from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.compiled import Aspect, CompiledPlan
-from airflow_flinkcompat.exec_graph.compiled.facets import Effect, FacetRow, rows_about
-from airflow_flinkcompat.exec_graph.compiled.states import AGGREGATIONS, CompiledOperator, keeps_rows, sink_identifier
-from airflow_flinkcompat.exec_graph.compiled.streams import lookup_identifier
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan
 from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
-from airflow_flinkcompat.exec_graph.from_compiled import (
-    DEFAULTS,
-    CompiledState,
-    JobSettings,
-    compiled_state,
-    job_state,
-)
+from airflow_flinkcompat.exec_graph.facets import Aspect, Effect, FacetRow, rows_about
+from airflow_flinkcompat.exec_graph.from_compiled import DEFAULTS, CompiledState, JobSettings, compiled_state, job_state
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout
-from airflow_flinkcompat.exec_graph.layouts.compiled_node import layout
 from airflow_flinkcompat.exec_graph.model import JobState
+from airflow_flinkcompat.exec_graph.nodes import layout
+from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_identifier
+from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, sink_identifier
+from airflow_flinkcompat.exec_graph.states import CompiledOperator
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 
 QUERY_SINK = "flinkcompat_query"
 """The sink in front of which a bare query is planned; it keeps nothing."""
@@ -28,12 +24,16 @@ QUERY_SINK = "flinkcompat_query"
 
 CHAIN = ("operators up to it",)
 """What differs where an operator that keeps state has no counterpart."""
+
+
 _EFFECTS = {
     Aspect.LAYOUT: RestoreEffect.REFUSED_AT_RESTORE,
     Aspect.MEANING: RestoreEffect.SILENTLY_WRONG,
     Aspect.OTHER: RestoreEffect.UNKNOWN,
 }
 """The effect of a facet that differs, where the table of facets knows none."""
+
+
 _INDEPENDENT, _BARE = "independent of columns", "nothing in front"
 """Conditions of the table of facets on sinks: columns decide about no state, and no materializer stands in front."""
 
@@ -146,7 +146,7 @@ def sinks_of(plan: CompiledPlan) -> tuple[str, ...]:
     Returns:
         The distinct identifiers of its sink tables.
     """
-    return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind == "sink"))
+    return tuple(dict.fromkeys(sink_identifier(node) for node in plan.nodes if node.kind is ExecKind.SINK))
 
 
 def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
@@ -158,7 +158,7 @@ def sources_of(plans: Iterable[CompiledPlan]) -> list[str]:
     Returns:
         Their identifiers, each once.
     """
-    scans = (node for plan in plans for node in plan.nodes if node.kind == "table-source-scan")
+    scans = (node for plan in plans for node in plan.nodes if node.kind is ExecKind.TABLE_SOURCE_SCAN)
     return list(dict.fromkeys(node.config["scanTableSource"]["table"]["identifier"] for node in scans))
 
 
@@ -177,9 +177,8 @@ def _names(old: Sequence[CompiledPlan], new: Sequence[CompiledPlan], known: Coll
 
 
 def _lookups_of(plans: Iterable[CompiledPlan]) -> list[str]:
-    return list(
-        dict.fromkeys(lookup_identifier(node) for plan in plans for node in plan.nodes if node.kind == "lookup-join")
-    )
+    nodes = (node for plan in plans for node in plan.nodes if node.kind is ExecKind.LOOKUP_JOIN)
+    return list(dict.fromkeys(map(lookup_identifier, nodes)))
 
 
 def _compare(
@@ -231,7 +230,7 @@ def _compare(
         if old.version != new.version:  # each line writes keys of its own
             apart = [key if {*one.facets} & {*other.facets} & {key} else (Aspect.OTHER, key[1]) for key in apart]
         texts = one.node.description, other.node.description
-        surely = other.node.kind != "lookup-join" or lookup_identifier(other.node) not in waiting
+        surely = other.node.kind is not ExecKind.LOOKUP_JOIN or lookup_identifier(other.node) not in waiting
         for effect, facets, evidence in _weighed(one, other, apart, independent, restored):
             found = effect if surely else RestoreEffect.UNKNOWN
             yield StateEffect(found, other.node.kind, facets, *texts, sinks, evidence)
@@ -239,6 +238,10 @@ def _compare(
             yield StateEffect(RestoreEffect.RIGHT, other.node.kind, (), *texts, sinks)
         if any(aspect in (Aspect.LAYOUT, Aspect.MEANING) for aspect, _ in apart):
             changed |= _above(new, other.node.place)
+
+
+def _aggregate(*operators: CompiledOperator) -> bool:
+    return all(Trait.AGGREGATES in each.node.kind.traits for each in operators)
 
 
 def _weighed(
@@ -274,7 +277,7 @@ def _apart(one: CompiledOperator, other: CompiledOperator, symbols: Symbols) -> 
     apart = [key for key in keys if one.facets.get(key) != other.facets.get(key)]
     if _ROWS_BELOW in apart and _fewer_keys(one, other, symbols):
         apart.remove(_ROWS_BELOW)
-    if any(key in _OF_ACCUMULATORS for key in apart) and {one.node.kind, other.node.kind} <= AGGREGATIONS:
+    if any(key in _OF_ACCUMULATORS for key in apart) and _aggregate(one, other):
         stored = [_contents(each, symbols) for each in (one, other)]
         if stored[0] is not None and stored[0] == stored[1]:
             return [key for key in apart if key not in _OF_ACCUMULATORS]
@@ -284,7 +287,7 @@ def _apart(one: CompiledOperator, other: CompiledOperator, symbols: Symbols) -> 
 def _fewer_keys(one: CompiledOperator, other: CompiledOperator, symbols: Symbols) -> bool:
     """Whether an aggregation reads fewer rows for a condition on its keys alone: the other keys keep what they have."""
     keys = other.facets.get((Aspect.MEANING, "keys"))
-    if not {one.node.kind, other.node.kind} <= AGGREGATIONS or not isinstance(keys, tuple):
+    if not _aggregate(one, other) or not isinstance(keys, tuple):
         return False
     before, after = (each.facets[_ROWS_BELOW] for each in (one, other))
     if not (isinstance(before, int) and isinstance(after, int)):
@@ -295,6 +298,8 @@ def _fewer_keys(one: CompiledOperator, other: CompiledOperator, symbols: Symbols
 
 
 _ROWS_BELOW = (Aspect.MEANING, "rows below")
+
+
 _OF_ACCUMULATORS = frozenset(
     (
         (Aspect.LAYOUT, "accumulators"),
@@ -333,9 +338,9 @@ def _row(
     """The row of the table about a facet that differs; what it asks of the node is asked where the facet is made."""
     aspect, name = key
     kind = other.node.kind
-    if aspect is Aspect.LAYOUT or (aspect is Aspect.MEANING and kind != "sink"):
+    if aspect is Aspect.LAYOUT or (aspect is Aspect.MEANING and kind != ExecKind.SINK):
         return None
-    bare = kind == "sink" and not any(map(keeps_rows, (one.node, other.node)))
+    bare = kind == ExecKind.SINK and not any(map(keeps_rows, (one.node, other.node)))
     met = {_BARE: bare, _INDEPENDENT: bare and sink_identifier(other.node) in independent}
     return next(
         (

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.compiled.nodes import (
+from airflow_flinkcompat.exec_graph.compiled_plan import (
     ROWTIME,
     CompiledPlan,
     Node,
@@ -17,29 +17,24 @@ from airflow_flinkcompat.exec_graph.compiled.nodes import (
     call_function,
     time_attribute,
 )
-from airflow_flinkcompat.exec_graph.compiled.outputs import Columns, computed_columns, outputs_of, taken_by
-from airflow_flinkcompat.exec_graph.compiled.states import (
-    AGGREGATIONS,
-    SETTINGS_TELL_TTL,
-    Aspect,
-    CompiledOperator,
-    enforces,
-    has_rowtime,
-    keeps_rows,
-    operators,
-    sink_identifier,
-)
-from airflow_flinkcompat.exec_graph.compiled.streams import is_sort_by_arrival
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols, joined
-from airflow_flinkcompat.exec_graph.compiled.windows import meaning_without_window, sliced_window
+from airflow_flinkcompat.exec_graph.facets import Aspect
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, LayoutUnknown, StateLayout
-from airflow_flinkcompat.exec_graph.layouts.aggregations import call_over
-from airflow_flinkcompat.exec_graph.layouts.compiled_node import layout
 from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes import layout
+from airflow_flinkcompat.exec_graph.nodes.aggregate import call_over
+from airflow_flinkcompat.exec_graph.nodes.sink import enforces, has_rowtime, keeps_rows, sink_identifier
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
+from airflow_flinkcompat.exec_graph.outputs import Columns, computed_columns, outputs_of, taken_by
+from airflow_flinkcompat.exec_graph.states import CompiledOperator, operators
+from airflow_flinkcompat.exec_graph.streams import is_sort_by_arrival
+from airflow_flinkcompat.exec_graph.symbols import Symbols, joined
+from airflow_flinkcompat.exec_graph.windows import meaning_without_window, sliced_window
 from airflow_flinkcompat.plan.composition import Composition, together
 
-_SCAN = "table-source-scan"
+_SCAN = ExecKind.TABLE_SOURCE_SCAN
+
+
 ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
     "constraint-enforcer", "sink-materializer", "timestamp-inserter", "sink", "committer",
 )  # fmt: skip
@@ -125,7 +120,7 @@ def compiled_graph(
         if len(made) > first:
             out.append(((len(made) - 1, not (node.kind == _SCAN and _scanned(node) in settings.apart)),))
         else:  # it becomes edges
-            out.append(tuple((place, chained and node.kind != "exchange") for place, chained in edges))
+            out.append(tuple((place, chained and node.kind is not ExecKind.EXCHANGE) for place, chained in edges))
     return CompiledGraph(StreamGraph(tuple(made)), tuple(of))
 
 
@@ -133,13 +128,13 @@ def _operators(
     plan: CompiledPlan, node: Node, stateless_sinks: Set[str], apart: Set[str]
 ) -> Iterator[tuple[str, bool]]:
     """The kinds of the operators that a node becomes, and whether each may be chained to the one before it."""
-    if node.kind in ("exchange", "union") or is_sort_by_arrival(node):
+    if node.kind in (ExecKind.EXCHANGE, ExecKind.UNION) or is_sort_by_arrival(node):
         return
-    if node.kind == "match":
+    if node.kind is ExecKind.MATCH:
         if _by_event_time(node, plan.nodes[node.inputs[0]]):
             yield INSERTER, True
         yield node.kind, True
-    elif node.kind == "sink":
+    elif node.kind is ExecKind.SINK:
         alone = sink_identifier(node) in apart
         if enforces(node):
             yield ENFORCER, True
@@ -229,7 +224,7 @@ def compiled_state(
 def _with_time_to_live(node: Node) -> Node:
     """A node with the time to live that Flink writes into other nodes."""
     lives = {"state": [{"ttl": "of the job"}]}
-    return replace(node, config={**node.config, **lives}) if node.kind in SETTINGS_TELL_TTL else node
+    return replace(node, config={**node.config, **lives}) if Trait.HIDES_TTL in node.kind.traits else node
 
 
 def _scanned(scan: Node) -> str:
@@ -241,6 +236,8 @@ _NAMES: Mapping[StateKind, Callable[[Node], str]] = {
     StateKind.SINK: sink_identifier,
     StateKind.OPERATOR: lambda operator: operator.kind,
 }
+
+
 _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys", "rightUpsertKeys"))
 """What the layout of a state says."""
 
@@ -260,7 +257,7 @@ def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
 
 
 def _kind(node: Node) -> StateKind:
-    return {_SCAN: StateKind.POSITIONS, "sink": StateKind.SINK}.get(node.kind, StateKind.OPERATOR)
+    return {_SCAN: StateKind.POSITIONS, ExecKind.SINK: StateKind.SINK}.get(node.kind, StateKind.OPERATOR)
 
 
 def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: CompiledState) -> StateSpec:
@@ -284,7 +281,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     stateful_downstream = compiled.stateful_downstream[node.place]
     told = replace(
         told,
-        sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind == "sink"),
+        sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind is ExecKind.SINK),
         rows=operator.facets.get((Aspect.MEANING, "rows below")),
     )
     if kind is StateKind.POSITIONS:
@@ -294,9 +291,9 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
             for each in stateful_downstream
         )
         told = replace(told, reads=(operator.rows, frozenset(options.items()), frozenset(above.items())))
-    if node.kind in AGGREGATIONS:
+    if Trait.AGGREGATES in node.kind.traits:
         told = _with_what_may_change(told, operator, symbols)
-    if node.kind in _CALLS:
+    if node.kind is ExecKind.OVER_AGGREGATE or Trait.AGGREGATES in node.kind.traits:
         return _with_outputs(told, operator, symbols, compiled.plan)
     return _with_columns(told, operator, compiled.plan) if kind is StateKind.OPERATOR and operator.inputs else told
 
@@ -309,9 +306,6 @@ def _composition(symbols: Symbols, meaning: Hashable) -> Composition | None:
         case (("distinct", tuple(users)), _):
             return together(symbols.composition_of_call(over) for _, over in users)
     return symbols.composition(meaning)
-
-
-_CALLS = frozenset({*AGGREGATIONS, "over-aggregate"})
 
 
 def _with_what_may_change(told: StateSpec, operator: CompiledOperator, symbols: Symbols) -> StateSpec:

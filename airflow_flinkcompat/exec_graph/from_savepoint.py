@@ -28,6 +28,8 @@ _NAMESPACES = {
     "Long": StateNamespace.WINDOW_END,
     "TimeWindow": StateNamespace.WINDOW,
 }
+
+
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
 
 

@@ -5,43 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
 
-from airflow_flinkcompat.exec_graph.compiled.states import AGGREGATIONS
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
-from airflow_flinkcompat.exec_graph.rewrites.parts import means, stored_fields
-
-HOLD_ROWS = frozenset(
-    {
-        "deduplicate",
-        "rank",
-        "join",
-        "interval-join",
-        "temporal-join",
-        "window-join",
-        "window-rank",
-        "window-deduplicate",
-        "over-aggregate",
-    }
-)
-"""Families of operators that store the rows they read."""
-_AGGREGATES = frozenset(name.removeprefix("global-") for name in AGGREGATIONS)
+from airflow_flinkcompat.exec_graph.rewriting import means, stored_fields
 
 
 def family(spec: StateSpec) -> str:
     """What may take the state of each other: operators of one kind, a sink itself."""
     if spec.kind is StateKind.OPERATOR:
-        return spec.name.removeprefix("global-")
+        return ExecKind(spec.name).in_one_phase
     return f"sink {spec.name}" if spec.kind is StateKind.SINK else ""
 
 
 def aggregates(spec: StateSpec) -> bool:
     """Whether an operator keeps accumulators by key, in a layout that is known."""
-    return family(spec) in _AGGREGATES and isinstance(spec.layout, StateLayout)
+    return _has(spec, Trait.AGGREGATES) and isinstance(spec.layout, StateLayout)
 
 
 def holds_rows(spec: StateSpec) -> bool:
     """Whether an operator holds rows, in a layout that is known."""
-    return family(spec) in HOLD_ROWS and isinstance(spec.layout, StateLayout)
+    return _has(spec, Trait.HOLDS_ROWS) and isinstance(spec.layout, StateLayout)
+
+
+def _has(spec: StateSpec, trait: Trait) -> bool:
+    return spec.kind is StateKind.OPERATOR and trait in ExecKind(spec.name).traits
 
 
 def known_layout(spec: StateSpec) -> StateLayout:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, LayoutUnknown, StateField, StateLayout
 from airflow_flinkcompat.exec_graph.matching import (
-    HOLD_ROWS,
     aggregates,
     family,
     known_layout,
@@ -26,18 +26,10 @@ from airflow_flinkcompat.exec_graph.matching import (
     states_for,
 )
 from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
-from airflow_flinkcompat.exec_graph.rewrites.accumulators import accumulator_states, unmerged
-from airflow_flinkcompat.exec_graph.rewrites.fields import key_places, mixed
-from airflow_flinkcompat.exec_graph.rewrites.over import over_states
-from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite, begun, stored_fields, taken, words
-from airflow_flinkcompat.exec_graph.rewrites.rows import row_states
+from airflow_flinkcompat.exec_graph.nodes import FAMILIES
+from airflow_flinkcompat.exec_graph.nodes.aggregate import unmerged
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, begun, key_places, mixed, stored_fields, taken, words
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
-
-_OF_ROWS: Mapping[str, Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str]] = {
-    **dict.fromkeys(HOLD_ROWS, row_states),
-    "over-aggregate": over_states,
-}
-"""How the states of operators that hold rows are rewritten."""
 
 SAMPLED_KEYS = 20
 """How many keys of each operator are computed once more in plain Python, where nobody says."""
@@ -71,8 +63,12 @@ class Accept(StrEnum):
 
 
 _EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
+
+
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
 """Reasons for which state goes on without a word."""
+
+
 OTHER_CONDITION = "its condition changed, and the stored state comes from rows by the former one"
 """The reason for which state goes on with :attr:`Accept.FILTER` alone."""
 
@@ -147,7 +143,7 @@ class OperatorMigration:
         The older group windows store no watermark, and take away what they have sent.
         """
         beside = self.keep is StateAction.REWRITTEN and self.from_history
-        return beside and self.new is not None and self.new.name == "group-window-aggregate"
+        return beside and self.new is not None and self.new.name == ExecKind.GROUP_WINDOW_AGGREGATE
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -368,8 +364,6 @@ def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
 
 
 _GOES_ON = frozenset({StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN})
-_OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
-_ASSIGNS_WINDOWS = "window-table-function"
 
 
 def _upstream(id: str, job: JobState) -> frozenset[str]:
@@ -414,8 +408,8 @@ def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
     below = _below(spec, job, lines)
     kinds = {graph.nodes[place].kind for graph in job.graphs for place in graph.upstream_of(spec.id)}
     stores = spec.kind is StateKind.OPERATOR or spec.layout is not None
-    at_their_end = spec.name in _OF_WINDOWS and _ASSIGNS_WINDOWS not in kinds
-    at_their_end = at_their_end and all(each.new and family(each.new).endswith("window-aggregate") for each in below)
+    at_their_end = Trait.OF_WINDOWS in ExecKind(spec.name).traits and ExecKind.WINDOW_TABLE_FUNCTION not in kinds
+    at_their_end &= all(each.new and family(each.new).endswith(ExecKind.WINDOW_AGGREGATE) for each in below)
     if stores and below and not at_their_end:
         name = below[0].new.name if below[0].new else ""
         reason = f"it would begin empty, and never see what {name} handed on before"
@@ -424,6 +418,8 @@ def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
 
 
 _ANEW = "it starts where its options say: rows that it reads again count twice in the state kept above it"
+
+
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 
@@ -578,7 +574,9 @@ def _rewriting(old: StateSpec, new: StateSpec) -> OperatorMigration | str:
     key = key_places(before.key, after.key)
     if isinstance(key, str):
         return key
-    states = _OF_ROWS.get(family(new), accumulator_states)(before, after)
+    rewrite = FAMILIES[ExecKind(new.name)].rewrite
+    assert rewrite is not None
+    states = rewrite(before, after)
     if isinstance(states, str):
         return states
     made = OperatorMigration(StateAction.REWRITTEN, old, new, _SAME, key, states)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _MASK = 2**64 - 1
+
+
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 

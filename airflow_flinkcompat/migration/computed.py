@@ -9,9 +9,9 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateNamespace
-from airflow_flinkcompat.exec_graph.layouts.aggregations import MERGED_SESSIONS
 from airflow_flinkcompat.exec_graph.migration import Accept, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite, words
+from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, words
 from airflow_flinkcompat.migration.entries import (
     NAMESPACE_LENGTHS,
     StoredKey,

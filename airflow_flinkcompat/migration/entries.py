@@ -10,7 +10,7 @@ from functools import partial
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import StateSpec
-from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS, StateRewrite
+from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
 from airflow_flinkcompat.migration.fields import NotMigratable, row_change
 from airflow_flinkcompat.migration.merging import row_merger
 from airflow_flinkcompat.migration.values import StoredRow, stored_rows, write_rows

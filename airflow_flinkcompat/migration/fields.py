@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, StateField
-from airflow_flinkcompat.exec_graph.rewrites.fields import count_beside, sum_changes
+from airflow_flinkcompat.exec_graph.rewriting import count_beside, sum_changes
 from airflow_flinkcompat.savepoint.binary_row import (
     EMPTY_VIEW,
     NO_SPREAD,

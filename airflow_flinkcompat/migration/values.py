@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from airflow_flinkcompat.exec_graph.layout import NamedState
-from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS
+from airflow_flinkcompat.exec_graph.rewriting import ROWS
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable, write_int
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 

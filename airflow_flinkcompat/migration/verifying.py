@@ -11,7 +11,7 @@ import mmh3
 
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS, StateRewrite
+from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite
 from airflow_flinkcompat.migration.entries import (
     StoredKey,
     content_begin,

@@ -19,7 +19,7 @@ from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
-from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import ComputedOperator, Differences, StateComputer
 from airflow_flinkcompat.migration.entries import entry_rewrites, key_change, merge_entries
 from airflow_flinkcompat.migration.fields import NotMigratable

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from airflow_flinkcompat.bootstrap.over import as_group_by
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout
-from airflow_flinkcompat.exec_graph.layouts.script_compositions import with_script_compositions
-from airflow_flinkcompat.exec_graph.layouts.script_rows import JOINS, RANKS
+from airflow_flinkcompat.exec_graph.nodes.join import JOINS
+from airflow_flinkcompat.exec_graph.nodes.rank import RANKS
+from airflow_flinkcompat.exec_graph.script_compositions import with_script_compositions
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
     AggregateOperator,

@@ -12,10 +12,10 @@ from airflow_flinkcompat.bootstrap.alignment import aligned_aggregation, aligned
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Stored
-from airflow_flinkcompat.exec_graph.layouts.script_aggregation import derive_aggregation
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
+from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.composition import Composition
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, operators
 from tests.bootstrap.planned import as_compiled

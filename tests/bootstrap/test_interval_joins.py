@@ -23,9 +23,9 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.watermarks import least_watermark
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.operators import JoinOperator, operators
 
 NAMES = ("lefts", "rights")

@@ -10,13 +10,13 @@ from airflow_flinkcompat.bootstrap.archives import AssumedHistory, HistoryLocati
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.columns import stored_as
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored
-from airflow_flinkcompat.exec_graph.layouts.plan_types import stored_as
-from airflow_flinkcompat.exec_graph.layouts.script_aggregation import derive_aggregation
-from airflow_flinkcompat.exec_graph.layouts.script_compositions import with_script_compositions
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
+from airflow_flinkcompat.exec_graph.script_compositions import with_script_compositions
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, RankOperator, operators
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from tests.bootstrap.planned import as_compiled, planned_as

@@ -9,11 +9,11 @@ from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_ou
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import operators

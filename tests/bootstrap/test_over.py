@@ -22,7 +22,7 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored
-from airflow_flinkcompat.exec_graph.layouts.script_aggregation import derive_aggregation
+from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
 from airflow_flinkcompat.migration.slices import EVER
 from airflow_flinkcompat.plan.operators import OverOperator, operators
 from airflow_flinkcompat.plan.origins import describe

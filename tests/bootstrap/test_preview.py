@@ -12,10 +12,10 @@ from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.preview import preview
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import operators
 from tests.bootstrap.planned import as_compiled, planned_as

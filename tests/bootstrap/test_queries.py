@@ -15,11 +15,11 @@ from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctua
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.layouts.script_aggregation import derive_aggregation
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import WindowKind

@@ -16,9 +16,9 @@ from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.bootstrap.ranks import rank_query
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import RankOperator, operators
 from airflow_flinkcompat.savepoint.source_positions import FilesRead

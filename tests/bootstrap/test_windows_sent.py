@@ -11,11 +11,11 @@ import pytest
 from airflow_flinkcompat.bootstrap import KnownHistory, history
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.layouts.script_operator import operator_layout
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.operators import operators
 from measure.progress import epoch_millis
 from tests.bootstrap.planned import as_compiled, planned_as

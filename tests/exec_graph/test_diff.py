@@ -10,11 +10,11 @@ import pytest
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.plan_comparison import Plans
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.migration import Migration, migration
 from airflow_flinkcompat.exec_graph.model import JobStateUnknown
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.exec_graph.test_from_compiled import BESIDE_THE_GRAPH, SINKS
 from tests.measured import everything
 from tests.measured_plans import pairs, planned

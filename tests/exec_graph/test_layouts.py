@@ -8,12 +8,12 @@ from functools import cache
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.compiled import read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import JobSettings, compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import LayoutDifference, layout_differences
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateField, StateLayout, StateNamespace, Stored
 from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from tests.savepoint.savepoints import FOLDER, TAKEN
 

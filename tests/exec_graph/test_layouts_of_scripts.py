@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled import read_plan
-from airflow_flinkcompat.exec_graph.from_plan import job_state
+from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.from_script import job_state
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
 from airflow_flinkcompat.exec_graph.model import JobState, StateKind
 from measure.layouts import PLANS, PLANS_OF_ROWS, told, verdict

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.compiled import read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import JobSettings, compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink import LocalFlink
 from measure.pair_runner import CLUSTER, PairRunner
 from measure.savepoints import Case, load_cases

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from tests.exec_graph.test_mapping import kept
 
-from airflow_flinkcompat.exec_graph.compiled import CompiledPlan, read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.exec_graph.model import JobState, StateKind
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.exec_graph.test_layouts import SINKS
 from tests.measured_plans import written
 from tests.savepoint.savepoints import FOLDER, TAKEN

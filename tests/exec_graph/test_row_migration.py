@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.exec_graph.compiled import read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.layout import (
     Begins,
@@ -20,11 +19,12 @@ from airflow_flinkcompat.exec_graph.layout import (
     StateLayout,
     Stored,
 )
-from airflow_flinkcompat.exec_graph.layouts.aggregations import PlannedCall, accumulated
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes.aggregate import PlannedCall, accumulated
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
-from airflow_flinkcompat.exec_graph.rewrites.fields import key_places
+from airflow_flinkcompat.exec_graph.rewriting import key_places
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 from tests.measured_plans import planned
 from tests.savepoint.savepoints import FOLDER

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_flinkcompat.exec_graph.compiled import read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, migration
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from measure.pairs import Side
 from tests import sections
 from tests.exec_graph.test_layouts import SINKS

@@ -9,7 +9,7 @@ import pytest
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration, StateAction, with_history
 from airflow_flinkcompat.exec_graph.model import StateKind
-from airflow_flinkcompat.exec_graph.rewrites.parts import StateRewrite
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.migration.computed import Differences, EntryJoin, HistoryDiffers
 from airflow_flinkcompat.savepoint.binary import write_int
 from airflow_flinkcompat.savepoint.binary_row import write_row

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.exec_graph.compiled import read_plan
-from airflow_flinkcompat.exec_graph.compiled.symbols import Symbols
+from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
-from airflow_flinkcompat.exec_graph.rewrites.parts import ROWS
+from airflow_flinkcompat.exec_graph.rewriting import ROWS
+from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.migration import (
     MigrationVerificationFailed,
     NotMigratable,

@@ -28,10 +28,9 @@ from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
-from airflow_flinkcompat.exec_graph import from_compiled
 from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.exec_graph.layouts.compiled_node import layout
 from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
+from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.deploy.jobs import SETTINGS, Files, wait_for
 
@@ -322,7 +321,7 @@ def misunderstand(monkeypatch: pytest.MonkeyPatch) -> None:
             return made
         return replace(made, states=tuple(replace(each, name=f"{each.name}-list") for each in made.states))
 
-    monkeypatch.setattr(from_compiled, "layout", wrong)
+    monkeypatch.setattr("airflow_flinkcompat.exec_graph.from_compiled.layout", wrong)
 
 
 @pytest.mark.nightly

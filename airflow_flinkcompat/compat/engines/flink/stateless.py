@@ -14,9 +14,9 @@ from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect, diff
-from airflow_flinkcompat.exec_graph.from_plan import job_state
+from airflow_flinkcompat.exec_graph.from_script import job_state
 from airflow_flinkcompat.exec_graph.model import JobStateUnknown, StateKind
-from airflow_flinkcompat.exec_graph.planned.sinks import written_by_its_key
+from airflow_flinkcompat.exec_graph.nodes.sink import written_by_its_key
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators, sources

@@ -1,0 +1,128 @@
+"""Columns of compiled plans and of scripts as fields of state."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from airflow_flinkcompat.exec_graph.layout import Begins, StateField, Stored
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings
+from airflow_flinkcompat.plan.types import MAX_LENGTH, DataType
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+
+VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
+
+
+USER_TIMERS, WINDOW_TIMERS = "user-timers", "window-timers"
+
+
+LONG = Stored("Long")
+
+
+_NOT_NULL = " NOT NULL"
+
+
+_WORDS = {"TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP", "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
+
+
+_ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
+
+
+def stored_type(written: Any) -> str:
+    """A type of a compiled plan in Flink's words; a time attribute as the timestamp that it is.
+
+    Args:
+        written: As the plan has it: a text, an object, or an object's JSON.
+
+    Returns:
+        The type, such as ``TIMESTAMP(3) NOT NULL``; a shape that is not known here as it was written.
+    """
+    if isinstance(written, str):
+        return (
+            stored_type(json.loads(written)) if written.startswith("{") else _ZONED.sub(r"TIMESTAMP_LTZ(\1)", written)
+        )
+    null = "" if written.get("nullable", True) else _NOT_NULL
+    match written["type"]:
+        case "TIMESTAMP_WITHOUT_TIME_ZONE" | "TIMESTAMP_WITH_LOCAL_TIME_ZONE" as kind:
+            return f"{_WORDS[kind]}({written['precision']}){null}"
+        case "ROW":
+            fields = (f"`{field['name']}` {stored_type(field['fieldType'])}" for field in written["fields"])
+            return f"ROW<{', '.join(fields)}>{null}"
+    return json.dumps(written, sort_keys=True)
+
+
+def nullable(type: str) -> str:
+    """The type without NOT NULL.
+
+    Args:
+        type: In Flink's words.
+
+    Returns:
+        The type that takes NULL.
+    """
+    return type.removesuffix(_NOT_NULL)
+
+
+def columns(read: ColumnMeanings, places: Iterable[int]) -> tuple[StateField, ...]:
+    """Columns as fields.
+
+    Args:
+        read: The columns.
+        places: Which of them, in order.
+
+    Returns:
+        A field for each.
+    """
+    return tuple(_column(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
+
+
+def _column(type: str, meaning: Hashable, name: str) -> StateField:
+    """A column, which rows that came before it have no value of."""
+    return StateField(type, meaning, name, begins=None if type.endswith(_NOT_NULL) else Begins.NULL)
+
+
+def row(read: ColumnMeanings, form: str = "row") -> Stored:
+    """The whole row, as operators store what they read.
+
+    Args:
+        read: The columns.
+        form: What the row stands in.
+
+    Returns:
+        The row.
+    """
+    return Stored(form, columns(read, range(len(read.types))))
+
+
+_WIDE = {"STRING": f"VARCHAR({MAX_LENGTH})", "BYTES": f"VARBINARY({MAX_LENGTH})"}
+
+
+_PLAIN = frozenset(
+    {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP",
+     "TIMESTAMP_LTZ", "CHAR", "VARCHAR", "STRING", "BYTES"}
+)  # fmt: skip
+
+
+class LayoutNotDerived(Exception):
+    """The layout of an operator cannot be told; says why, as the end of a sentence."""
+
+
+def stored_as(type: DataType) -> str:
+    """A type as it is stored.
+
+    Args:
+        type: Of a column or result.
+
+    Returns:
+        It in Flink's words, such as ``VARCHAR(2147483647) NOT NULL``.
+
+    Raises:
+        LayoutNotDerived: How such values are stored was not measured.
+    """
+    if type.name not in _PLAIN or not type.is_known:
+        raise LayoutNotDerived(f"how a {type} is stored is not known")
+    text = str(type)
+    word = text.partition(" ")[0]
+    return text.replace(word, _WIDE[word], 1) if word in _WIDE else text

@@ -1,0 +1,203 @@
+"""A compiled plan as Flink writes it, read into exec nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+
+_KIND = re.compile(r"(?:stream|batch)-exec-(?P<kind>.+)_\d+")
+
+
+_DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?")
+
+
+ROWTIME, PROCTIME = "ROWTIME", "PROCTIME"
+
+
+_TIME_ATTRIBUTE = re.compile(rf'"kind": "({ROWTIME}|{PROCTIME})"')
+
+
+_WINDOWINGS = frozenset(("windowing", "leftWindowing", "rightWindowing"))
+
+
+class PlanError(ValueError):
+    """A text that is no compiled plan; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One exec node: kind, description, and everything else as it was written.
+
+    ``names`` and ``types`` are those of the columns it hands on. ``inputs`` are places in :attr:`Plan.nodes`.
+    """
+
+    place: int
+    kind: ExecKind
+    description: str
+    config: Mapping[str, Any]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledPlan:
+    """One job's plan; ``version`` is the Flink that compiled it, major.minor."""
+
+    version: str
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """For every node the places of those that read it."""
+        readers: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for place in node.inputs:
+                readers[place].append(node.place)
+        return tuple(map(tuple, readers))
+
+
+def call_function(call: Mapping[str, Any]) -> str:
+    """The function of a call.
+
+    Args:
+        call: An aggregate call of a compiled plan.
+
+    Returns:
+        Of Flink's own its name without version and signs, such as ``SUM`` and ``SUM0``; of one that was registered the
+        name it has there.
+    """
+    own = call.get("internalName")
+    if own is None:
+        named = (call.get(key) for key in ("catalogName", "systemName", "class"))
+        return next(filter(None, named), "a function").rpartition(".")[2].strip("`")
+    return str(own.removesuffix("$1").strip("$").removesuffix("$1"))
+
+
+def read_plan(text: str) -> CompiledPlan:
+    """Read the plan that one ``COMPILE PLAN`` wrote.
+
+    Args:
+        text: The plan's JSON.
+
+    Returns:
+        Flink's version and the operators, each after those it reads.
+
+    Raises:
+        PlanError: The text is no compiled plan, or the plan holds no operators or names one before those it reads.
+    """
+    try:
+        data = json.loads(text)
+        rows = data["nodes"]
+        places = {row["id"]: place for place, row in enumerate(rows)}
+        inputs: dict[int, list[int]] = {place: [] for place in places.values()}
+        for edge in data["edges"]:
+            inputs[places[edge["target"]]].append(places[edge["source"]])
+        nodes = tuple(_node(place, row, tuple(inputs[place])) for place, row in enumerate(rows))
+        version = str(data["flinkVersion"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise PlanError(f"this is no compiled plan of Flink ({type(error).__name__}: {error})") from None
+    if not nodes:
+        raise PlanError("the compiled plan holds no operators")
+    if any(place >= node.place for node in nodes for place in node.inputs):
+        raise PlanError("the compiled plan names an operator before those it reads")
+    return CompiledPlan(version, nodes)
+
+
+def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> Node:
+    match = _KIND.fullmatch(row["type"])
+    kind = ExecKind(match["kind"] if match else row["type"])
+    names, types = row_type(row["outputType"])
+    # What the JSON says beside is what a node of this kind is configured to do.
+    config = {key: value for key, value in row.items() if key not in ("id", "type", "description", "outputType")}
+    for key in _WINDOWINGS & config.keys():
+        config[key] = {**config[key], "window": _assigned(config[key]["window"])}
+    return Node(place, kind, row.get("description", kind), config, names, types, inputs)
+
+
+def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
+    """A window with its offset as what it does to rows: an offset of a whole period does nothing (measured)."""
+    period = window.get("slide") or window.get("maxSize") or window.get("size")
+    rest = {key: part for key, part in window.items() if key != "offset"}
+    if not window.get("offset") or not period:
+        return rest
+    length = seconds(period)
+    offset = (seconds(window["offset"]) % length + length) % length  # of the divisor's sign
+    return {**rest, "offset": str(offset)} if offset else rest
+
+
+def seconds(duration: str) -> Decimal:
+    """How long a duration is.
+
+    Args:
+        duration: As Java writes it, ``PT1H-5M0.5S``.
+
+    Returns:
+        Its seconds.
+
+    Raises:
+        ValueError: It is another text.
+    """
+    match = _DURATION.fullmatch(duration)
+    if not match:
+        raise ValueError(f"{duration!r} is no duration")
+    hours, minutes, seconds = (Decimal(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def row_type(written: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and types of the fields of a row type, in either spelling: ``ROW<`a` BIGINT>`` or as an object."""
+    if isinstance(written, str):
+        fields = [_field(text) for text in _split(written[written.index("<") + 1 : written.rindex(">")])]
+        return tuple(name for name, _ in fields), tuple(kind for _, kind in fields)
+    if written["type"] != "ROW":
+        raise ValueError(f"{written['type']} is no row type")
+    return (
+        tuple(field["name"] for field in written["fields"]),
+        tuple(type_text(field["fieldType"]) for field in written["fields"]),
+    )
+
+
+def type_text(written: Any) -> str:
+    """A type as a text; time attributes keep their kind."""
+    return written if isinstance(written, str) else json.dumps(written, sort_keys=True)
+
+
+def time_attribute(type: str) -> str:
+    """``ROWTIME`` or ``PROCTIME``; "" for a type that is no time attribute."""
+    found = _TIME_ATTRIBUTE.search(type)
+    return found[1] if found else ""
+
+
+def _field(text: str) -> tuple[str, str]:
+    """``(name, type)`` of `` `name` type``; a back-tick inside a name is doubled."""
+    end = 1
+    while text[end] != "`" or text[end : end + 2] == "``":
+        end += 2 if text[end : end + 2] == "``" else 1
+    return text[1:end].replace("``", "`"), text[end + 1 :].strip()
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand in no brackets and no quotes."""
+    parts, depth, start, quoted = [], 0, 0, ""
+    for place, letter in enumerate(text):
+        if quoted:
+            quoted = "" if letter == quoted else quoted
+        elif letter in "`'":
+            quoted = letter
+        elif letter in "<(":
+            depth += 1
+        elif letter in ">)":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    rest = text[start:].strip()
+    return [*parts, rest] if rest else parts

@@ -1,0 +1,330 @@
+"""The state of a job, derived from its script where the operators that Flink plans are certain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from itertools import product
+
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import SinkState, SourceState
+from airflow_flinkcompat.exec_graph.columns import LayoutNotDerived
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.lowering import Lowered
+from airflow_flinkcompat.exec_graph.model import JobState, JobStateUnknown, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes import layout
+from airflow_flinkcompat.exec_graph.nodes.join import JOINS, lower_join
+from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_operators, waiting_rows
+from airflow_flinkcompat.exec_graph.nodes.rank import RANKS, lower_rank
+from airflow_flinkcompat.exec_graph.nodes.script_aggregate import (
+    aggregated_table,
+    aggregation_operators,
+    derive_aggregation,
+    planned_calls,
+)
+from airflow_flinkcompat.exec_graph.nodes.sink import derive_sink
+from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stateless_operators, table_with_only_state
+from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
+from airflow_flinkcompat.exec_graph.script_compositions import with_script_compositions
+from airflow_flinkcompat.exec_graph.script_job import (
+    LOOKUP,
+    SCAN,
+    STATEFUL,
+    WRITER,
+    OperatorKinds,
+    OperatorsUnknown,
+    PlannedJob,
+    check_functions,
+    check_no_operators,
+    check_planning,
+)
+from airflow_flinkcompat.exec_graph.symbols import Symbols
+from airflow_flinkcompat.exec_graph.windows import SlicedWindow
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    Output,
+    RankOperator,
+    Source,
+    operators,
+)
+from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
+from airflow_flinkcompat.plan.program import Pipeline, Program
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+_FAMILIES = {
+    AggregateKind.GROUP: ExecKind.GROUP_AGGREGATE,
+    AggregateKind.GROUP_WINDOW: ExecKind.GROUP_WINDOW_AGGREGATE,
+    AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
+}
+"""Aggregations in the words of compiled plans, whether in one phase or two."""
+
+
+_TIME_TO_LIVE = "table.exec.state.ttl"
+
+
+def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | JobStateUnknown:
+    """What the job of one query keeps.
+
+    Args:
+        output: The query as its operators see it.
+        pipeline: The query as it stands in its script.
+        program: The script, which declares the tables.
+
+    Returns:
+        The states with their ids, or why they cannot be told.
+    """
+    try:
+        return _job_state(PlannedJob(output, pipeline, program))
+    except OperatorsUnknown as error:
+        return JobStateUnknown(str(error))
+
+
+def sole_layout(
+    output: Output, pipeline: Pipeline, program: Program, symbols: Symbols
+) -> StateLayout | LayoutUnknown | None:
+    """How the only stateful operator of one query stores what it keeps.
+
+    Args:
+        output: The query as its operators see it.
+        pipeline: The query as it stands in its script.
+        program: The script, which declares the tables.
+        symbols: The table of meanings.
+
+    Returns:
+        The layout, or why it is not known; None of a query with no such operator, or several.
+    """
+    found = operators(output)
+    return _operator_layout(PlannedJob(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
+
+
+def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> JobState | JobStateUnknown:
+    """What the job of a query with one stateful operator keeps, without the ids.
+
+    That is enough to say what a rewritten savepoint would keep.
+
+    Args:
+        output: The query as its operators see it.
+        pipeline: The query as it stands in its script.
+        program: The script, which declares the tables.
+        symbols: The table of meanings, one for both sides of a change.
+
+    Returns:
+        The states of the sources, the operator and the sink, or why they cannot be told.
+    """
+    found = operators(output)
+    if len(found) != 1:
+        return JobStateUnknown("only one operator directly over tables is known")
+    job, operator = PlannedJob(output, pipeline, program), found[0]
+    layout = _operator_layout(job, operator, symbols)
+    if isinstance(layout, LayoutUnknown):
+        return JobStateUnknown(layout.reason)
+    try:
+        check_no_operators(output.segment)
+        conditions = (part for segment in (output.segment, *operator.segments) for part in segment.filters)
+        check_functions(job, (*output.columns, *operator.expressions, *conditions))
+        read = [job.table(segment.origin.table) for segment in operator.segments if isinstance(segment.origin, Source)]
+        _, sink = derive_sink(job)
+    except OperatorsUnknown as error:
+        return JobStateUnknown(str(error))
+    if isinstance(operator, JoinOperator) and operator.join != "INNER" and output.segment.filters:
+        return JobStateUnknown("a condition above an outer join may make an inner join of it")
+    computed = output.segment.filters or any(isinstance(column, FunctionCall) for column in output.columns)
+    if computed and not isinstance(operator, AggregateOperator):
+        return JobStateUnknown("what is computed above stored rows may ask a column that begins with NULL in them")
+    if len({table.name for table in read}) < len(read):
+        return JobStateUnknown("a table that is read twice may be one source or two")
+    told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
+    if isinstance(operator, AggregateOperator):
+        told = _with_windows(_with_outputs(told, operator, output), operator, read)
+    specs = [*(StateSpec(StateKind.POSITIONS, table.name, meaning=table) for table in read), told]
+    if sink is not SinkState.NONE:
+        written = job.table(output.sink)
+        by_name = registry.sink(written.option("connector")).state_survives_columns
+        into = None if by_name else (written, output.columns, output.types)
+        specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.option("connector"), unverified=into))
+    return JobState((), tuple(specs))
+
+
+def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
+    """An aggregation with the calls of which something is computed together."""
+    calls = planned_calls(aggregation)
+
+    def read(parts: Iterable[Expression]) -> frozenset[Hashable]:
+        found = {leaf.output for part in parts for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+        return frozenset(calls[each] for each in found if isinstance(each, AggregateCall))
+
+    segment = replace(aggregation.segment, filters=frozenset())
+    return replace(
+        told,
+        meaning_without_filter=(told.name, segment, aggregation.window),
+        jointly_used=frozenset(read([column]) for column in output.columns),
+        filtering=read(output.segment.filters),
+    )
+
+
+def _with_windows(told: StateSpec, aggregation: AggregateOperator, read: Iterable[Table]) -> StateSpec:
+    """An aggregation with its windows, and what it would mean with others."""
+    assigned = aggregation.window
+    if aggregation.kind is not AggregateKind.WINDOW or assigned is None:
+        return told
+    rowtime = TimeAttribute.ROWTIME
+    times = {column.type.name for table in read for column in table.columns if column.time_attribute is rowtime}
+    # A time with a time zone shifts windows by it.
+    by_itself = aggregation.segment.windows == (assigned,) and times == {"TIMESTAMP"}
+    sliced = by_itself and assigned.time_attribute is rowtime and not assigned.partition_by
+    return replace(
+        told,
+        windows=SlicedWindow.of(assigned.window) if sliced else None,
+        meaning_without_window=(
+            told.name,
+            replace(aggregation.segment, windows=()),
+            assigned.time,
+            assigned.time_attribute,
+        ),
+    )
+
+
+def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -> StateSpec:
+    """The operator with what decides what stands in its fields, and with what may decide it, as compiled plans do."""
+    match operator:
+        case AggregateOperator():
+            name = _FAMILIES[operator.kind]
+            meaning: tuple[object, ...] = operator.segment, operator.window
+            unverified: tuple[object, ...] = ()
+        case RankOperator():
+            name = RANKS[operator.kind]
+            meaning = operator.segment, operator.window, frozenset(operator.partition), operator.order, operator.last
+            # Whether the rank is put out changes nothing of what is stored by window (measured).
+            number_read = operator.window is None and operator.number_read
+            unverified = operator.first, number_read, time_to_live
+        case JoinOperator():
+            name = JOINS[operator.form]
+            inner = operator.form is not JoinForm.REGULAR or operator.join == "INNER"
+            none: frozenset[object] = frozenset()
+            decides, may_decide = (none, operator.conditions) if inner else (operator.conditions, none)
+            meaning = operator.segments, operator.keys, operator.times, decides
+            unverified = operator.join, operator.bounds, may_decide, time_to_live
+        case _:
+            raise AssertionError(f"a layout of {operator.kind} was told")
+    return StateSpec(StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unverified=unverified)
+
+
+def _operator_layout(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    try:
+        check_planning(job)
+        for segment in operator.segments:
+            if isinstance(segment.origin, Source):
+                derive_source(job, segment.origin)
+    except OperatorsUnknown as error:
+        return LayoutUnknown(str(error))
+    return _stored(job, operator, symbols)
+
+
+def _stored(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    if any(segment.hints for segment in (job.output.segment, *operator.segments)):
+        return LayoutUnknown("a hint may say how long what is kept lives")
+    lives = re.fullmatch(r"(\d+) *[a-z]*", job.settings.get(_TIME_TO_LIVE, "0").strip().lower())
+    if lives is None:
+        return LayoutUnknown(f"{_TIME_TO_LIVE} is not read")
+    return operator_layout(operator, symbols, time_to_live=int(lives[1]) > 0)
+
+
+def _job_state(job: PlannedJob) -> JobState:
+    check_planning(job)
+    top = job.output.segment.origin
+    aggregation: AggregateOperator | None = None
+    waiting: StateSpec | None = None
+    if isinstance(top, Source):
+        head = table_with_only_state(job, top)
+        source = head or derive_source(job, top)
+        lower = stateless_operators(job, source, at_head=head is not None)
+    elif isinstance(top, JoinOperator) and top.form is JoinForm.LOOKUP:
+        source, lower = lookup_operators(job, top)
+        waiting = waiting_rows(job, top)
+    elif isinstance(top, AggregateOperator):
+        source, aggregation = aggregated_table(job, top)
+        lower = aggregation_operators(job, top, source)
+    else:
+        raise OperatorsUnknown("only queries over one table, with at most one lookup or aggregation, are known")
+    sink, state = derive_sink(job)
+    graphs = tuple(_line((*below, *behind)) for below, behind in product(dict.fromkeys(lower), sink))
+    specs = []
+    if registry.source(source.option("connector")).positions is not SourceState.NOTHING:
+        specs.append(StateSpec(StateKind.POSITIONS, source.name, _id(graphs, SCAN)))
+    if aggregation is not None:
+        kind = next(kind for kind in lower[0] if kind in STATEFUL)
+        layout = _stored(job, aggregation, Symbols())
+        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), layout, _taken_in(aggregation)))
+    if waiting is not None:
+        specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
+    if state is not SinkState.NONE:
+        specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
+    return JobState(graphs, tuple(specs))
+
+
+def _taken_in(aggregation: AggregateOperator) -> Hashable:
+    """Which rows an aggregation takes in, and in which windows; a restore asks for no table's name."""
+    below, assigned = aggregation.segment, aggregation.window
+    rows = below.filters, below.window_filters, below.windows[:-1], below.functions
+    if assigned is None:
+        return rows, below.windows
+    window = replace(assigned.window, offset=assigned.window.normalised_offset)
+    return rows, replace(assigned, window=window)
+
+
+def _line(kinds: OperatorKinds) -> StreamGraph:
+    """One operator behind the other, in one task but where rows are spread by their key."""
+    return StreamGraph(
+        tuple(
+            StreamNode(kind, (place - 1,) if place else (), place > 0 and kind not in STATEFUL)
+            for place, kind in enumerate(kinds)
+        )
+    )
+
+
+def _id(graphs: tuple[StreamGraph, ...], kind: str) -> str:
+    """The id of an operator of which there is one, where it is the same in all graphs."""
+    found = {graph.ids[next(i for i, node in enumerate(graph.nodes) if node.kind == kind)] for graph in graphs}
+    return found.pop() if len(found) == 1 else ""
+
+
+def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | LayoutUnknown:
+    """How an operator stores what it keeps.
+
+    Args:
+        operator: Over rows that are only added.
+        symbols: The table of meanings.
+        time_to_live: Whether the job's state has one; that of windows lives as long as they do.
+
+    Returns:
+        Its layout, or why it is not told.
+    """
+    try:
+        if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
+            raise LayoutNotDerived("only operators directly over tables are known")
+        match operator:
+            case AggregateOperator():
+                found: StateLayout | LayoutUnknown | None = derive_aggregation(operator, time_to_live)
+            case RankOperator():
+                found = _laid_out(lower_rank(operator, symbols, time_to_live), symbols)
+            case JoinOperator():
+                found = _laid_out(lower_join(operator, symbols, time_to_live), symbols)
+            case _:
+                raise LayoutNotDerived(f"what {operator.kind} keeps is known from compiled plans alone")
+        if found is None:
+            raise LayoutNotDerived("it keeps nothing by key")
+        return found if isinstance(found, LayoutUnknown) else with_script_compositions(operator, found)
+    except LayoutNotDerived as error:
+        return LayoutUnknown(str(error))
+
+
+def _laid_out(lowered: Lowered, symbols: Symbols) -> StateLayout | LayoutUnknown | None:
+    return layout(lowered.node, lowered.inputs, symbols)

@@ -1,0 +1,239 @@
+"""Regular, interval, temporal and window joins: lowering and layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, LayoutNotDerived, columns, nullable, row
+from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import (
+    LayoutUnknown,
+    NamedState,
+    StateField,
+    StateLayout,
+    StateNamespace,
+    Stored,
+)
+from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, require_certain_columns, stored_columns
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
+from airflow_flinkcompat.plan.origins import OperatorColumn
+from airflow_flinkcompat.plan.types import TimeAttribute
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+
+JOINS = {
+    JoinForm.REGULAR: ExecKind.JOIN,
+    JoinForm.INTERVAL: ExecKind.INTERVAL_JOIN,
+    JoinForm.WINDOW: ExecKind.WINDOW_JOIN,
+}
+"""Operators that store rows, in the words of compiled plans."""
+
+
+def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
+    """Lower a join of two tables to which rows are only added.
+
+    Args:
+        operator: The join.
+        symbols: The table of meanings.
+        time_to_live: Whether the job's state has one; that of windows and intervals lives as long as they do.
+
+    Returns:
+        Its exec node.
+
+    Raises:
+        LayoutNotDerived: How Flink plans it is unknown.
+    """
+    require_certain_columns(operator.segments)
+    by_time = operator.clock is TimeAttribute.ROWTIME
+    if operator.form is JoinForm.INTERVAL and not by_time:
+        raise LayoutNotDerived("what an interval join by processing time keeps is known from compiled plans alone")
+    times = {(time.operator, time.output) for time in operator.times if by_time and isinstance(time, OperatorColumn)}
+    left, right = (
+        stored_columns(
+            row, types, symbols, {each: TimeAttribute.ROWTIME for input, each in times if input == side}, side
+        )
+        for side, (row, types) in enumerate(zip(operator.rows, operator.row_types, strict=True))
+    )
+    keys = [tuple(map(_place, operator.rows, pair)) for pair in operator.keys]
+    if not keys:
+        raise LayoutNotDerived("a join that has no key may be planned with further operators")
+    if any(nullable(left.types[one]) != nullable(right.types[other]) for one, other in keys):
+        raise LayoutNotDerived("keys of two types are made one by a computed column")
+    spec = {"joinType": operator.join, "leftKeys": [one for one, _ in keys], "rightKeys": [other for _, other in keys]}
+    match operator.form:
+        case JoinForm.REGULAR:
+            kind, config = ExecKind.JOIN, {"joinSpec": spec, "state": [LIVES[time_to_live]] * 2}
+        case JoinForm.INTERVAL:
+            lower, upper = operator.bounds or (0, 0)
+            bounds = {"isEventTime": by_time, "leftLowerBound": lower, "leftUpperBound": upper}
+            kind, config = ExecKind.INTERVAL_JOIN, {"intervalJoinSpec": {"joinSpec": spec, "windowBounds": bounds}}
+        case JoinForm.WINDOW:
+            kind, config = ExecKind.WINDOW_JOIN, {"joinSpec": spec}
+        case _:
+            raise LayoutNotDerived(f"what a {operator.form} keeps is known from compiled plans alone")
+    return Lowered(Node(0, kind, kind, config, (), (), ()), (left, right))
+
+
+def _place(row: Sequence[Expression], key: Expression) -> int:
+    """Where a key of a join stands in the row of its input."""
+    if not isinstance(key, OperatorColumn) or key.output not in row:
+        raise LayoutNotDerived("a computed key of a join may stand anywhere in the stored rows")
+    return row.index(key.output)
+
+
+_COUNTS_LEFT = ("LEFT", "FULL", "SEMI", "ANTI")
+
+
+_COUNTS_RIGHT = ("RIGHT", "FULL")
+
+
+def join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of a regular join: rows of each side by its unique key, or how often each row came.
+
+    A side whose rows also come out without a match counts its matches beside each row.
+    """
+    spec = node.config["joinSpec"]
+    left, right = inputs
+    sides = (
+        _records(
+            "left-records", left, spec["leftKeys"], node.config.get("leftUpsertKeys"), spec["joinType"] in _COUNTS_LEFT
+        ),
+        _records(
+            "right-records",
+            right,
+            spec["rightKeys"],
+            node.config.get("rightUpsertKeys"),
+            spec["joinType"] in _COUNTS_RIGHT,
+        ),
+    )
+    return StateLayout(columns(left, spec["leftKeys"]), sides)
+
+
+def _records(
+    name: str, side: ColumnMeanings, keys: Sequence[int], unique: Sequence[Sequence[int]] | None, counts: bool
+) -> NamedState:
+    stored = _of_side(side, name)
+    if not unique:
+        counted = Stored("Tuple<Int, Int>" if counts else "Int")
+        return NamedState(name, MAP, counted, stored, retracting=not side.appends)
+    value = replace(stored, form="Tuple<row, Int>" if counts else "row")
+    if any(set(each) <= set(keys) for each in unique):
+        return NamedState(name, VALUE, value, retracting=not side.appends)
+    _, smallest = min((len(each), each) for each in unique)
+    return NamedState(name, MAP, value, Stored("row", columns(side, smallest)), retracting=not side.appends)
+
+
+def _of_side(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
+    """The rows of one side, with words that tell the sides apart."""
+    rows, side = row(read, form), name.partition("-")[0].lower()
+    return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
+
+
+def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
+    """The state of an interval join: rows of both sides by their time, each with whether it matched.
+
+    Flink keeps nothing where the interval ends before it begins.
+    """
+    spec = node.config["intervalJoinSpec"]
+    bounds = spec["windowBounds"]
+    if bounds.get("leftUpperBound", 0) < bounds.get("leftLowerBound", 0):
+        return None
+    states = tuple(
+        state
+        for name, side in zip(("Left", "Right"), inputs, strict=True)
+        for state in (
+            NamedState(f"IntervalJoin{name}Cache", MAP, _of_side(side, name, "List<Tuple<row, Boolean>>"), LONG),
+            NamedState(f"IntervalJoin{name}TimerState", VALUE, LONG),
+        )
+    )
+    key = columns(inputs[0], spec["joinSpec"]["leftKeys"])
+    return StateLayout(key, states, "user-timers", carried_only=not bounds.get("isEventTime"))
+
+
+def delta_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
+    """The state of a delta join, which looks the other side up in its table: rows whose answer it waits for."""
+    left, right = (row(each).fields for each in inputs)
+    element = "StreamElement<row>"
+    waiting = Stored(f"List<Tuple<{element}, {element}, {element}, Int>>", (*left, *right, *left))
+    state = NamedState("_delta_join_operator_async_wait_state_", KeyedStateKind.LIST, waiting)
+    return StateLayout(columns(inputs[0], node.config["leftJoinKeys"]), (state,), carried_only=True)
+
+
+def multi_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of a join of many inputs: the rows of each, by its unique key, or how often each row came.
+
+    Those of any but the first are found by what they are joined by.
+    """
+    conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
+    key = _common_key(conditions)
+    if key is None:
+        return LayoutUnknown("which columns a join of many inputs has as its key is not known")
+    states = []
+    for number, (side, unique) in enumerate(zip(inputs, node.config["inputUniqueKeys"], strict=True)):
+        joined = sorted({pair["rightFieldIndex"] for pair in conditions.get(number, ()) if number})
+        record, by = row(side), columns(side, joined)
+        if not unique:
+            value, found_by, names = Stored("Int"), record.fields, list(side.names)
+        else:
+            _, smallest = min((len(each), each) for each in unique)
+            value, found_by = record, columns(side, smallest)
+            names = [f"f{place}" for place in range(len(smallest))]
+        if joined and any(set(each) <= set(joined) for each in unique):
+            stored_by: tuple[StateField, ...] = by
+        elif joined:
+            stored_by = _nested([f"{side.names[place]}_key" for place in joined], by), _nested(names, found_by)
+        else:
+            stored_by = found_by
+        states.append(NamedState(f"multi-join-input-{number}", MAP, value, Stored("row", stored_by)))
+    return StateLayout(columns(inputs[0], key), tuple(states), carried_only=True)
+
+
+def _nested(names: Sequence[str], fields: Sequence[StateField]) -> StateField:
+    parts = ", ".join(f"`{name}` {field.type}" for name, field in zip(names, fields, strict=True))
+    return StateField(f"ROW<{parts}>", tuple(field.meaning for field in fields), ", ".join(f.words for f in fields))
+
+
+def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[int] | None:
+    """The columns of the first input that every other input is joined by; None where there are none, or several."""
+    equal: list[set[tuple[int, int]]] = []
+    steps = []
+    for pairs in conditions.values():
+        step = [{(pair[f"{side}InputId"], pair[f"{side}FieldIndex"]) for side in ("left", "right")} for pair in pairs]
+        steps.append(set().union(*step))
+        for pair in step:
+            alike = [each for each in equal if each & pair]
+            equal = [each for each in equal if not each & pair] + [pair.union(*alike)]
+    common = [each for each in equal if all(each & step for step in steps)]
+    of_first = [[place for number, place in each if number == 0] for each in common]
+    if not of_first or any(len(places) != 1 for places in of_first):
+        return None
+    return sorted(place for places in of_first for place in places)
+
+
+def temporal_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of a temporal join by event time: rows that wait for a watermark, and versions."""
+    left, right = inputs
+    if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
+        return LayoutUnknown("what a temporal join by processing time keeps was not measured")
+    expires = bool(node.config.get("state"))
+    states = (
+        NamedState("left", MAP, _of_side(left, "left"), LONG, retracting=not left.appends),
+        # A version takes the place of another by its time, and is never compared with one.
+        NamedState("right", MAP, _of_side(right, "right"), LONG),
+        NamedState("next-index", VALUE, LONG),
+        NamedState("timer", VALUE, LONG),
+        *([NamedState("cleanup-timestamp", VALUE, LONG)] if expires else []),
+    )
+    return StateLayout(columns(left, node.config["joinSpec"]["leftKeys"]), states, "timers", carried_only=expires)
+
+
+def window_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
+    """The state of a window join: the rows of both sides, window by window."""
+    states = tuple(
+        NamedState(name, KeyedStateKind.LIST, _of_side(side, name, "List<row>"), namespace=StateNamespace.WINDOW_END)
+        for name, side in zip(("left-records", "right-records"), inputs, strict=True)
+    )
+    return StateLayout(columns(inputs[0], node.config["joinSpec"]["leftKeys"]), states, "window-timers")

@@ -1,0 +1,175 @@
+"""Facets and rewriting of operators that store the rows they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, ROWTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.facets import Aspect, Facets, aspect_of
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
+from airflow_flinkcompat.exec_graph.nodes.aggregate import accumulator_facet, call_meaning
+from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite, as_it_is, begun, by_fields, means, words
+from airflow_flinkcompat.exec_graph.streams import facets_aside, own, types_at
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, joined, resolved
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
+
+AT_WINDOW_END = "rows at the end of a window"
+"""A condition of the table of facets: the node reads rows that all come out when their window ends."""
+
+
+_NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
+
+
+_SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
+
+
+def kept_row_facets(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
+    """What an operator is configured to do, and every column it may store, in order."""
+    config = _flat(own(node))
+    every = joined(inputs)
+    constants = tuple(symbols.of("constant", frozen(each)) for each in config.pop("constants", None) or ())
+    every = replace(every, symbols=every.symbols + constants)
+    join = config.get("joinType") if node.kind is ExecKind.JOIN else None
+    calls = [call for group in config.get("groups") or () for call in group.pop("aggCalls")]
+    facets: Facets = {}
+    told = {**config, AT_WINDOW_END: inputs[0].at_window_end}
+    for key, part in sorted(config.items()):
+        aspect = aspect_of(node.kind, key, told)
+        if aspect is None or (key == "joinType" and join):
+            continue
+        columns = inputs[0] if key.startswith("left") else inputs[-1] if key.startswith("right") else every
+        if (value := resolved({key: part}, columns, symbols)) != ():  # a default, which some versions leave out
+            facets[aspect, key] = value
+    if node.kind is ExecKind.DEDUPLICATE and config.get("isRowtime"):
+        # The node does not say by which time: rows of one event time come, those of several are not planned.
+        times = zip(every.symbols, every.types, strict=False)
+        facets[Aspect.MEANING, "event time"] = tuple(each for each, kind in times if time_attribute(kind) == ROWTIME)
+    if "frame" in config:
+        facets[Aspect.LAYOUT, "bounded frame"] = tuple(map(is_bounded, config["frame"]))
+    if join:
+        facets[Aspect.LAYOUT, "join type"] = _SAME_STATE.get(join, join)
+        facets[Aspect.OTHER, "join type"] = join
+    facets[aspect_of(node.kind, "rows below", told) or Aspect.MEANING, "rows below"] = tuple(
+        each.rows for each in inputs
+    )
+    facets[Aspect.LAYOUT, "key types"] = types_at(every, _keys(config))
+    if node.kind is not ExecKind.TEMPORAL_SORT:  # it sorts when a watermark comes (measured)
+        facets[Aspect.LAYOUT, "sort key types"] = types_at(every, _sort_keys(config))
+    facets[Aspect.LAYOUT, "accumulators"] = tuple(accumulator_facet(call, every) for call in calls)
+    if calls:
+        facets[Aspect.MEANING, "aggregates"] = tuple(call_meaning(call, every, symbols) for call in calls)
+    if not _keeps_no_rows(node.kind, config, every):
+        ends = {config["orderBy"]["fields"][0]["index"]} if node.kind is ExecKind.TEMPORAL_SORT else set()
+        kept = [i for i in range(len(every.types)) if i not in ends]
+        facets[Aspect.LAYOUT, "stored types"] = (*(len(each.types) for each in inputs), *(every.types[i] for i in kept))
+        aspect = aspect_of(node.kind, "stored columns", told) or Aspect.MEANING
+        facets[aspect, "stored columns"] = tuple(every.symbols[i] for i in kept)
+    return {**facets, **facets_aside(node)}
+
+
+def _flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Nested specifications as one mapping; the times of an interval join apart from its bounds."""
+    for key in _NESTED:
+        if isinstance(config.get(key), Mapping):
+            config |= config.pop(key)
+    if "windowBounds" in config:
+        bounds = dict(config["windowBounds"])
+        times = {key: bounds.pop(key, None) for key in ("isEventTime", "leftTimeIndex", "rightTimeIndex")}
+        config |= {**times, "windowBounds": bounds}
+    if "groups" in config:  # of an OVER: where the frame begins is apart from what is computed in it
+        ends = ("isRows", "lowerBound", "upperBound")
+        frames = [{key: group.get(key) for key in ends} for group in config["groups"]]
+        config["groups"] = [{key: part for key, part in group.items() if key not in ends} for group in config["groups"]]
+        config |= {
+            "frame": frames,
+            "counted frame": [frame for frame in frames if frame["isRows"] and is_bounded(frame)],
+        }
+    if isinstance(config.get("rankRange"), Mapping):
+        config["rankRange"] = dict(config["rankRange"])
+        config["first rank"] = config["rankRange"].pop("start", None)
+    return config
+
+
+def is_bounded(frame: Mapping[str, Any]) -> bool:
+    return bool(frame["lowerBound"]["kind"] != "UNBOUNDED_PRECEDING")
+
+
+def _keys(config: Mapping[str, Any]) -> list[int]:
+    for key in ("uniqueKeys", "partitionKeys", "partition", "partitionSpec"):
+        found = config.get(key)
+        found = found.get("fields") if isinstance(found, Mapping) else found
+        if isinstance(found, list) and all(isinstance(each, int) for each in found):
+            return found
+    return []
+
+
+def _sort_keys(config: Mapping[str, Any]) -> list[int]:
+    specs = [config[key] for key in ("orderBy", "sortSpec") if isinstance(config.get(key), Mapping)]
+    return [field["index"] for spec in specs for field in spec["fields"]]
+
+
+def _keeps_no_rows(kind: str, config: Mapping[str, Any], below: ColumnMeanings) -> bool:
+    """By processing time the first row is a flag, an unbounded OVER keeps accumulators, a sort nothing (measured)."""
+    if kind == ExecKind.TEMPORAL_SORT:
+        return time_attribute(below.types[config["orderBy"]["fields"][0]["index"]]) == PROCTIME
+    if kind == ExecKind.DEDUPLICATE:
+        return not config.get("isRowtime") and not config.get("keepLastRow")
+    if kind != ExecKind.OVER_AGGREGATE:
+        return False
+    orders = [field["index"] for group in config["groups"] for field in group["orderBy"]["fields"]]
+    by_arrival = all(time_attribute(below.types[place]) == PROCTIME for place in orders)
+    return by_arrival and not any(map(is_bounded, config["frame"]))
+
+
+_IN_TWO_WAYS = frozenset({FieldForm.DECIMAL, FieldForm.TIMESTAMP})
+"""Forms of fields of which Flink stores NULL with room for a value or without."""
+
+
+def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
+    """The states of an operator that stores the rows it reads.
+
+    Args:
+        before: What the old operator stores.
+        after: What the new one stores, over the same rows and keys.
+
+    Returns:
+        Where each comes from, or why it would be read wrong.
+    """
+    states = tuple(
+        by_fields(state, before)
+        if state.value.form in ROWS or state.counts_rows
+        else as_it_is(state, next((old for old in before.states if _stores_the_same(old, state)), None))
+        for state in after.states
+    )
+    if len(states) != len(before.states):
+        return "what it stores is laid out otherwise"
+    return next(filter(None, map(_refused, states)), "") or states
+
+
+def _stores_the_same(old: NamedState, new: NamedState) -> bool:
+    return replace(old, time_to_live=new.time_to_live) == new
+
+
+def _refused(state: StateRewrite) -> str:
+    """Why rewritten rows would be read wrong, "" where they would not."""
+    old, new, added = state.old, state.new, begun([state])
+    if old is None:
+        return "what it stores is laid out otherwise"
+    if retyped := {field.meaning for field in added} & set(means(old.row)):
+        return f"{', '.join(words(field for field in added if field.meaning in retyped))} is of another type"
+    if added and (old.retracting or new.retracting):
+        return f"rows that are taken back have {', '.join(words(added))}, which the stored ones have not"
+    if needed := words(field for field in added if field.begins is None):
+        return f"{', '.join(needed)} takes no NULL, and stored rows have nothing else there"
+    if state.adds_counts and new.retracting:
+        twice = words(field for field in new.row if _is_null_in_two_ways(field.type))
+        if twice:
+            return f"rows that are taken back are looked for by their bytes, and a NULL of {twice[0]} may have others"
+    return ""
+
+
+def _is_null_in_two_ways(type: str) -> bool:
+    return not type.endswith(" NOT NULL") and field_form(type) in _IN_TWO_WAYS

@@ -1,0 +1,132 @@
+"""Lookup joins: the rows found, the rows that wait for an answer, and the operators planned around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known, LookupSupport
+from airflow_flinkcompat.exec_graph.compiled_plan import Node, row_type
+from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc
+from airflow_flinkcompat.exec_graph.nodes.source import (
+    check_conditions,
+    derive_source,
+    simplified_stretch,
+    with_output_calc,
+)
+from airflow_flinkcompat.exec_graph.script_job import (
+    CALC,
+    LOOKUP,
+    OperatorsUnknown,
+    PlannedJob,
+    PossibleChains,
+    check_functions,
+    check_no_operators,
+)
+from airflow_flinkcompat.exec_graph.streams import made, own
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, resolved
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.lookup_rows import computed_in_front
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import JoinOperator, Source
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, leaves
+
+
+def looked_up(node: Node, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
+    """A row with what is found for it in another table, each column by its name there; how it is asked for is aside."""
+    found = node.config.get("projectionOnTemporalTable")
+    conditions = (node.config.get(each) for each in ("filterOnTemporalTable", "joinCondition"))
+    # Places in conditions count the columns that are asked for.
+    asked = () if any(conditions) else ("projectionOnTemporalTable",)
+    but = ("retryOptions", "asyncOptions", "temporalTable", *asked)
+    op = symbols.of(node.kind, table, resolved(own(node, *but), first, symbols), first.rows)
+    names, _ = row_type(node.config["temporalTable"]["outputType"])
+    places = range(len(names)) if found is None else [each.get("inputIndex") for each in found]
+    columns = [symbols.of("made", op, i if place is None else names[place]) for i, place in enumerate(places)]
+    known = [*first.symbols, *columns]
+    if len(known) != len(node.names):
+        known = [symbols.of("made", op, frozen(found), i) for i in range(len(node.names))]
+    return made(node, known, symbols.of("rows of", op))
+
+
+def lookup_identifier(node: Node) -> str:
+    """The table that a lookup asks, as the plan names it; of an older kind of source all that is said of it."""
+    table = node.config["temporalTable"]
+    return str(table.get("lookupTableSource", {}).get("table", {}).get("identifier") or frozen(table))
+
+
+def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, PossibleChains]:
+    """A lookup that asks row by row keeps nothing; where a Calc stands around it is left open."""
+    left, right = join.segments
+    if not isinstance(left.origin, Source) or not isinstance(right.origin, Source):
+        raise OperatorsUnknown("only lookups from a table are known")
+    for segment in (left, right, job.output.segment):
+        check_no_operators(segment)
+        if segment.windows:
+            raise OperatorsUnknown("windows around a lookup are operators of their own")
+    check_functions(
+        job, (*join.expressions, *join.conditions, *job.output.columns, *left.filters, *job.output.segment.filters)
+    )
+    looked_up = job.table(right.origin.table)
+    if right.origin.hints or looked_up.option("connector") is None:
+        raise OperatorsUnknown("a lookup may keep rows that wait for an answer")
+    if any(name == "LOOKUP" for segment in (left, right, job.output.segment) for name, _ in segment.hints):
+        raise OperatorsUnknown("a LOOKUP hint may decide about operators")
+    table = derive_source(job, left.origin)
+    check_conditions(left, table)
+    check_conditions(job.output.segment, table, looked_up)
+    below = simplified_stretch(table, join.rows[0], bool(left.filters))
+    around = tuple(dict.fromkeys((*below, *with_output_calc(below, Known.YES))))
+    put_out = ((CALC,),) if _rearranged(job) else ((), (CALC,))
+    return table, tuple((*kinds, LOOKUP, *above) for kinds, above in product(around, put_out))
+
+
+def _rearranged(job: PlannedJob) -> bool:
+    """Whether a Calc surely stands behind a lookup, which hands on its input's columns before those it found."""
+    if cast_by_calc(job) is Known.YES:
+        return True
+    inputs = [{each.input for each in _passed(column)} for column in job.output.columns]
+    return any(len(each) > 1 for each in inputs) or any(
+        found == {1} and {0} in inputs[place:] for place, found in enumerate(inputs)
+    )
+
+
+def _passed(column: Expression) -> Iterator[PassedOutput]:
+    for leaf in leaves(column):
+        if isinstance(leaf, OperatorColumn) and isinstance(leaf.output, PassedOutput):
+            yield leaf.output
+
+
+def _asked_about_alone(job: PlannedJob, join: JoinOperator) -> bool:
+    """Whether a condition above a lookup reads a column of what comes in that nothing else reads."""
+    asked, shown = (
+        {each.column for part in parts for each in _passed(part) if each.input == 0}
+        for parts in (job.output.segment.filters, job.output.columns)
+    )
+    joined = (*join.conditions, *(key for key, _ in join.keys))
+    read = {each.output for part in joined for each in leaves(part) if isinstance(each, OperatorColumn)}
+    return bool(asked - shown - read)
+
+
+def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
+    """The rows that wait for an answer, as they came in; None of a lookup that asks row by row.
+
+    Where nothing says how it asks, it may keep them: that is carried where all that could decide it is the same.
+    """
+    looked_up = join.segments[1].origin
+    assert isinstance(looked_up, Source)
+    table = job.table(looked_up.table)
+    connector, given = table.option("connector"), table.option("lookup.async")
+    support = registry.lookup(connector).support
+    by_option = "false" if support is LookupSupport.BY_OPTION else ""
+    if support is LookupSupport.SYNCHRONOUS or (given or by_option).lower() == "false":
+        return None
+    if _asked_about_alone(job, join):
+        raise OperatorsUnknown(
+            "a column of rows that wait is asked about alone: where it is asked below, it does not wait"
+        )
+    computed = computed_in_front(join, job.output.segment.filters)
+    decides = connector, given, join.rows[0], join.row_types[0], computed
+    return StateSpec(StateKind.OPERATOR, LOOKUP, unverified=decides)

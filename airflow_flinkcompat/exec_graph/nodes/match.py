@@ -1,0 +1,29 @@
+"""MATCH_RECOGNIZE: layout of open matches and of the rows in them."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, row
+from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+
+_EVENT_ID = "EventId"
+
+
+_NODE_ID = f"NodeId<{_EVENT_ID}>"
+
+
+_EDGES = f"LockableType<SharedBufferNodeSerializerSnapshotV2<SharedBufferEdge<{_NODE_ID}, DeweyNumber>>>"
+
+
+def match_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of MATCH_RECOGNIZE: open matches, the rows in them, and rows that wait for their turn."""
+    states = (
+        NamedState("nfaStateName", VALUE, Stored(f"NFAState<DeweyNumber, {_NODE_ID}, {_EVENT_ID}>")),
+        NamedState("eventQueuesStateName", MAP, row(below, "List<row>"), LONG),
+        NamedState("sharedBuffer-events", MAP, row(below, "LockableType<row>"), Stored(_EVENT_ID)),
+        NamedState("sharedBuffer-events-count", MAP, Stored("Int"), LONG),
+        NamedState("sharedBuffer-entries-with-lockable-edges", MAP, Stored(_EDGES), Stored(_NODE_ID)),
+    )
+    key = columns(below, node.config["matchSpec"]["partition"]["fields"])
+    return StateLayout(key, states, "watermark-callbacks", carried_only=True)

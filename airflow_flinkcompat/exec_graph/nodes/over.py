@@ -1,0 +1,152 @@
+"""OVER aggregations: layout and rewriting of accumulators and of the rows in the frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, columns, row
+from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, ROWTIME, Node, call_function, time_attribute
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.nodes.accumulators import CARRIED_ONLY
+from airflow_flinkcompat.exec_graph.nodes.aggregate import accumulated, compiled_calls, counted
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import is_bounded, row_states
+from airflow_flinkcompat.exec_graph.nodes.rank import sort_key_of
+from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, by_fields, stored_fields
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, plain
+
+_STATES_OF_FRAMES = {
+    (ROWTIME, True, True): ("processedCountState", "lastTriggeringTsState"),
+    (ROWTIME, True, False): ("lastTriggeringTsState", "cleanupTsState"),
+    (PROCTIME, True, True): ("processedCountState", "smallestTSState"),
+    (PROCTIME, True, False): ("cleanupTsState",),
+}
+"""The times and counts that OVER keeps, by its clock, whether its frame is bounded, and whether that counts rows."""
+
+
+_CLEANUP_TIMES = {
+    (ROWTIME, True, True): "RowTimeBoundedRowsOverCleanupTime",
+    (ROWTIME, False, True): "RowTimeUnboundedOverCleanupTime",
+    (ROWTIME, False, False): "RowTimeUnboundedOverCleanupTime",
+    (PROCTIME, True, True): "ProcTimeBoundedRowsOverCleanupTime",
+    ("", False, True): "NonTimeUnboundedPrecedingOverCleanupTime",
+    ("", False, False): "NonTimeUnboundedPrecedingOverCleanupTime",
+}
+"""The state that OVER adds with a time to live, by the same."""
+
+
+def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of OVER: accumulators, and but for processing time from the beginning the rows of the frame."""
+    spec = node.config["overSpec"]
+    (group,) = spec["groups"][:1]
+    if len(spec["groups"]) != 1:
+        return LayoutUnknown("what OVER with several frames keeps was not measured")
+    bounded = is_bounded(group)
+    time = time_attribute(below.types[group["orderBy"]["fields"][0]["index"]])
+    if bounded and not time:
+        return LayoutUnknown("what OVER with a frame by a column that is no time keeps was not measured")
+    calls: list[Mapping[str, Any]] = group["aggCalls"]
+    if bounded:  # what leaves the frame is taken back
+        calls = counted(calls)
+    read = _with_constants(spec.get("constants") or (), below, symbols)
+    made = accumulated(compiled_calls(calls, [bounded] * len(calls), read, symbols))
+    if isinstance(made, LayoutUnknown):
+        return made
+    fields, beside = made
+    kind = time, bounded, group["isRows"]
+    expires = bool(node.config.get("state"))
+    if not time and beside:
+        return LayoutUnknown("what maps and lists OVER by a column that is no time keeps was not measured")
+    if not time:
+        states = _sorted_rows(group, fields, below)
+    else:
+        frame = _of_sources(row(below, "List<row>"), symbols)
+        accumulators = NamedState("accState", VALUE, Stored("row", fields))
+        by_arrival = kind[:2] == (PROCTIME, False)
+        states = (
+            *(NamedState(name, VALUE, LONG) for name in _STATES_OF_FRAMES.get(kind, ())),
+            replace(accumulators, time_to_live=by_arrival and expires),
+            *([] if by_arrival else [NamedState("inputState", MAP, frame, LONG)]),
+            *beside,
+        )
+    measured = time == ROWTIME or kind[:2] == (PROCTIME, False)
+    measured = measured and not any(call_function(call) in CARRIED_ONLY for call in calls)
+    if expires and (name := _CLEANUP_TIMES.get(kind)):
+        states = (*states, NamedState(name, VALUE, LONG))
+    carried_only = not measured or (expires and kind != (ROWTIME, True, False))
+    return StateLayout(columns(below, spec["partition"]["fields"]), states, USER_TIMERS, bounded, carried_only)
+
+
+def _sorted_rows(
+    group: Mapping[str, Any], accumulators: tuple[StateField, ...], below: ColumnMeanings
+) -> tuple[NamedState, ...]:
+    """The states of OVER by a column that is no time: all rows by a number, and their numbers in order.
+
+    Accumulators are kept for each value of that column, or for each row where the frame counts rows.
+    """
+    sort_key = sort_key_of(below, group["orderBy"])
+    place = Stored("row", (StateField("BIGINT"),)) if group["isRows"] else sort_key
+    return (
+        NamedState("idState", VALUE, LONG),
+        NamedState("sortedListState", VALUE, Stored("List<Tuple<row, List<Long>>>", sort_key.fields)),
+        NamedState("valueMapState", MAP, row(below), LONG, retracting=not below.appends),
+        NamedState("accMapState", MAP, Stored("row", accumulators), place),
+    )
+
+
+def _with_constants(constants: Sequence[Mapping[str, Any]], below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
+    """The columns that calls of OVER are over: behind those of its input stand constants, which are in no row."""
+    return replace(
+        below,
+        symbols=(*below.symbols, *(symbols.of("constant", frozen(each)) for each in constants)),
+        names=(*below.names, *(str(each.get("value")) for each in constants)),
+        types=(*below.types, *(plain(each["type"]) for each in constants)),
+    )
+
+
+def _of_sources(rows: Stored, symbols: Symbols) -> Stored:
+    told = (symbols.columns_of(field.meaning) for field in rows.fields)  # type: ignore[arg-type]
+    return replace(rows, fields=tuple(replace(f, sources=of) for f, of in zip(rows.fields, told, strict=True)))
+
+
+_ACCUMULATORS = "accState"
+
+
+def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
+    """The states of an OVER aggregation.
+
+    Args:
+        before: What the old operator stores.
+        after: What the new one stores, over the same rows, keys and frames.
+
+    Returns:
+        Where each comes from, or why it would be read wrong.
+    """
+    accumulators = next(by_fields(state, before) for state in after.states if state.name == _ACCUMULATORS)
+    refused = (_refused(call, before) for call in accumulators.begun)
+    if reason := next(filter(None, refused), ""):
+        return reason
+    if _beside(before) != _beside(after):
+        return "its maps and lists next to the accumulators differ"
+    rows = row_states(*map(_without_accumulators, (before, after)))
+    return rows if isinstance(rows, str) else (accumulators, *rows)
+
+
+def _without_accumulators(layout: StateLayout) -> StateLayout:
+    return replace(layout, states=tuple(state for state in layout.states if state.name != _ACCUMULATORS))
+
+
+def _beside(layout: StateLayout) -> list[object]:
+    """What DISTINCT, MIN and MAX keep beside."""
+    return [state for state in layout.states if state.name.startswith(("agg", "distinct"))]
+
+
+def _refused(call: StateField, before: StateLayout) -> str:
+    """Why a call that begins now would be computed wrong, "" where it would not."""
+    if call.begins is None:
+        return f"what {call.words} begins with was not measured"
+    read = frozenset().union(*(field.sources for field in stored_fields(before)))
+    if before.retracting and (not call.sources or call.sources & read):
+        return f"{call.words} never counted the rows that leave the frame, and they would be taken from it"
+    return ""

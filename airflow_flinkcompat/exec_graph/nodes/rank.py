@@ -1,0 +1,158 @@
+"""Top-N and deduplication, with windows or without: lowering and layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.exec_graph.columns import (
+    MAP,
+    USER_TIMERS,
+    VALUE,
+    WINDOW_TIMERS,
+    LayoutNotDerived,
+    columns,
+    row,
+)
+from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateLayout, StateNamespace, Stored
+from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, require_certain_columns, stored_columns
+from airflow_flinkcompat.exec_graph.nodes.aggregate import in_batches
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.plan.operators import RankKind, RankOperator
+from airflow_flinkcompat.plan.origins import window_field
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+RANKS = {
+    RankKind.TOP_N: ExecKind.RANK,
+    RankKind.DEDUPLICATION: ExecKind.DEDUPLICATE,
+    RankKind.WINDOW_TOP_N: ExecKind.WINDOW_RANK,
+    RankKind.WINDOW_DEDUPLICATION: ExecKind.WINDOW_DEDUPLICATE,
+}
+
+
+def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
+    """Lower a Top-N or a deduplication over rows that are only added.
+
+    Args:
+        operator: The ranking.
+        symbols: The table of meanings.
+        time_to_live: Whether the job's state has one; that of windows lives as long as they do.
+
+    Returns:
+        Its exec node.
+
+    Raises:
+        LayoutNotDerived: How Flink plans it is unknown.
+    """
+    if operator.constant_key or operator.selected:
+        raise LayoutNotDerived("which columns a ranking stores depends on how it is written")
+    require_certain_columns(operator.segments)
+    asked = (*operator.partition, *(key for key, _, _ in operator.order))
+    if any(key not in operator.row and not window_field(key) for key in asked):
+        raise LayoutNotDerived("the position of a computed key in a stored row is not known")
+    clock = operator.order_clock
+    by_time = clock is TimeAttribute.ROWTIME
+    times = {} if clock is None else {operator.order[0][0]: clock}
+    read = stored_columns(operator.row, operator.row_types, symbols, times)
+    partition = sorted(operator.row.index(key) for key in operator.partition if not window_field(key))
+    order = {"fields": [{"index": operator.row.index(key), "isAscending": up} for key, up, _ in operator.order]}
+    windowed = operator.kind in (RankKind.WINDOW_TOP_N, RankKind.WINDOW_DEDUPLICATION)
+    match operator.kind:
+        case RankKind.DEDUPLICATION:
+            kind, config = ExecKind.DEDUPLICATE, {
+                "uniqueKeys": partition, "isRowtime": by_time, "keepLastRow": not operator.order[0][1],
+                "outputInsertOnly": operator.order[0][1],
+            }  # fmt: skip
+        case RankKind.TOP_N:
+            kind, config = ExecKind.RANK, {
+                "partition": {"fields": partition}, "orderBy": order, "rankStrategy": {"type": "AppendFast"},
+                "rankRange": {"type": "Constant", "end": operator.last}, "outputRowNumber": operator.number_read,
+            }  # fmt: skip
+        case RankKind.WINDOW_DEDUPLICATION:
+            kind, config = ExecKind.WINDOW_DEDUPLICATE, {"partitionKeys": partition}
+        case RankKind.WINDOW_TOP_N:
+            kind, config = ExecKind.WINDOW_RANK, {"partitionSpec": {"fields": partition}, "sortSpec": order}
+    config = config if windowed else {**config, "state": [LIVES[time_to_live]]}
+    return Lowered(Node(0, kind, kind, config, (), (), ()), (read,))
+
+
+WAITING = "waiting-to-emit-on-timer"
+"""The state of the first row by event time until it is emitted, which has no time to live."""
+
+
+COUNTER = NamedState("counterState", VALUE, Stored("Int"))
+"""Number of rows of a key: the only state if the first rows are the highest."""
+
+
+def deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of a deduplication: one row of a key, or that there was one."""
+    key, batches = columns(below, node.config["uniqueKeys"]), in_batches(node)
+    first, by_event_time = not node.config.get("keepLastRow"), bool(node.config.get("isRowtime"))
+    if not (first and by_event_time and node.config.get("outputInsertOnly")):
+        held = Stored("Boolean") if first and not by_event_time else row(below)
+        state = NamedState("deduplicate-state", VALUE, held)
+        unmeasured = batches or (first and by_event_time)
+        return StateLayout(key, (state,), "" if batches else USER_TIMERS, carried_only=unmeasured)
+    if batches:
+        return LayoutUnknown("what mini-batches keep of the first row by event time was not measured")
+    states = (
+        NamedState(WAITING, VALUE, row(below)),
+        NamedState("already-emitted-state-boolean", VALUE, Stored("Boolean")),
+    )
+    return StateLayout(key, states, USER_TIMERS)
+
+
+def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state of a Top-N by its strategy."""
+    config = node.config
+    key = columns(below, config["partition"]["fields"])
+    sort_key = sort_key_of(below, config["orderBy"])
+    strategy = config["rankStrategy"]["type"]
+    if config["rankRange"].get("type") != "Constant":
+        return LayoutUnknown("what a Top-N keeps whose N is a column was not measured")
+    states: tuple[NamedState, ...]
+    match strategy:
+        case "AppendFast" if first_by_arrival(below, config["orderBy"]):
+            states = (COUNTER,)
+        case "AppendFast" | "UpdateFast" if config["rankRange"]["end"] == 1 and not config.get("outputRowNumber"):
+            states = (NamedState("Top1-Rank-State", VALUE, row(below)),)
+        case "AppendFast":
+            states = (NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key),)
+        case "UpdateFast":
+            unique = Stored("row", columns(below, config["rankStrategy"]["primaryKeys"]))
+            states = (NamedState("data-state-with-update", MAP, row(below, "Tuple<row, Int>"), unique),)
+        case "Retract":
+            states = (
+                NamedState("data-state", MAP, row(below, "List<row>"), sort_key),
+                NamedState("sorted-map", VALUE, Stored("SortedMap<row, Long>", sort_key.fields)),
+            )
+        case _:
+            return LayoutUnknown(f"what a Top-N of strategy {strategy} keeps was not measured")
+    states = tuple(replace(state, retracting=strategy != "AppendFast") for state in states)
+    return StateLayout(key, states, USER_TIMERS, carried_only=COUNTER in states)
+
+
+def first_by_arrival(below: ColumnMeanings, order: Mapping[str, Any]) -> bool:
+    """Return whether the highest rows of a key are those that came first."""
+    first, *others = order["fields"]
+    return not others and first["isAscending"] and time_attribute(below.types[first["index"]]) == PROCTIME
+
+
+def sort_key_of(below: ColumnMeanings, spec: Mapping[str, Any]) -> Stored:
+    return Stored("row", columns(below, [field["index"] for field in spec["fields"]]))
+
+
+def window_deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of a deduplication in windows."""
+    state = NamedState("window_deduplicate", VALUE, row(below), namespace=StateNamespace.WINDOW_END)
+    return StateLayout(columns(below, node.config["partitionKeys"]), (state,), WINDOW_TIMERS)
+
+
+def window_rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of a Top-N in windows."""
+    sort_key = sort_key_of(below, node.config["sortSpec"])
+    state = NamedState("window_rank", MAP, row(below, "List<row>"), sort_key, StateNamespace.WINDOW_END)
+    return StateLayout(columns(below, node.config["partitionSpec"]["fields"]), (state,), WINDOW_TIMERS)

@@ -1,0 +1,250 @@
+"""Sinks: the operators in front of the writer, the materializer and its state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known, SinkState
+from airflow_flinkcompat.exec_graph.columns import VALUE, stored_type
+from airflow_flinkcompat.exec_graph.compiled_plan import ROWTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.script_job import (
+    COMMITTER,
+    ENFORCER,
+    INSERTER,
+    WRITER,
+    OperatorsUnknown,
+    PlannedJob,
+    PossibleChains,
+    connector_words,
+    mentions,
+    shown_output,
+)
+from airflow_flinkcompat.exec_graph.streams import facets_aside, own
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, resolved
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.nodes import Table, WindowField
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinForm, JoinOperator, Output, Source
+from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, SourceColumn, window_field
+from airflow_flinkcompat.plan.types import MAX_LENGTH
+
+
+def sink_identifier(node: Node) -> str:
+    """The table a sink node writes to, as the plan names it."""
+    return str(node.config["dynamicTableSink"]["table"]["identifier"])
+
+
+def keeps_rows(sink: Node) -> bool:
+    """Whether a materializer stands in front of the sink."""
+    return bool(sink.config.get("state")) or bool(sink.config.get("requireUpsertMaterialize"))
+
+
+def enforcers(sink: Node, input_types: Sequence[str]) -> tuple[Hashable, ...]:
+    """What decides which operators stand in front of the sink: NOT NULL columns, its key, a time attribute."""
+    schema = sink_schema(sink)
+    return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
+
+
+def enforces(sink: Node) -> bool:
+    """Whether an operator in front of the sink holds rows against NOT NULL columns or declared lengths."""
+    schema = sink_schema(sink)
+    lengths = sink.config.get("configuration", {}).get("table.exec.sink.type-length-enforcer", "IGNORE") != "IGNORE"
+    return _has_not_null(schema) or (lengths and any(_LIMITED.search(str(kind)) for kind in _physical(schema)))
+
+
+def has_rowtime(types: Sequence[str]) -> bool:
+    """Whether rows of these types carry an event time, which is set on what the sink is handed."""
+    return any(time_attribute(kind) == ROWTIME for kind in types)
+
+
+_LIMITED = re.compile(r"\b(?:VAR)?(?:CHAR|BINARY)\((?!2147483647\))")
+
+
+def sink_schema(sink: Node) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = sink.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
+    return found
+
+
+def sink_columns(sink: Node) -> tuple[str, ...]:
+    """The names of the columns that a sink takes, as its table declares them where it declares so many."""
+    declared = [each for each in sink_schema(sink).get("columns", ()) if each.get("kind") != "COMPUTED"]
+    names = tuple(each["name"] for each in declared if not each.get("isVirtual"))
+    return names if len(names) == len(sink.names) else sink.names
+
+
+def _physical(schema: Mapping[str, Any]) -> list[Any]:
+    return [
+        column.get("dataType") for column in schema.get("columns", ()) if column.get("kind", "PHYSICAL") == "PHYSICAL"
+    ]
+
+
+def _has_not_null(schema: Mapping[str, Any]) -> bool:
+    return any(not _nullable(kind) for kind in _physical(schema))
+
+
+def _nullable(kind: Any) -> bool:
+    return bool(kind.get("nullable", True)) if isinstance(kind, Mapping) else not str(kind).endswith(" NOT NULL")
+
+
+def sink_facets(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
+    """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
+    facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **facets_aside(node)}
+    if keeps:
+        facets[Aspect.OTHER, "declaration"] = frozen(sink_schema(node))
+        facets |= {
+            (Aspect.OTHER, key): resolved({key: part}, rows, symbols)
+            for key, part in own(node, "dynamicTableSink").items()
+        }
+    if keeps_rows(node):
+        facets |= {(Aspect.LAYOUT, "stored types"): rows.types, (Aspect.MEANING, "stored columns"): rows.symbols}
+        facets[Aspect.MEANING, "rows below"] = rows.rows
+    return facets
+
+
+def materializer_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+    """The state in front of a sink that materializes rows by its key: rows as the sink declares them."""
+    declared = [
+        column for column in sink_schema(node).get("columns", ()) if column.get("kind", "PHYSICAL") == "PHYSICAL"
+    ]
+    primary: Any = sink_schema(node).get("primaryKey") or {}
+    names = [column["name"] for column in declared]
+    if len(declared) != len(below.types) or not primary.get("columns"):
+        return LayoutUnknown("which columns the sink stores is not known")
+    fields = tuple(
+        StateField(stored_type(column["dataType"]), below.at(place), column["name"])
+        for place, column in enumerate(declared)
+    )
+    key = tuple(fields[names.index(name)] for name in primary["columns"])
+    # Without a key of what comes in, a row is found again by all its columns.
+    by_columns = not node.config.get("inputUpsertKey")
+    return StateLayout(key, (NamedState("values", VALUE, Stored("List<row>", fields), retracting=by_columns),))
+
+
+_SIZED_TYPES = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+
+
+def cast_by_calc(job: PlannedJob) -> Known:
+    """Whether a Calc casts values to the sink's types, or fills its columns up."""
+    if not job.output.sink:
+        return Known.NO
+    sink = job.table(job.output.sink)
+    columns = sink.written
+    if job.output.partition or job.output.insert_columns:
+        return Known.YES
+    if len(columns) != len(job.output.types):
+        return Known.NOT_KNOWN
+    pairs = [(column.type, given) for column, given in zip(columns, job.output.types, strict=True)]
+    if any(one.is_known and other.is_known and one.name != other.name for one, other in pairs):
+        return Known.YES
+    alike = all(one.with_nullability(True) == other.with_nullability(True) for one, other in pairs)
+    return Known.NO if alike else Known.NOT_KNOWN
+
+
+def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
+    """Whether rows replace each other in a sink as they do where they are read, so that none is kept in front of it.
+
+    Flink asks whether the sink's primary key holds a key of the rows, which a Calc hands on only as it is.
+
+    Args:
+        output: A query over one table.
+        read: That table.
+        written: Its sink.
+
+    Returns:
+        False where the table has no primary key.
+    """
+    if not isinstance(output.segment.origin, Source) or output.insert_columns or output.partition:
+        return False
+    types = {column.name: column.type.with_nullability(True) for column in read.columns}
+    held = {
+        put_out.column
+        for column, put_out in zip(written.written, output.columns, strict=False)
+        if column.name in written.primary_key
+        and isinstance(put_out, SourceColumn)
+        and types.get(put_out.column) == column.type.with_nullability(True)
+    }
+    return bool(read.primary_key) and held >= {*read.primary_key}
+
+
+def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
+    """The operators of the sink in each way that they may be planned, and what it keeps."""
+    inserter = (INSERTER,) if _has_rowtime(job) else ()
+    if not job.output.sink:  # as a bare query was measured
+        return ((*inserter, WRITER),), SinkState.NONE
+    sink = job.table(job.output.sink)
+    facts = registry.sink(sink.option("connector"))
+    if facts.state is SinkState.NOT_KNOWN:
+        raise OperatorsUnknown(f"what a sink of {connector_words(sink)} keeps is not known")
+    if facts.operators not in (1, 2):
+        raise OperatorsUnknown(f"which operators are planned for a sink of {connector_words(sink)} is not known")
+    if sink.option("sink.parallelism") is not None or mentions(job.output.hints, "parallelism"):
+        raise OperatorsUnknown("a sink with a parallelism of its own may be chained to nothing")
+    if _rolls_otherwise(sink) or sink.partitioned_by:
+        raise OperatorsUnknown("what is planned for a sink that compacts, partitions or commits is not known")
+    writer = (WRITER, COMMITTER)[: facts.operators]
+    front = (ENFORCER,) if _enforces(job, sink) else ()
+    behind = (*front, *inserter, *writer)
+    if not _materialized(job, sink):
+        return (behind,), facts.state
+    raise OperatorsUnknown("results may be kept once more in front of the sink, by its primary key")
+
+
+def _rolls_otherwise(sink: Table) -> bool:
+    return any(key.startswith(("auto-compaction", "sink.partition-commit")) for key, _ in sink.options)
+
+
+def _enforces(job: PlannedJob, sink: Table) -> bool:
+    lengths = job.settings.get("table.exec.sink.type-length-enforcer", "IGNORE").upper() != "IGNORE"
+    for column in sink.stored:
+        if not column.type.nullable or column.name in sink.primary_key:
+            return True
+        if lengths and column.type.name in _SIZED_TYPES and column.type.parameters != (MAX_LENGTH,):
+            return True
+    return False
+
+
+def _has_rowtime(job: PlannedJob) -> bool:
+    """Whether a column of event time comes to the sink as such; a lookup hands it on."""
+    source = job.output.segment.origin
+    if isinstance(source, JoinOperator) and source.form is JoinForm.LOOKUP:
+        source = source.segments[0].origin
+    times = {
+        table.watermark.column
+        for table in job.program.tables
+        if table.watermark is not None and isinstance(source, Source) and table.name == source.table
+    }
+    bare = {_as_it_came(column) for column in job.output.columns}
+    return bool(times & bare) or any(window_field(column) is WindowField.TIME for column in job.output.columns)
+
+
+def _as_it_came(column: Expression) -> str:
+    """The column of the table that is read which is put out as it is; "" of any other."""
+    if isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput) and column.output.input == 0:
+        column = column.output.column
+    return column.column if isinstance(column, SourceColumn) else ""
+
+
+def _materialized(job: PlannedJob, sink: Table) -> bool:
+    """Whether updates may reach a sink by another key than its own."""
+    mode = job.settings.get("table.exec.sink.upsert-materialize", "AUTO").upper()
+    if not sink.primary_key or mode == "NONE":
+        return False
+    top = job.output.segment.origin
+    if mode != "AUTO" or not isinstance(top, AggregateOperator):
+        return mode != "AUTO"
+    if top.windowed:  # DO DEDUPLICATE lets the latest row overwrite the one before
+        asked = job.settings.get("table.exec.sink.require-on-conflict", "true").lower() == "true"
+        clauses = [text.upper() for name, text in job.output.hints if name == "ON CONFLICT"]
+        return clauses != ["DEDUPLICATE"] and (bool(clauses) or not asked)
+    names = [column.name for column in sink.stored]
+    held = {
+        shown
+        for name, column in zip(names, map(shown_output, job.output.columns), strict=False)
+        if name in sink.primary_key
+        for shown in [column]
+    }
+    return bool(job.output.insert_columns) or held != set(top.keys)

@@ -1,0 +1,289 @@
+"""Table sources: columns, facets, and the operators that Flink plans from the scan up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known, SinkState, SourceState
+from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
+from airflow_flinkcompat.exec_graph.script_job import (
+    CALC,
+    SCAN,
+    WATERMARK,
+    OperatorsUnknown,
+    PlannedJob,
+    PossibleChains,
+    at_least,
+    check_functions,
+    check_no_operators,
+    connector_words,
+    contradictory,
+    decided,
+    mentions,
+)
+from airflow_flinkcompat.exec_graph.streams import made
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, resolved
+from airflow_flinkcompat.plan.expressions import Expression
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import Source, StatelessSegment
+from airflow_flinkcompat.plan.origins import SourceColumn, leaves
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+
+def scanned(
+    node: Node, symbols: Symbols, tables: Mapping[str, str], identities: Mapping[str, ColumnIdentity] | None = None
+) -> ColumnMeanings:
+    """The columns of a table by what makes them the same, its rows after what was pushed into it."""
+    table = node.config["scanTableSource"]["table"]
+    identity = (identities or {}).get(table["identifier"], ColumnIdentity.NAME)
+    name = tables.get(table["identifier"], table["identifier"])
+    schema = table.get("resolvedTable", {}).get("schema", {}).get("columns", ())
+    metadata = {
+        each["name"]: each.get("metadataKey") or each["name"] for each in schema if each.get("kind") == "METADATA"
+    }
+
+    # A projection counts the columns that are stored; metadata columns stand behind them.
+    stored = [each for each in schema if each.get("kind") not in ("COMPUTED", "METADATA")]
+    names = tuple(each["name"] for each in stored)
+    places = {each: place for place, each in enumerate(names)}
+
+    def column(each: str) -> Symbol:
+        """A column as rows tell it, metadata by what it is called in the connector."""
+        if each in metadata:
+            return symbols.of("metadata", name, metadata[each])
+        if identity is ColumnIdentity.NAME or each not in places:
+            return symbols.of("column", name, each)
+        type_ = json.dumps(stored[places[each]].get("dataType"), sort_keys=True)
+        # The fields of a ROW within it are told by their places too.
+        fields = (type_,) if "ROW" in type_ else ()
+        named = (each,) if identity is ColumnIdentity.BOTH else ()
+        return symbols.of("column", name, *named, places[each], *fields)
+
+    shown = ColumnMeanings(tuple(map(column, names)), names, (), symbols.of("table", name))
+    for ability in node.config["scanTableSource"].get("abilities") or ():
+        match ability["type"]:
+            case "ProjectPushDown":
+                paths = [tuple(path) for path in ability["projectedFields"]]
+                picked = [_picked(shown, path, stored, symbols) for path in paths]
+                names = tuple(shown.names[path[0]] if path[0] < len(shown.names) else "" for path in paths)
+                shown = replace(shown, symbols=tuple(picked), names=names)
+            case "ReadingMetadata" | "WatermarkPushDown" | "SourceWatermark":
+                pass  # what a watermark is computed from takes no part in state (measured)
+            case kind:
+                what = resolved({k: v for k, v in ability.items() if k not in ("type", "producedType")}, shown, symbols)
+                shown = replace(shown, rows=symbols.of("read", kind, shown.rows, what))
+    behind = node.names[len(shown.symbols) :]
+    if len(shown.symbols) + len(behind) != len(node.names) or not set(behind) <= metadata.keys():
+        shown = replace(shown, symbols=tuple(map(column, node.names)))
+    else:
+        shown = replace(shown, symbols=(*shown.symbols, *map(column, behind)))
+    return made(node, shown.symbols, shown.rows)
+
+
+def _picked(
+    shown: ColumnMeanings, path: tuple[int, ...], stored: Sequence[Mapping[str, Any]], symbols: Symbols
+) -> Symbol:
+    """A column, or a field within it; a place there is the same one in rows of one type alone."""
+    column = symbols.number(shown.at(path[0]))
+    if len(path) == 1:
+        return column
+    type_ = json.dumps(stored[path[0]].get("dataType"), sort_keys=True) if path[0] < len(stored) else ""
+    return symbols.of("path", column, path[1:], type_)
+
+
+def source_facets(node: Node, tables: Mapping[str, str]) -> Facets:
+    """Which table is read at this place: Flink tells sources apart by place alone (measured)."""
+    identifier = node.config["scanTableSource"]["table"]["identifier"]
+    return {(Aspect.MEANING, "table"): tables.get(identifier, identifier), (Aspect.OTHER, "table"): identifier}
+
+
+_APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
+
+
+_READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
+"""Options by which changes of a database come as other kinds of rows, which other operators may follow."""
+
+
+def derive_source(job: PlannedJob, source: Source) -> Table:
+    """The table that is read, where what its source keeps and hands on is known."""
+    table = job.table(source.table)
+    facts = registry.source(table.option("connector"))
+    if facts.positions not in (SourceState.PARTITIONS, SourceState.FILES) or facts.appends is not Known.YES:
+        raise OperatorsUnknown(f"what a source of {connector_words(table)} keeps is not known")
+    options = dict(table.options)
+    if "scan.parallelism" in options or mentions(source.hints, "parallelism"):
+        raise OperatorsUnknown("a source with a parallelism of its own may be chained to nothing")
+    if mentions(source.hints, "format", "connector"):
+        raise OperatorsUnknown("a hint says in which format a source is read")
+    formats = {options.get(key) for key in registry.format_keys(table.option("connector"))}
+    if not formats <= _APPEND_FORMATS:
+        raise OperatorsUnknown(f"rows of format {', '.join(map(str, formats))} may be taken back")
+    if table.primary_key:
+        raise OperatorsUnknown("a source with a primary key may be kept once more")
+    if table.partitioned_by:
+        raise OperatorsUnknown("what is planned for a partitioned source is not known")
+    return table
+
+
+def table_with_only_state(job: PlannedJob, source: Source) -> Table | None:
+    """A table whose positions are all that a job keeps: the id of a scan follows from nothing that comes behind it.
+
+    None where another operator may keep something, or what the source itself makes of its options is not certain.
+    """
+    table = job.table(source.table)
+    facts, options = registry.source(table.option("connector")), dict(table.options)
+    if source.hints or "scan.parallelism" in options or not _keeps_nothing_behind(job):
+        return None
+    taken = _takes_changes(job, table)
+    match facts.positions:
+        case SourceState.LOG:
+            return table if taken and not _READS_OTHERWISE & options.keys() else None
+        case SourceState.PARTITIONS | SourceState.FILES:
+            # All changes of a row come from such a format, so that none is kept to tell them.
+            whole = facts.appends is Known.YES and _format_appends(table) is Known.NO
+            return table if taken and whole and not table.partitioned_by else None
+        case SourceState.NOTHING:
+            return table if taken and not table.primary_key else None
+        case SourceState.COUNTER:
+            counted = [key for key, value in options.items() if key.endswith(".kind") and value.lower() != "random"]
+            return None if counted or table.primary_key else table
+    return None
+
+
+def _keeps_nothing_behind(job: PlannedJob) -> bool:
+    sink = job.output.sink
+    return not sink or registry.sink(job.table(sink).option("connector")).state is SinkState.NONE
+
+
+def _takes_changes(job: PlannedJob, read: Table) -> bool:
+    """Whether what becomes of a row reaches the sink as it came, with no row kept in front of it."""
+    if not job.output.sink:
+        return True
+    written = job.table(job.output.sink)
+    sink = registry.sink(written.option("connector"))
+    if not written.primary_key:
+        return sink.updates is Known.YES
+    asked = job.settings.get("table.exec.sink.upsert-materialize", "AUTO").upper()
+    taken = Known.YES in (sink.updates, sink.upserts)
+    return taken and asked == "AUTO" and written_by_its_key(job.output, read, written)
+
+
+def _format_appends(table: Table) -> Known:
+    """Whether rows of a table's format are only ever added; one that nobody said anything of is not known."""
+    given = [name for key in registry.format_keys(table.option("connector")) if (name := table.option(key))]
+    format = FORMATS.get(given[0]) if len(given) == 1 else None
+    return Known.NOT_KNOWN if format is None else format.appends
+
+
+def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> PossibleChains:
+    """The operators between the scan and the sink of a query without state."""
+    segment = job.output.segment
+    check_no_operators(segment)
+    if segment.windows:
+        raise OperatorsUnknown("windows without an aggregation are operators of their own")
+    check_functions(job, (*job.output.columns, *segment.filters))
+    check_conditions(segment, table)
+    if at_head:
+        return ((SCAN, CALC),)  # what comes behind such a scan keeps nothing
+    seen = simplified_stretch(table, job.output.columns, bool(segment.filters))
+    return with_output_calc(seen, cast_by_calc(job))
+
+
+def check_conditions(segment: StatelessSegment, *tables: Table) -> None:
+    """Raises OperatorsUnknown where a condition may be planned away."""
+    if any(decided(condition, *tables) for condition in segment.filters) or contradictory(segment.filters):
+        raise OperatorsUnknown("a condition may hold of every row or of none, and then be left out, or its source")
+
+
+def simplified_stretch(table: Table, wanted: tuple[Expression, ...], filtered: bool) -> PossibleChains:
+    """The operators from the scan to what stands above it, also where the planner simplifies what is wanted."""
+    ways = dict.fromkeys((wanted, at_least(wanted)))
+    return tuple(dict.fromkeys(kinds for way in ways for kinds in stretch_above(table, way, filtered, ordered=False)))
+
+
+def with_output_calc(stretch: PossibleChains, converted: Known) -> PossibleChains:
+    """What is put out may be cast, or filled up, in a Calc."""
+    with_calc = tuple(kinds if kinds[-1] == CALC else (*kinds, CALC) for kinds in stretch)
+    return {Known.YES: with_calc, Known.NO: stretch, Known.NOT_KNOWN: (*stretch, *with_calc)}[converted]
+
+
+def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, *, ordered: bool) -> PossibleChains:
+    """The operators from the scan to what stands above it.
+
+    Args:
+        table: What is read.
+        wanted: What the operator above takes, in order.
+        filtered: Whether conditions stand in between.
+        ordered: Whether the planner asks the source for columns in the order of the table, as below a window.
+
+    Returns:
+        The kinds, in each way that they may be planned.
+    """
+    facts = registry.source(table.option("connector"))
+    if Known.NOT_KNOWN in (facts.projection, facts.watermark):
+        raise OperatorsUnknown(f"what is handed down into a source of {connector_words(table)} is not known")
+    names = tuple(part.column if isinstance(part, SourceColumn) else "" for part in wanted)
+    stored = all(name in table.physical for name in names)
+    assigned = table.watermark is not None and facts.watermark is Known.NO
+    if facts.projection is Known.NO:
+        return _whole(table, names, filtered or not stored, assigned)
+    if any(name in {key for key, _, _ in table.metadata} for name in columns_read(wanted)):
+        raise OperatorsUnknown("what is planned for metadata columns of this source is not known")
+    if assigned:
+        return _projected_below_watermark(table, wanted, names, filtered or not stored, ordered)
+    every = len(set(names)) == len(table.physical)
+    calc = filtered or not stored or len(set(names)) < len(names) or (every and names != table.physical)
+    return ((SCAN, CALC) if calc else (SCAN,),)
+
+
+def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool) -> PossibleChains:
+    """A source that hands out all its columns: a Calc drops and reorders them."""
+    if assigned:
+        raise OperatorsUnknown("watermarks above a source that reads all columns were not seen")
+    emitted = (*table.physical, *(name for name, _, _ in table.metadata))
+    time = table.watermark.column if table.watermark is not None else ""
+    if time and time not in emitted and (time in names or not computed):
+        return ((SCAN, CALC), (SCAN, CALC, CALC), (SCAN,))
+    if computed or names != emitted:
+        return ((SCAN, CALC),)
+    return ((SCAN,),) if not table.metadata else ((SCAN,), (SCAN, CALC))
+
+
+def _projected_below_watermark(
+    table: Table, wanted: tuple[Expression, ...], names: tuple[str, ...], computed: bool, ordered: bool
+) -> PossibleChains:
+    """A source that hands out what is asked for, and the time, below an operator that makes watermarks."""
+    time = table.watermark.column if table.watermark is not None else ""
+    clocks = {column.name for column in table.columns if column.time_attribute is TimeAttribute.PROCTIME}
+    if time not in table.physical or clocks & set(columns_read(wanted)):
+        raise OperatorsUnknown("where a computed time is planned is not certain")
+    if computed and any(name not in clocks for name, _ in table.computed):
+        raise OperatorsUnknown("where computed columns are planned below watermarks is not certain")
+    used = {*columns_read(wanted), time}
+    if ordered:
+        natural = tuple(name for name in table.physical if name in used)
+        return ((SCAN, WATERMARK, CALC) if computed or names != natural else (SCAN, WATERMARK),)
+    above = computed or time not in names or len(set(names)) < len(names)
+    upper = (WATERMARK, CALC) if above else (WATERMARK,)
+    if used < set(table.physical):
+        return ((SCAN, *upper),)
+    if computed:  # in which order a source of which all columns are read hands them on
+        return ((SCAN, *upper), (SCAN, CALC, *upper))
+    order = names if time in names else (*names, time)
+    return ((SCAN, CALC, *upper) if tuple(dict.fromkeys(order)) != table.physical else (SCAN, *upper),)
+
+
+def every_column(table: Table) -> set[str]:
+    """The columns that a source hands out which is not asked for some of them."""
+    return {*table.physical, *(name for name, _, _ in table.metadata)}
+
+
+def columns_read(wanted: Iterable[Expression]) -> tuple[str, ...]:
+    return tuple(leaf.column for part in wanted for leaf in leaves(part) if isinstance(leaf, SourceColumn))

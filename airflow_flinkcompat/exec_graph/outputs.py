@@ -1,0 +1,156 @@
+"""Metrics as operators above an aggregation use them, and sink columns computed from a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
+from airflow_flinkcompat.exec_graph.nodes.sink import sink_columns
+from airflow_flinkcompat.exec_graph.streams import is_stateless
+
+Columns = frozenset[int]
+
+
+def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns], Columns]:
+    """Which columns of an operator its readers compute something of together.
+
+    Args:
+        plan: A compiled plan.
+        node: One of its nodes.
+
+    Returns:
+        The columns of which one output each is computed, then those that decide which rows go on. A call of a further
+        aggregation is computed of its arguments and its condition, and behind it nothing is looked for.
+    """
+    jointly_used: set[Columns] = set()
+    filtering: set[int] = set()
+    own = [frozenset({place}) for place in range(len(node.names))]
+    reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
+    while reached:
+        place, read, columns = reached.pop()
+        reader = plan.nodes[place]
+        if reader.kind in (ExecKind.MATCH, ExecKind.SINK) or Trait.AGGREGATES in reader.kind.traits:
+            filtering |= frozenset().union(*_at(reader.config.get("grouping") or (), columns))
+            jointly_used |= {
+                frozenset().union(*_at(taken_by(call), columns)) for call in reader.config.get("aggCalls") or ()
+            }
+            continue
+        if not is_stateless(reader):
+            places = [place for place in _ranked_by(reader) if place < len(columns)]
+            filtering |= frozenset().union(*(columns[place] for place in places))
+            columns = _passed_on(plan, reader, read, columns)
+        elif reader.kind is ExecKind.CALC:
+            filtering |= _used(reader.config.get("condition"), columns)
+            columns = [_used(rex, columns) for rex in reader.config["projection"]]
+            jointly_used |= set(columns)
+        elif Trait.PASSES_COLUMNS not in reader.kind.traits:
+            # Which of them a table function, a lookup or grouping sets go by is not told apart.
+            filtering |= frozenset().union(*columns)
+            continue
+        reached += [(above, place, columns) for above in plan.readers[place]]
+    return frozenset(jointly_used), frozenset(filtering)
+
+
+def outputs_of(plan: CompiledPlan, node: Node) -> frozenset[tuple[str, Columns]]:
+    """Map columns of sinks to the columns of an operator they are computed from.
+
+    Args:
+        plan: A compiled plan.
+        node: One of its nodes.
+
+    Returns:
+        The name of each such column of a sink with the columns of the operator, through all operators in between.
+    """
+    found: set[tuple[str, Columns]] = set()
+    own = [frozenset({place}) for place in range(len(node.names))]
+    reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
+    while reached:
+        place, read, columns = reached.pop()
+        reader = plan.nodes[place]
+        if reader.kind is ExecKind.SINK:
+            found |= {(name, of) for name, of in zip(sink_columns(reader), columns, strict=False) if of}
+            continue
+        reached += [(above, place, _made_of(plan, reader, read, columns)) for above in plan.readers[place]]
+    return frozenset(found)
+
+
+def _made_of(plan: CompiledPlan, reader: Node, read: int, columns: list[Columns]) -> list[Columns]:
+    """Map a reader's columns to the input columns they are computed from."""
+    # A global aggregation is configured in terms of the rows that its local one reads.
+    if reader.kind.traits & (Trait.LOCAL | Trait.PASSES_COLUMNS):
+        return columns
+    if reader.kind is ExecKind.CALC:
+        return [_used(rex, columns) for rex in reader.config["projection"]]
+    if Trait.AGGREGATES in reader.kind.traits:
+        keys = _at(reader.config.get("grouping") or (), columns)
+        calls = [frozenset[int]().union(*_at(taken_by(call), columns)) for call in reader.config["aggCalls"]]
+        return _filled_up([*keys, *calls], reader, frozenset())
+    if reader.kind is ExecKind.OVER_AGGREGATE:
+        asked = [call for group in reader.config["overSpec"]["groups"] for call in group["aggCalls"]]
+        return [*columns, *(frozenset[int]().union(*_at(taken_by(call), columns)) for call in asked)]
+    if not is_stateless(reader) and reader.kind is not ExecKind.MATCH:
+        return _passed_on(plan, reader, read, columns)
+    if len(reader.names) < len(columns) or reader.kind in (ExecKind.EXPAND, ExecKind.MATCH):
+        return [frozenset[int]().union(*columns)] * len(reader.names)
+    of_window = reader.kind is ExecKind.WINDOW_TABLE_FUNCTION
+    return _filled_up(columns, reader, frozenset() if of_window else frozenset[int]().union(*columns))
+
+
+def _filled_up(columns: Sequence[Columns], reader: Node, own: Columns) -> list[Columns]:
+    """The columns, and those behind them that the reader adds."""
+    return [*columns, *[own] * (len(reader.names) - len(columns))]
+
+
+def taken_by(call: Mapping[str, Any]) -> list[int]:
+    """The columns that a call takes.
+
+    Args:
+        call: An aggregate call of a compiled plan.
+
+    Returns:
+        The places of its arguments, and of its condition.
+    """
+    condition = call.get("filterArg", -1)
+    return [*(call.get("argList") or ()), *([condition] if condition >= 0 else [])]
+
+
+def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
+    return [columns[place] for place in places if place < len(columns)]
+
+
+def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Columns]) -> list[Columns]:
+    """Of which columns those of a ranking, a join or an OVER aggregation come: it hands on its inputs' side by side.
+
+    What it adds behind them is its own. Where they are fewer, of all: a join that only asks has the left ones alone.
+    """
+    sides = [columns if place == read else [frozenset[int]()] * len(plan.nodes[place].names) for place in reader.inputs]
+    whole = [column for side in sides for column in side]
+    if len(reader.names) >= len(whole):
+        return _filled_up(whole, reader, frozenset())
+    return [frozenset().union(*whole)] * len(reader.names)
+
+
+def _ranked_by(reader: Node) -> Iterator[int]:
+    """The columns that say which rows a ranking hands on."""
+    for key in ("orderBy", "partition", "partitionSpec", "sortSpec"):
+        fields = reader.config.get(key) or ()
+        fields = fields.get("fields", ()) if isinstance(fields, Mapping) else fields
+        yield from (each["index"] if isinstance(each, Mapping) else each for each in fields)
+
+
+def _used(rex: Any, columns: Sequence[Columns]) -> Columns:
+    places = set(_references(rex))
+    return frozenset().union(*(columns[place] for place in places if place < len(columns)))
+
+
+def _references(rex: Any) -> Iterator[int]:
+    if isinstance(rex, Mapping):
+        if rex.get("kind") == "INPUT_REF":
+            yield rex["inputIndex"]
+        for part in rex.values():
+            yield from _references(part)
+    elif isinstance(rex, list):
+        for part in rex:
+            yield from _references(part)

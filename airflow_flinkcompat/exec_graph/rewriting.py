@@ -1,0 +1,300 @@
+"""The origin of each part of a rewritten state, field by field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from airflow_flinkcompat.exec_graph.columns import nullable
+from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout
+from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
+
+ROWS: Mapping[str, int] = {"row": 0, "List<row>": 0, "Tuple<row, Int>": 4, "List<Tuple<row, Boolean>>": 1}
+"""Forms of values that are rewritten field by field, and how many bytes stand behind each row."""
+
+
+@dataclass(frozen=True)
+class StateRewrite:
+    """Where the parts of one named state come from.
+
+    Attributes:
+        new: The state as the new operator stores it.
+        old: The state of the old operator that it is made of; None: it begins empty.
+        fields: For each field of its rows the place of the old field; None: it begins as Flink begins it.
+    """
+
+    new: NamedState
+    old: NamedState | None
+    fields: tuple[int | None, ...] = ()
+
+    @property
+    def begun(self) -> Iterator[StateField]:
+        """The fields that begin now."""
+        return (self.new.row[place] for place, source in enumerate(self.fields) if source is None)
+
+    @property
+    def used(self) -> frozenset[StateField]:
+        """The fields of the old state that are taken."""
+        fields = self.old.row if self.old is not None else ()
+        return frozenset(fields[place] for place in self.fields if place is not None)
+
+    @property
+    def lost(self) -> Iterator[StateField]:
+        """The fields of the old state that are not taken, but those that no script asked for."""
+        fields = self.old.row if self.old is not None else ()
+        used = self.used
+        return (field for field in fields if field not in used and not field.hidden)
+
+    @property
+    def adds_counts(self) -> bool:
+        """Whether rows may become equal, of which it is counted how often each came."""
+        return self.old is not None and self.new.counts_rows and (self.old.row != self.new.row)
+
+
+def words(fields: Iterable[StateField]) -> tuple[str, ...]:
+    """Fields for a reader.
+
+    Args:
+        fields: Of stored values.
+
+    Returns:
+        The metrics or columns that they are of, each once.
+    """
+    return tuple(dict.fromkeys(field.words for field in fields))
+
+
+def begun(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
+    """The fields that begin now.
+
+    Args:
+        states: All of an operator.
+
+    Returns:
+        The fields, in order.
+    """
+    return tuple(field for state in states for field in state.begun)
+
+
+def taken(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
+    """The fields that go on.
+
+    Args:
+        states: All of an operator.
+
+    Returns:
+        The fields, as the new operator has them, in order.
+    """
+    found = ((state.new.row, state.fields) for state in states)
+    return tuple(field for new, old in found for field, place in zip(new, old, strict=True) if place is not None)
+
+
+def means(fields: Iterable[StateField]) -> list[object]:
+    """What fields say.
+
+    Args:
+        fields: Of a stored row.
+
+    Returns:
+        The meaning of each, in order.
+    """
+    return [field.meaning for field in fields]
+
+
+def stored_fields(layout: StateLayout) -> list[StateField]:
+    """All fields of the values that an operator stores.
+
+    Args:
+        layout: How it stores them.
+
+    Returns:
+        The fields, state by state.
+    """
+    return [field for state in layout.states for field in state.row]
+
+
+def by_fields(new: NamedState, before: StateLayout) -> StateRewrite:
+    """Rows by their fields.
+
+    Args:
+        new: A state that holds rows.
+        before: What the old operator stores.
+
+    Returns:
+        The state, made of the old one of its name that holds rows in the same way, or rows whose unique key it lacks.
+    """
+    old = next((state for state in before.states if state.name == new.name and _holds_rows_of(state, new)), None)
+    if old is None:
+        return StateRewrite(new, None, (None,) * len(new.row))
+    known = {field: place for place, field in enumerate(old.row)}
+    return StateRewrite(new, old, tuple(known.get(field) for field in new.row))
+
+
+def _holds_rows_of(old: NamedState, new: NamedState) -> bool:
+    if new.counts_rows and old.value.form in (_COUNTED.get(new.value.form), new.value.form):
+        return old.kind is new.kind
+    return (old.kind, old.value.form, old.map_key) == (new.kind, new.value.form, new.map_key)
+
+
+_COUNTED = {"Int": "row", "Tuple<Int, Int>": "Tuple<row, Int>"}
+"""How rows that are counted are held where they have a unique key, by how their counts are stored."""
+
+
+def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
+    """A whole state.
+
+    Args:
+        new: What stands in the new operator.
+        old: What the same stands in; None: it begins empty.
+
+    Returns:
+        The state, made of the old one.
+    """
+    places = range(len(new.row))
+    return StateRewrite(new, old, tuple(place if old else None for place in places))
+
+
+_SIZED = re.compile(r"(?P<name>\w+)(?:\((?P<size>\d+)(?:, (?P<scale>\d+))?\))?(?P<end>(?: NOT NULL)?)")
+
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+
+
+_GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL"})
+"""Types whose values are the same where their greatest length or precision grows."""
+
+
+def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
+    """Which of the old fields goes on in a new one.
+
+    Args:
+        field: Of a new row.
+        old: The fields of the old row.
+
+    Returns:
+        The place of the one that says and stores the same, or holds the same number for another function; None where
+        there is none.
+    """
+    same = next((place for place, each in enumerate(old) if each == field), None)
+    if same is None:
+        alike = (place for place, each in enumerate(old) if each.meaning == field.meaning)
+        same = next((place for place in alike if widens(old[place].type, field.type)), None)
+    if same is not None or _content(field) is None:
+        return same
+    holding = (each for each in enumerate(old) if _content(each[1]) == _content(field) and each[1].type == field.type)
+    return next((place for place, each in holding if _exact(each, field, old)), None)
+
+
+def key_places(old: Sequence[StateField], new: Sequence[StateField]) -> tuple[int, ...] | str:
+    """Where the fields of a new key stand in the old one.
+
+    Args:
+        old: The fields of the old key.
+        new: Those of the new one, all of which the old one has too.
+
+    Returns:
+        A place for each, or why the old values are no values of the new key.
+    """
+    known = means(old)
+    places = tuple(known.index(field.meaning) for field in new)
+    other = [field for place, field in zip(places, new, strict=True) if not widens(old[place].type, field.type)]
+    if other:
+        return f"the values of {', '.join(words(other))} are none of its type now"
+    # Flink stores NULL among the longer decimals in another way, which a key of NULL would have to follow.
+    longer = [field for place, field in zip(places, new, strict=True) if _outgrows_a_word(old[place].type, field.type)]
+    return f"{', '.join(words(longer))} may be NULL, and has too many digits now" if longer else places
+
+
+def _outgrows_a_word(old: str, new: str) -> bool:
+    return nullable(new) == new and field_form(old) is FieldForm.WORD and field_form(new) is FieldForm.DECIMAL
+
+
+def widens(old: str, new: str) -> bool:
+    """Whether each value of a type is the same value of another one.
+
+    Args:
+        old: A type in Flink's words.
+        new: Another one.
+
+    Returns:
+        True for equal types, longer integers, texts and decimals, and where NULL comes to be allowed.
+    """
+    if nullable(new) == new:
+        old = nullable(old)
+    if old == new:
+        return True
+    before, after = _SIZED.fullmatch(old), _SIZED.fullmatch(new)
+    if before is None or after is None or before["end"] != after["end"]:
+        return False
+    names = before["name"], after["name"]
+    if set(names) <= set(_INTEGERS):
+        return _INTEGERS.index(names[0]) <= _INTEGERS.index(names[1])
+    sized = names[0] == names[1] and names[0] in _GROWING and before["scale"] == after["scale"]
+    return sized and int(before["size"] or 0) <= int(after["size"] or 0)
+
+
+def count_beside(field: StateField, fields: Sequence[StateField]) -> int | None:
+    """Where it stands of how many values a sum is.
+
+    Args:
+        field: Of a sum.
+        fields: The row that it stands in.
+
+    Returns:
+        The place; None where it does not stand there.
+    """
+    assert isinstance(field.meaning, CallPart)
+    wanted = ("count", field.meaning.over)
+    return next((place for place, each in enumerate(fields) if _content(each) == wanted), None)
+
+
+def sum_changes(old: StateField, new: StateField) -> bool:
+    """Whether a sum of no values is NULL in one of two fields and 0 in the other."""
+    parts = [each.meaning for each in (old, new) if isinstance(each.meaning, CallPart)]
+    return len(parts) == 2 and parts[0].null_at_first != parts[1].null_at_first
+
+
+def _content(field: StateField) -> Hashable:
+    return field.meaning.content if isinstance(field.meaning, CallPart) else None
+
+
+def _exact(old: StateField, new: StateField, fields: Sequence[StateField]) -> bool:
+    """A sum of 0 is that of no values where none was counted."""
+    assert isinstance(new.meaning, CallPart)
+    return not (sum_changes(old, new) and new.meaning.null_at_first) or count_beside(old, fields) is not None
+
+
+def mixed(
+    kept: Sequence[StateField],
+    begun: Sequence[StateField],
+    jointly_used: Set[frozenset[Hashable]],
+    filtering: Set[Hashable],
+) -> str:
+    """Why outputs above a rewritten operator would be neither of all rows nor of those from now on.
+
+    Args:
+        kept: The fields that go on.
+        begun: Those that begin now.
+        jointly_used: The calls, or columns of stored rows, of which one output each is computed.
+        filtering: Those that decide which results go on.
+
+    Returns:
+        The reason, "" where there is none.
+    """
+    of_all, of_later = _calls(kept), _calls(begun)
+    for calls in (*jointly_used, *(frozenset({call}) for call in of_all)):
+        if calls & of_all and calls & of_later:
+            old, new = (", ".join(words(field for field in fields if _is_of(field, calls))) for fields in (kept, begun))
+            return f"a metric is computed of {old}, which would go on, and {new}, which would begin now"
+    if of_all and filtering & of_later:
+        told = ", ".join(words(field for field in begun if _is_of(field, filtering)))
+        return f"{told}, which would start empty, decides which results continue"
+    return ""
+
+
+def _calls(fields: Sequence[StateField]) -> set[Hashable]:
+    return {each.meaning.call if isinstance(each.meaning, CallPart) else each.meaning for each in fields}
+
+
+def _is_of(field: StateField, calls: Set[Hashable]) -> bool:
+    return (field.meaning.call if isinstance(field.meaning, CallPart) else field.meaning) in calls

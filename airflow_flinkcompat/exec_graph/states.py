@@ -1,0 +1,109 @@
+"""The stateful operators of a compiled plan with the facets of their state."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_flinkcompat.connectors.facts import ColumnIdentity
+from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
+from airflow_flinkcompat.exec_graph.nodes.aggregate import aggregation_facets, local_columns
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
+from airflow_flinkcompat.exec_graph.nodes.lookup_join import looked_up, lookup_identifier
+from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, sink_facets, sink_identifier
+from airflow_flinkcompat.exec_graph.nodes.source import scanned, source_facets
+from airflow_flinkcompat.exec_graph.streams import adds_only, is_stateless, made, own, passed_on, rows_meaning
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledOperator:
+    """A stateful operator, or a sink that keeps nothing.
+
+    Its node, the facets of its state by aspect and name, and the columns of what it reads; of a source its rows.
+    """
+
+    node: Node
+    facets: Facets
+    keeps: bool = True
+    inputs: tuple[ColumnMeanings, ...] = ()
+    rows: Symbol | None = None
+
+
+def operators(
+    plan: CompiledPlan,
+    symbols: Symbols,
+    tables: Mapping[str, str],
+    stateless_sinks: frozenset[str],
+    identities: Mapping[str, ColumnIdentity] | None = None,
+    waiting: Container[str] = (),
+) -> list[CompiledOperator]:
+    """The plan's stateful operators, and all its sinks, in its order.
+
+    ``tables``: the name under which a table's identifier is known to both sides. ``stateless_sinks``: identifiers of
+    the sinks that keep nothing. ``identities``: of a source what makes a column of it the same one. ``waiting``:
+    identifiers of tables of which rows may wait for an answer, whatever the plan says.
+    """
+    columns: list[ColumnMeanings] = []
+    found: list[CompiledOperator] = []
+    for node in plan.nodes:
+        inputs = [columns[place] for place in node.inputs]
+        if node.kind is ExecKind.TABLE_SOURCE_SCAN:
+            columns.append(scanned(node, symbols, tables, identities))
+            found.append(CompiledOperator(node, source_facets(node, tables), rows=columns[-1].rows))
+        elif not inputs:  # rows written in the query, or a source of another kind
+            written = frozen({"kind": node.kind, **own(node)})
+            rows = symbols.of("source", written)
+            columns.append(made(node, [symbols.of("of source", rows, i) for i in range(len(node.names))], rows))
+            found.append(
+                CompiledOperator(node, {(Aspect.MEANING, "rows"): written, (Aspect.LAYOUT, "types"): node.types})
+            )
+        elif node.kind is ExecKind.SINK:
+            columns.append(inputs[0])
+            keeps = keeps_rows(node) or sink_identifier(node) not in stateless_sinks
+            found.append(CompiledOperator(node, sink_facets(node, inputs[0], symbols, keeps), keeps, tuple(inputs)))
+        elif Trait.LOCAL in node.kind.traits:
+            columns.append(local_columns(node, inputs[0], symbols))
+        elif node.kind is ExecKind.LOOKUP_JOIN:
+            table = lookup_identifier(node)
+            columns.append(looked_up(node, inputs[0], tables.get(table, table), symbols))
+            if not is_stateless(node) or table in waiting:
+                asked = replace(node, config={**node.config, "temporalTable": tables.get(table, table)})
+                found.append(CompiledOperator(node, kept_row_facets(asked, inputs, symbols), inputs=tuple(inputs)))
+        elif is_stateless(node):
+            columns.append(passed_on(node, inputs, symbols))
+        else:
+            facets = (
+                aggregation_facets(node, inputs[0], symbols)
+                if Trait.AGGREGATES in node.kind.traits
+                else kept_row_facets(node, inputs, symbols)
+            )
+            columns.append(_handed_up(node, inputs, facets, symbols))
+            found.append(CompiledOperator(node, facets, inputs=tuple(inputs)))
+        columns[-1] = replace(columns[-1], appends=adds_only(node, [each.appends for each in inputs]))
+    return found
+
+
+_COLUMNS = frozenset(("aggregates", "stored columns"))
+"""What the columns of a row say each by itself: which rows there are is the same whatever stands beside in them."""
+
+
+def _handed_up(node: Node, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
+    if Trait.AGGREGATES in node.kind.traits:
+        op = rows_meaning("aggregate", facets, symbols, _COLUMNS)
+        keys, calls = facets[Aspect.MEANING, "keys"], facets[Aspect.MEANING, "aggregates"]
+        fields = [each["property"]["kind"] for each in node.config.get("namedWindowProperties") or ()]
+        parts = [*keys, *calls, *fields]  # type: ignore[misc]
+        parts += [(i, calls) for i in range(len(node.names) - len(parts))]
+    elif node.kind is ExecKind.MATCH:  # it hands up its measures, in order
+        op = rows_meaning(node.kind, facets, symbols)
+        parts = [(i, facets.get((Aspect.OTHER, "measures"))) for i in range(len(node.names))]
+    else:
+        op = rows_meaning(node.kind, facets, symbols, _COLUMNS)
+        calls = facets.get((Aspect.MEANING, "aggregates"), ())
+        parts = [*joined(inputs).symbols, *calls]  # type: ignore[misc]
+        parts = parts[: len(node.names)] + [("beside", i) for i in range(len(node.names) - len(parts))]
+    columns = made(node, [symbols.of("from", op, part) for part in parts], symbols.of("rows of", op))
+    return replace(columns, at_window_end="window" in node.kind and Trait.AGGREGATES in node.kind.traits)

@@ -1,0 +1,150 @@
+"""Rows that stateless nodes pass on: columns, conditions, and whether rows are only added."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_flinkcompat.connectors import registry
+from airflow_flinkcompat.connectors.facts import Known
+from airflow_flinkcompat.connectors.formats import FORMATS
+from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
+from airflow_flinkcompat.exec_graph.symbols import (
+    ColumnMeanings,
+    Symbol,
+    Symbols,
+    conjuncts,
+    expression,
+    frozen,
+    resolved,
+)
+
+UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
+"""Fields that repeat what inputs say, or what is handed up and not kept."""
+ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
+"""Settings, times to live and what is emitted: judged from the settings, or not measured."""
+_SAME_ROWS = ASIDE | {"argument types"}
+"""Facets that leave the output rows equal: settings, times to live, and the types in which a call reads its values."""
+
+
+def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str] = ()) -> Symbol:
+    """The meaning of an operator's output rows, with everything below it.
+
+    What an operator stores may stay right under another condition, join type or rank. Its output rows do not.
+    """
+    told = (
+        (name, value)
+        for (aspect, name), value in facets.items()
+        if aspect is not Aspect.LAYOUT and name not in _SAME_ROWS and name not in but
+    )
+    return symbols.of(kind, *told)
+
+
+def facets_aside(node: Node) -> Facets:
+    return {(Aspect.OTHER, key): frozen(node.config[key]) for key in sorted(ASIDE) if key in node.config}
+
+
+def types_at(below: ColumnMeanings, places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(below.types[place] if place < len(below.types) else "constant" for place in places)
+
+
+def is_stateless(node: Node) -> bool:
+    """Whether a node is known to keep nothing; every other one counts as stateful."""
+    if node.kind is ExecKind.WINDOW_TABLE_FUNCTION:  # a session has to keep its rows
+        return bool(node.config["windowing"]["window"]["type"] != "SessionWindow")
+    if is_sort_by_arrival(node):
+        return True
+    return Trait.STATELESS in node.kind.traits and not node.config.get("state") and not node.config.get("asyncOptions")
+
+
+def is_sort_by_arrival(node: Node) -> bool:
+    """Whether a sort is by processing time alone: Flink makes no operator of it, the rows come in that order."""
+    if node.kind is not ExecKind.TEMPORAL_SORT:
+        return False
+    fields = node.config["orderBy"]["fields"]
+    alone = len(fields) == 1 and fields[0]["isAscending"]
+    return alone and time_attribute(node.types[fields[0]["index"]]) == PROCTIME
+
+
+def own(node: Node, *but: str) -> dict[str, Any]:
+    """What a node is configured to do, without what takes no part in state or is compared by itself."""
+    return {key: part for key, part in node.config.items() if key not in (*UNMEANT, *ASIDE, *but)}
+
+
+def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
+    return ColumnMeanings(tuple(symbols), node.names, node.types, rows)
+
+
+def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
+    """What a stateless node makes of its inputs; a local aggregation is read with its global one."""
+    first = inputs[0]
+    match node.kind:
+        case ExecKind.UNION:
+            return _union(node, inputs, symbols)
+        case kind if Trait.PASSES_COLUMNS in kind.traits:
+            return replace(first, names=node.names, types=node.types)
+        case ExecKind.CALC:
+            condition = node.config.get("condition")
+            rows = symbols.filtered(first.rows, conjuncts(condition, first, symbols)) if condition else first.rows
+            columns = made(node, [expression(rex, first, symbols) for rex in node.config["projection"]], rows)
+            return replace(columns, at_window_end=first.at_window_end)
+        case ExecKind.EXPAND:
+            versions = [[expression(rex, first, symbols) for rex in project] for project in node.config["projects"]]
+            rows = symbols.of("expanded", first.rows, len(versions))
+            return made(node, [symbols.of("expanded", *each) for each in zip(*versions, strict=True)], rows)
+        case ExecKind.WINDOW_TABLE_FUNCTION:
+            window = symbols.of("window", resolved(own(node), first, symbols))
+            fields = (symbols.of("window field", window, i) for i in range(len(node.names) - len(first.names)))
+            return made(node, (*first.symbols, *fields), symbols.of("windowed", first.rows, window))
+    # A table function: the row's own columns go through by name, the others are made here.
+    op = symbols.of(node.kind, resolved(own(node), first, symbols), first.rows)
+    known = dict(zip(first.names, first.symbols, strict=True))
+    every = [known.get(name, symbols.of("made", op, i)) for i, name in enumerate(node.names)]
+    return made(node, every, symbols.of("rows of", op))
+
+
+def _union(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
+    """The rows of all inputs, in whichever order; a column is one of each input."""
+    parts = sorted((each.rows, each.symbols) for each in inputs)
+    of_rows = [rows for rows, _ in parts]
+    # Of inputs over equal rows only their columns say which column of the one goes with which of the other.
+    rows = symbols.of("union", tuple(of_rows if len({*of_rows}) == len(parts) else parts))
+    columns = zip(*(columns for _, columns in parts), strict=True)
+    return made(node, [symbols.of("of union", rows, column) for column in columns], rows)
+
+
+def adds_only(node: Node, inputs: Sequence[bool]) -> bool:
+    """Whether the rows that a node hands on are surely only ever added.
+
+    Args:
+        node: Of a compiled plan.
+        inputs: Whether those of each of its inputs are.
+
+    Returns:
+        False also where nobody knows.
+    """
+    if node.kind is ExecKind.TABLE_SOURCE_SCAN:
+        return _table_adds_only(node.config["scanTableSource"]["table"])
+    if node.kind is ExecKind.VALUES:
+        return True
+    inner = node.kind is ExecKind.JOIN and node.config["joinSpec"]["joinType"] in ("INNER", "SEMI")
+    first = node.kind is ExecKind.DEDUPLICATE and not node.config.get("keepLastRow")
+    once = first and (not node.config.get("isRowtime") or bool(node.config.get("outputInsertOnly")))
+    if node.kind is ExecKind.OVER_AGGREGATE:
+        orders = (group["orderBy"]["fields"][0]["index"] for group in node.config["overSpec"]["groups"])
+        if not all(time_attribute(node.types[place]) for place in orders):
+            return False  # a row that comes between others changes the results of all after it
+    return (Trait.APPENDS in node.kind.traits or inner or once) and all(inputs)
+
+
+def _table_adds_only(table: Mapping[str, Any]) -> bool:
+    resolved: Mapping[str, Any] = table.get("resolvedTable", {})
+    options: Mapping[str, str] = resolved.get("options", {})
+    keyed = bool(resolved.get("schema", {}).get("primaryKey"))
+    formats = {value for key, value in options.items() if key in ("format", "value.format")}
+    told = (FORMATS.get(each) for each in formats)
+    appends = registry.source(options.get("connector")).appends is Known.YES
+    return appends and not keyed and all(each is not None and each.appends is Known.YES for each in told)

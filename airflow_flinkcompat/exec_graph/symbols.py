@@ -1,0 +1,340 @@
+"""What the columns and rows of a compiled plan mean, as numbers: equal numbers, equal meaning, on both sides.
+
+Every distinct value gets one number (hash-consing), so that a deep plan compares in the time it takes to read it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_flinkcompat.plan.composition import Composition, together
+
+Symbol = int
+
+
+_BOUNDS = ("window_start", "window_end", "window_time")
+
+
+_PROPERTIES = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time"}
+"""The bounds of windows, in the order of a table function's columns, and as aggregations call them."""
+
+
+def _named(key: str, configured: object) -> Hashable:
+    """A part of a piece of configuration, wherever it stands; None of one that is not there."""
+    if not isinstance(configured, tuple | list):
+        return None
+    if len(configured) == 2 and configured[0] == key:
+        found: Hashable = configured[1]
+        return found
+    return next((found for part in configured if (found := _named(key, part)) is not None), None)
+
+
+def _called(internal: str) -> str:
+    """The name of a function: ``$CASE$1`` is CASE."""
+    return internal.strip("$").rpartition("$")[0] or internal.strip("$")
+
+
+_EITHER_WAY = frozenset({"$AND$1", "$OR$1", "$=$1", "$<>$1", "$+$1", "$*$1"})
+
+
+_MIRRORED = {"$<$1": "$>$1", "$<=$1": "$>=$1"}
+
+
+_CASE, _COALESCE = "$CASE$1", "$COALESCE$1"
+
+
+_WIDENS = frozenset({"$=$1", "$<>$1", "$>$1", "$>=$1", "$<$1", "$<=$1", "$SEARCH$1", _CASE, _COALESCE})
+
+
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+
+
+_EXACT_IN_FLOAT = 2**24
+
+
+class Symbols:
+    """Numbers for values; the same value gets the same number as long as the table lives."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, Symbol] = {}
+        self._values: list[tuple[Hashable, ...]] = []
+        self._compositions: dict[Symbol, Composition | None] = {}
+
+    def of(self, *parts: Hashable) -> Symbol:
+        number = self._numbers.setdefault(parts, len(self._values))
+        if number == len(self._values):
+            self._values.append(parts)
+        return number
+
+    def number(self, value: Symbol | tuple[Hashable, ...]) -> Symbol:
+        """A symbol as it is, a value that is none yet as one."""
+        return value if isinstance(value, int) else self.of(*value)
+
+    def columns_of(self, value: Symbol | tuple[Hashable, ...]) -> frozenset[Hashable]:
+        """What an expression is computed of: columns of tables and of operators; of a shape not known here itself."""
+        parts = self._values[value] if isinstance(value, int) else value
+        match parts:
+            case ("call", _, tuple() as operands, *_) if operands:
+                return frozenset().union(*(self.columns_of(operand) for operand, _ in operands))
+            case ("literal" | "constant", *_):
+                return frozenset()
+        return frozenset({value})
+
+    def composition(self, value: Hashable) -> Composition | None:
+        """What a column is computed of, through all operators below, down to the columns of tables.
+
+        Args:
+            value: A symbol, or a value that is none yet.
+
+        Returns:
+            The columns as :func:`.streams.scanned` means them; None where it is not
+            told.
+        """
+        if not isinstance(value, int):
+            return self._composed(value) if isinstance(value, tuple) else None
+        if value not in self._compositions:
+            self._compositions[value] = self._composed(self._values[value])
+        return self._compositions[value]
+
+    def _composed(self, parts: tuple[Hashable, ...]) -> Composition | None:
+        match parts:
+            case ("column" | "metadata", *_):
+                return Composition(frozenset({parts}))
+            case ("call", str() as name, tuple() as operands, *_):
+                called = Composition(functions=frozenset({_called(name)}))
+                return together([called, *(self.composition(operand) for operand, _ in operands)])
+            case ("literal", str() as written, *_):
+                return Composition(literals=frozenset({str(json.loads(written))}))
+            case ("from", _, int() as column):
+                return self.composition(column)
+            case ("from", _, ((str(), _), *_) as call):
+                return self.composition_of_call(call)
+            case ("window field", int() as window, int() as place) if place < len(_BOUNDS):
+                return self._of_window(self._values[window], _BOUNDS[place])
+            case ("from", int() as op, str() as property) if property in _PROPERTIES:
+                told = [each for each in self._values[op][1:] if isinstance(each, tuple) and each[0] == "window"]
+                return self._of_window(told, _PROPERTIES[property])
+            case ("of union", _, tuple() as of_inputs):
+                return together(map(self.composition, of_inputs))
+        return None
+
+    def _of_window(self, window: object, bound: str) -> Composition | None:
+        """What a bound of a window is computed of: the time of its rows."""
+        time = _named("timeAttributeIndex", window)
+        return together([Composition(functions=frozenset({bound})), self.composition(time)])
+
+    def composition_of_call(self, call: Hashable) -> Composition | None:
+        """What an aggregate is computed of.
+
+        Args:
+            call: As :func:`resolved` says it of a node.
+
+        Returns:
+            What its arguments and its condition are; None where that is not told.
+        """
+        assert isinstance(call, tuple)
+        told = dict(call)
+        condition = told.get("filterArg")
+        name = told.get("internalName")
+        called = Composition(functions=frozenset({_called(name)} if isinstance(name, str) else ()))
+        over = [*(told.get("argList") or ()), *([] if condition is None else [condition])]
+        return together([called, *map(self.composition, over)])
+
+    def filtered(self, rows: Symbol, conditions: frozenset[Symbol]) -> Symbol:
+        """The rows for which all conditions hold; filters one after the other are one filter."""
+        match self._values[rows]:
+            case ("filtered", int(below), frozenset() as earlier):
+                return self.of("filtered", below, earlier | conditions)
+        return self.of("filtered", rows, conditions)
+
+    def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
+        """The conditions that let rows through of others below.
+
+        Args:
+            rows: The rows.
+            below: Those of which they may be a part.
+
+        Returns:
+            The further conditions; None where the rows are no part of the others.
+        """
+        match self._values[rows], self._values[below]:
+            case ("filtered", int(one), frozenset() as more), ("filtered", int(other), frozenset() as fewer):
+                return more - fewer if one == other and more > fewer else None
+            case ("filtered", int(one), frozenset() as more), _:
+                return more if one == below else None
+        return None
+
+    def is_true(self, value: Symbol | tuple[Hashable, ...]) -> bool:
+        """Whether an expression is the literal TRUE."""
+        return isinstance(value, int) and self._values[value][:2] == ("literal", "true")
+
+    def meaning_without_filter(self, rows: Symbol) -> Symbol:
+        """The rows of which a condition lets some through, whether it stands in a Calc or in the source."""
+        match self._values[rows]:
+            case ("filtered", int(below), frozenset()) | ("read", "FilterPushDown", int(below), _):
+                return self.meaning_without_filter(below)
+        return rows
+
+
+@dataclass(frozen=True)
+class ColumnMeanings:
+    """What a node hands on: the meaning of each column, names and types beside, and of the rows themselves.
+
+    ``before`` is what a local aggregation read, ``window`` its window: the global one is configured in their terms.
+    ``at_window_end``: rows that all come out when their window ends. ``appends``: rows that surely are only added.
+    """
+
+    symbols: tuple[Symbol, ...]
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: Symbol
+    before: ColumnMeanings | None = field(default=None, repr=False)
+    window: Hashable = None
+    at_window_end: bool = False
+    appends: bool = False
+
+    def at(self, place: int) -> Symbol | tuple[str, int]:
+        """The meaning of a column by place; a place beyond the columns means itself (a constant, say)."""
+        return self.symbols[place] if 0 <= place < len(self.symbols) else ("place", place)
+
+    def named(self, name: str) -> Symbol | tuple[str, str]:
+        return self.symbols[self.names.index(name)] if name in self.names else ("name", name)
+
+
+def joined(inputs: Sequence[ColumnMeanings]) -> ColumnMeanings:
+    """The columns of all inputs side by side, as conditions over several inputs count them; rows of the first."""
+    return ColumnMeanings(
+        tuple(symbol for each in inputs for symbol in each.symbols),
+        tuple(name for each in inputs for name in each.names),
+        tuple(kind for each in inputs for kind in each.types),
+        inputs[0].rows,
+    )
+
+
+def expression(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
+    """The meaning of an expression: references resolved, operands that may change places in one order."""
+    match rex.get("kind"):
+        case "INPUT_REF":
+            return symbols.number(columns.at(rex["inputIndex"]))
+        case "LITERAL":
+            return symbols.of("literal", json.dumps(rex.get("value"), sort_keys=True), plain(rex.get("type")),
+                              frozen({k: v for k, v in rex.items() if k not in ("kind", "value", "type")}))  # fmt: skip
+        case "FIELD_ACCESS" if rex.get("expr", {}).get("kind") == "CORREL_VARIABLE":
+            return symbols.number(columns.named(rex["name"]))
+        case "CALL" if rex.get("internalName") == "$REINTERPRET$1":  # it makes a time attribute of a column
+            return expression(rex["operands"][0], columns, symbols)
+        case "CALL":
+            return _call(rex, columns, symbols)
+    return symbols.of("expression", rex.get("name"), resolved(rex, columns, symbols, inside=True))
+
+
+def _call(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> Symbol:
+    name, parts = _one_spelling(rex.get("internalName", ""), list(rex.get("operands", ())))
+    if name in _WIDENS:
+        parts = [_without_width(each) for each in parts]
+    # What a call makes of a value may follow from its type: a CAST of 1 to a text, and of 1.0.
+    operands: list[Hashable] = [(expression(each, columns, symbols), plain(each.get("type"))) for each in parts]
+    rest = {k: v for k, v in rex.items() if k not in ("kind", "operands", "type", "internalName", "syntax")}
+    if name in _MIRRORED:
+        name, operands = _MIRRORED[name], operands[::-1]
+    if name in _EITHER_WAY:
+        operands = sorted(operands, key=repr)
+    # A CAST says what it casts to in its type alone.
+    return symbols.of("call", name, tuple(operands), plain(rex.get("type")), resolved(rest, columns, symbols))
+
+
+def _one_spelling(name: str, operands: list[Any]) -> tuple[str, list[Any]]:
+    """A call under one of the names under which Flink plans the same."""
+    match name, operands:
+        case "$IF$1", [_, _, _]:
+            return _CASE, operands
+        case "$IFNULL$1", [_, _]:
+            return _COALESCE, operands
+    return name, operands
+
+
+def _without_width(operand: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A literal without the length or size of its type, which a comparison and a choice widen to the other side's."""
+    if operand.get("kind") != "LITERAL":
+        return operand
+    kind, value = plain(operand.get("type")), operand.get("value")
+    if kind in _INTEGERS and isinstance(value, int) and abs(value) <= _EXACT_IN_FLOAT:
+        return {**operand, "type": "INTEGER"}
+    if kind.startswith(("CHAR(", "VARCHAR(")) and not any(map(_ends_blank, _texts(operand))):
+        return {**operand, "type": "TEXT"}
+    return operand
+
+
+def _texts(literal: Mapping[str, Any]) -> list[Any]:
+    """The values of a literal, which may be a set of ranges."""
+    ranges = literal.get("sarg", {}).get("ranges", ())
+    return [literal.get("value"), *(end.get("value") for each in ranges for end in each.values())]
+
+
+def _ends_blank(text: Any) -> bool:
+    return isinstance(text, str) and text.endswith(" ")
+
+
+def conjuncts(rex: Mapping[str, Any], columns: ColumnMeanings, symbols: Symbols) -> frozenset[Symbol]:
+    """The parts of a condition that all must hold."""
+    if rex.get("kind") == "CALL" and rex.get("internalName") == "$AND$1":
+        return frozenset().union(*(conjuncts(each, columns, symbols) for each in rex["operands"]))
+    return frozenset({expression(rex, columns, symbols)})
+
+
+_PLACE_FIELDS = frozenset(
+    ("grouping", "argList", "filterArg", "uniqueKeys", "partitionKeys", "orderKey", "timeAttributeIndex", "windowStart",
+     "windowEnd", "sliceEnd", "partition_key_indices", "inputUpsertKey", "index", "fields", "fieldIndex",
+     "rowtimeFieldIndex", "leftKeys", "rightKeys", "leftTimeIndex", "rightTimeIndex", "leftTimeAttributeIndex",
+     "rightTimeAttributeIndex", "primaryKeys", "leftUpsertKeys", "rightUpsertKeys")
+)  # fmt: skip
+"""Fields of a node's configuration that hold places among its input's columns."""
+
+
+_NO_MEANING = frozenset(("name", "fieldName", "alias", "approximate", "syntax"))
+"""Fields that hold a name nobody resolves, or a spelling."""
+
+
+def resolved(value: Any, columns: ColumnMeanings, symbols: Symbols, *, inside: bool = False) -> Hashable:
+    """A piece of configuration with its places and expressions resolved; what was written as a default is left out."""
+    if isinstance(value, Mapping):
+        if not inside and value.get("kind") in ("INPUT_REF", "LITERAL", "CALL", "FIELD_ACCESS"):
+            return expression(value, columns, symbols)
+        return tuple(
+            (key, _places(part, columns, symbols) if key in _PLACE_FIELDS else resolved(part, columns, symbols))
+            for key, part in sorted(value.items())
+            if key not in _NO_MEANING and not _default(part)
+        )
+    if isinstance(value, list):
+        return tuple(resolved(part, columns, symbols) for part in value)
+    return value if isinstance(value, Hashable) else repr(value)
+
+
+def _places(value: Any, columns: ColumnMeanings, symbols: Symbols) -> Hashable:
+    if isinstance(value, list):
+        return tuple(_places(part, columns, symbols) for part in value)
+    if isinstance(value, Mapping):  # of a sort key the place is told with its order
+        return resolved(value, columns, symbols)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return None if value < 0 else columns.at(value)
+    return frozen(value)
+
+
+def _default(value: Any) -> bool:
+    """Whether a version that leaves defaults out would not have written it: -1 is "none" for a place."""
+    return value is None or value is False or value == [] or value == {}
+
+
+def frozen(value: Any) -> Hashable:
+    """JSON as a hashable value."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, Mapping | list) else value
+
+
+def plain(kind: Any) -> str:
+    """A type as text without whether it takes NULL."""
+    if isinstance(kind, Mapping):
+        return json.dumps({key: part for key, part in kind.items() if key != "nullable"}, sort_keys=True)
+    return str(kind).removesuffix(" NOT NULL")
