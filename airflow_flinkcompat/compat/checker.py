@@ -29,7 +29,7 @@ from airflow_flinkcompat.compat.report import PLANNED, READ, UNDECIDED, Finding,
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
-from airflow_flinkcompat.compat.rules import statement_not_read, unchanged
+from airflow_flinkcompat.compat.rules import script, statements
 from airflow_flinkcompat.compat.script_migration import script_migration
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.compat.startup_offsets import startup_positions
@@ -48,8 +48,8 @@ _ONE_JOB = (
     "what a rewritten savepoint would keep is told of scripts of one job each: put the INSERTs into one statement set"
 )
 TOO_DEEP = Finding(
-    rule=statement_not_read.RULE.code,
-    title=statement_not_read.RULE.title,
+    rule=statements.STATEMENT_NOT_READ.code,
+    title=statements.STATEMENT_NOT_READ.title,
     outcome=Outcome.UNKNOWN,
     message="an expression or query is nested too deeply to be compared",
     reason=Reason.NOT_READ,
@@ -371,7 +371,7 @@ def _at_its_options(match: RuleMatch, change: Change) -> RuleMatch:
 
 
 def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
-    rule = unchanged.RULE
+    rule = script.UNCHANGED
     for match in rule.find(change):
         yield rule, _finding(rule, match, {**rule.verdicts, **match.verdicts}[change.engine], change, change.engine)
 

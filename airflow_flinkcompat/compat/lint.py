@@ -11,9 +11,9 @@ from airflow_flinkcompat.compat.refusals import of_old_style, refusals
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Example, Rule, RuleScope, Verdict, inferred
 from airflow_flinkcompat.compat.rule_builders.examples import windowed
-from airflow_flinkcompat.compat.rules import program_refused, statement_not_read, statement_refused, undeclared_table
-from airflow_flinkcompat.compat.rules.operator_not_covered import unresolved
-from airflow_flinkcompat.compat.rules.undeclared_aggregate import is_known
+from airflow_flinkcompat.compat.rules import declarations, statements
+from airflow_flinkcompat.compat.rules.functions import is_known
+from airflow_flinkcompat.compat.rules.statements import unresolved
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.model import ENGINES, Outcome, Reason, Span
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -55,12 +55,14 @@ def lint(side: Side) -> tuple[Finding, ...]:
 
 
 def _refused(side: Side) -> Iterator[Finding]:
-    for refusal in (*refusals(side.program), *program_refused.of_declarations(side), *of_old_style(side)):
+    for refusal in (*refusals(side.program), *statements.of_declarations(side), *of_old_style(side)):
         # What a catalog may hold is no fault of a script that is read by itself.
         # A session of Flink's own begins without tables; a platform keeps those of earlier scripts.
         if not refusal.of_session or (refusal.certain and ENGINE_FACTS[side.engine].takes_commands):
             message = f"Flink {refusal.verb} the {refusal.what}: {refusal.message}"
-            yield _finding(program_refused.RULE, side, message, refusal.span, program_refused.verdicts(refusal))
+            yield _finding(
+                statements.PROGRAM_REFUSED, side, message, refusal.span, statements.program_verdicts(refusal)
+            )
     for place, output in side.outputs[0].items():
         pipeline = side.program.pipelines[place]
         for fault in faults(Query(pipeline, output, side.program, side.flink_line)):
@@ -68,7 +70,12 @@ def _refused(side: Side) -> Iterator[Finding]:
                 continue  # a doubt about a connector is no fault of the script
             message = f"Flink {'refuses' if fault.certain else 'may refuse'} the statement: {fault.message}"
             yield _finding(
-                statement_refused.RULE, side, message, pipeline.span, statement_refused.verdicts(fault), output.sink
+                statements.STATEMENT_REFUSED,
+                side,
+                message,
+                pipeline.span,
+                statements.statement_verdicts(fault),
+                output.sink,
             )
 
 
@@ -90,7 +97,7 @@ def undescribed_tables(side: Side) -> tuple[str, ...]:
 def _unread(side: Side) -> Iterator[Finding]:
     for problem in (*side.program.problems, *side.outputs[1]):
         if problem.reason not in REFUSALS:
-            yield _finding(statement_not_read.RULE, side, problem.message, problem.span, {})
+            yield _finding(statements.STATEMENT_NOT_READ, side, problem.message, problem.span, {})
 
 
 def _unresolved(side: Side) -> Iterator[Finding]:
@@ -104,7 +111,9 @@ def _unresolved(side: Side) -> Iterator[Finding]:
             if not any(each.span == query.span and each.message.startswith(query.reason) for each in told):
                 sink = pipeline.sink.table.name if pipeline.sink.table else ""
                 message = f"{into(sink)} cannot be resolved: {query.reason}"
-                yield _finding(statement_not_read.RULE, side, message, query.span or pipeline.span, {}, sink or None)
+                yield _finding(
+                    statements.STATEMENT_NOT_READ, side, message, query.span or pipeline.span, {}, sink or None
+                )
 
 
 def _within(span: Span, whole: Span | None) -> bool:
@@ -135,7 +144,11 @@ def _called(side: Side) -> Iterator[Finding]:
 def _undeclared(side: Side) -> Iterator[Finding]:
     for name, place in undeclared_tables(side).items():
         yield _finding(
-            undeclared_table.RULE, side, undeclared_table.MESSAGE.format(name), side.program.pipelines[place].span, {}
+            declarations.UNDECLARED_TABLE,
+            side,
+            declarations.UNDECLARED_MESSAGE.format(name),
+            side.program.pipelines[place].span,
+            {},
         )
 
 

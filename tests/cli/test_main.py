@@ -92,7 +92,7 @@ NEVER_LOADED = {"httpx", "pyspark", "upath", "sqlglot.lineage", "sqlglot.executo
         (
             ("lint", "old.sql"),
             275,
-            {"xml.etree", "airflow_flinkcompat.backfill", "airflow_flinkcompat.compat.rules.aggregate_added"},
+            {"xml.etree", "airflow_flinkcompat.backfill", "airflow_flinkcompat.compat.rules.aggregates"},
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

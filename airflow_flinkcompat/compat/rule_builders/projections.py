@@ -15,7 +15,6 @@ from airflow_flinkcompat.compat.engines.flink import lookups, sinks
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.rule import Verdict, inferred
-from airflow_flinkcompat.compat.rule_builders.metric_rules import computed
 from airflow_flinkcompat.compat.rule_builders.part_rules import refused
 from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stretch_above
 from airflow_flinkcompat.exec_graph.script_job import OperatorsUnknown, PlannedJob
@@ -225,3 +224,12 @@ def _source(column: object) -> object:
 
 def _passed(column: object) -> bool:
     return isinstance(column, OperatorColumn) and isinstance(column.output, PassedOutput)
+
+
+def computed(operator: OverOperator) -> bool:
+    """A SUM or AVG is computed behind the operator, and only then its input is cut to the columns that are read.
+
+    Without any computed column the planner keeps all columns under an unbounded RANGE, and cuts them under ROWS
+    (EXPLAIN; ``oa-del-first``).
+    """
+    return any(call.function == "$SUM0" for call, _ in operator.planned_calls)

@@ -1,7 +1,7 @@
-"""The rules, one small file each; ``ALL`` holds them in the order reports show them.
+"""The rules, one module per subject; ``ALL`` holds them in the order reports show them.
 
-To add a rule, add a module here with a ``RULE``: the catalogue, its documentation page and its example test follow
-from it. All are imported when ``ALL`` or ``BY_CODE`` is first used; who needs one rule imports its module.
+To add a rule, define it in the module of its subject and list it in that module's ``RULES``. The catalogue, its
+documentation page and its example test follow. The modules are imported when ``ALL`` or ``BY_CODE`` is first used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ BY_CODE: Mapping[str, Rule]
 
 
 def _load() -> tuple[Rule, ...]:
-    found = [importlib.import_module(f"{__name__}.{module.name}").RULE for module in pkgutil.iter_modules(__path__)]
+    modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
+    found = [rule for module in modules for rule in module.RULES]
     codes = [rule.code for rule in found]
     if len(set(codes)) != len(codes):
         raise ValueError("two rules share a code")

@@ -1,4 +1,4 @@
-"""A rule is one file: put into a copy of the package it is found, judges its example and gets its page."""
+"""A rule takes one edit: added to a copy of the package, it is found, judges its example and has a page."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ def find(change: Change) -> Iterable[RuleMatch]:
             yield RuleMatch("the made-up setting changed", (difference.key,), str(difference.before), "")
 
 
-RULE = Rule(
+MADE_UP = Rule(
     code="made-up",
     title="A made-up setting changed",
     scope=RuleScope.SCRIPT,
     verdicts={"vvr": inferred(Outcome.PARTIAL, "made up"), "flink": inferred(Outcome.INCOMPATIBLE, "made up")},
-    rationale="It shows that a rule is one file.",
+    rationale="It shows that a rule takes one edit.",
     example=Example(
         windowed("customer, SUM(amount)"), "SET 'made.up' = 'true';\\n" + windowed("customer, SUM(amount)")
     ),
     find=find,
 )
+RULES = (MADE_UP,)
 """
 SEEN = """\
 import sys
@@ -52,7 +53,7 @@ print("made-up.md" in pages.write_pages(Path(sys.argv[1])))
 
 
 @pytest.mark.slow
-def test_a_rule_is_one_file(tmp_path: Path) -> None:
+def test_a_rule_takes_one_edit(tmp_path: Path) -> None:
     copy = tmp_path / PACKAGE.name
     shutil.copytree(PACKAGE, copy)
     (copy / "compat" / "rules" / "made_up.py").write_text(RULE, encoding="utf-8")

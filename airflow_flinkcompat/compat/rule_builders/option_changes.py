@@ -1,0 +1,279 @@
+"""One changed option of a table: what holds for every use of the table, and values that a connector refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes import settings
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import UsedTable
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
+from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
+from airflow_flinkcompat.connectors import FORMATS, Known, OptionEffect, OptionFact, TableUse, catalogue
+from airflow_flinkcompat.model import Consequence, Outcome
+
+Options = Mapping[str, str]
+_PARALLELISM = "parallelism.default"
+_LOOPBACK = re.compile(r"(?<![\w.-])(?:localhost|127\.0\.0\.1|\[::1\])(?![\w-])")
+
+
+@dataclass(frozen=True)
+class OptionChange:
+    """One option that differs, with all options of the table on both sides, and what the queries do with it."""
+
+    table: str
+    connector: str | None
+    key: str
+    before: Options = field(repr=False)
+    after: Options = field(repr=False)
+    uses: Sequence[UsedTable] = field(default=())
+
+    @property
+    def values(self) -> tuple[str | None, str | None]:
+        return self.before.get(self.key), self.after.get(self.key)
+
+
+@dataclass(frozen=True)
+class OptionVerdict:
+    """What is to be said of one option, and the verdict."""
+
+    says: str
+    verdict: Verdict
+
+
+def harmless(
+    fact: OptionFact, says: str, mechanism: tuple[str, ...], other_evidence: tuple[str, ...] = ()
+) -> OptionVerdict:
+    """Compatible by its own restores, or by those of the same mechanism where a document says what it does."""
+    if fact.ids:
+        return OptionVerdict(fact.says or says, right(*fact.ids))
+    return OptionVerdict(
+        fact.says or says, inferred(Outcome.COMPATIBLE, fact.document, ids=mechanism, other_evidence=other_evidence)
+    )
+
+
+def decides(fact: OptionFact) -> str:
+    """What the option decides, as a sentence that goes on."""
+    return f"it decides {fact.effect.value}"
+
+
+def not_with_this_connector(fact: OptionFact) -> str:
+    """What the option decides, where no restore speaks of it."""
+    return f"{decides(fact)}: what a restored job makes of another value was not measured with this connector"
+
+
+def not_measured(change: OptionChange, fact: OptionFact, says: str) -> OptionVerdict:
+    """Unknown, with what is known of the option all the same."""
+    grounds = f" ({fact.document})" if fact.document else ""
+    return OptionVerdict(says, unmeasured(f"'{change.key}' of {change.connector}{grounds}: no restore shows it"))
+
+
+def nothing_stored(verdict: Verdict) -> OptionVerdict:
+    """What is to be said of any option of a job without state."""
+    return OptionVerdict("neither its source nor its sink keeps anything, and its query does not", verdict)
+
+
+def given(change: OptionChange, fact: OptionFact) -> tuple[str | None, str | None]:
+    """The values of both sides, the connector's default where a table leaves it out and every version has one."""
+    old, new = (fact.default if value is None else value for value in change.values)
+    return old, new
+
+
+def names_a_format(change: OptionChange) -> bool:
+    """Whether the option is one in which the connector finds its format."""
+    facts = connectors.catalogue().get(change.connector or "")
+    return facts is not None and change.key in facts.formats
+
+
+def formats(change: OptionChange) -> tuple[str, str]:
+    """The format of the values before and after, "" where none is given."""
+    keys = connectors.catalogue()[change.connector or ""].formats
+    old, new = (next((side[key] for key in keys if key in side), "") for side in (change.before, change.after))
+    return old, new
+
+
+def of_its_format(change: OptionChange) -> bool:
+    """Whether each side that gives the option reads it in its format, by whose name it begins."""
+    sides = zip((change.before, change.after), formats(change), strict=True) if _has_formats(change) else ()
+    found = [change.key.startswith(f"{format}.") for side, format in sides if change.key in side]
+    return bool(found) and all(found)
+
+
+def _has_formats(change: OptionChange) -> bool:
+    return (change.connector or "") in connectors.catalogue()
+
+
+def append_only(*names: str) -> bool:
+    """Whether rows of all these formats are surely only ever added."""
+    return all(name in FORMATS and FORMATS[name].appends is Known.YES for name in names)
+
+
+def members(address: str | None) -> set[str]:
+    """The hosts of an address, this machine's by one name: those with one in common lead to the same system."""
+    return {_LOOPBACK.sub("localhost", part.strip().lower()) for part in (address or "").split(",") if part.strip()}
+
+
+def parallelism(change: OptionChange, fact: OptionFact, pair: PipelinePair, equal: tuple[str, ...]) -> OptionVerdict:
+    """A parallelism of its own unchains an operator; one that is the job's changes nothing."""
+    jobs = [
+        settings.effective(dict(pipeline.settings), _PARALLELISM, "flink")
+        for pipeline in (pair.old_pipeline, pair.new_pipeline)
+    ]
+    own = [None if value == job else value for value, job in zip(change.values, jobs, strict=True)]
+    if own[0] == own[1]:
+        return OptionVerdict("it is the job's parallelism anyway", right(*equal))
+    if None in jobs:
+        return OptionVerdict(f"{fact.says}, unless it is the job's", unmeasured(f"{_PARALLELISM} is not given"))
+    if not fact.ids:
+        return not_measured(change, fact, fact.says)
+    return OptionVerdict(
+        fact.says, measured(Outcome.INCOMPATIBLE, *fact.ids, consequence=Consequence.REFUSED_AT_SUBMIT)
+    )
+
+
+_CHOICES: Mapping[str, frozenset[str]] = {
+    "sink.delivery-guarantee": frozenset({"none", "at-least-once", "exactly-once"}),
+    "sink.semantic": frozenset({"none", "at-least-once", "exactly-once"}),
+    "sink.partitioner": frozenset({"default", "fixed", "round-robin"}),
+    "scan.watermark.emit.strategy": frozenset({"on-periodic", "on-event"}),
+}
+"""Values that the Kafka connector takes; ``sink.partitioner`` takes classes too, of which no script tells anything."""
+_STARTUP = "scan.startup.mode"
+_STARTUP_NEEDS: Mapping[str, str] = {
+    "earliest-offset": "",
+    "latest-offset": "",
+    "group-offsets": "",
+    "timestamp": "scan.startup.timestamp-millis",
+    "specific-offsets": "scan.startup.specific-offsets",
+}
+_FILE_SYSTEM = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)(?://([^/]*))?")
+_NAMED_ALIKE = ("ignore-parse-errors", "fail-on-missing-field")
+_NUMBERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"})
+_WITH_LENGTH = frozenset({"VARCHAR", "STRING", "VARBINARY", "BYTES"})
+_DRAWN: Mapping[str, frozenset[str]] = {
+    "min": _NUMBERS,
+    "max": _NUMBERS,
+    "length": _WITH_LENGTH,
+    "var-len": _WITH_LENGTH,
+    "max-past": frozenset({"TIMESTAMP", "TIMESTAMP_LTZ"}),
+    "null-rate": frozenset(),
+}
+"""Options of datagen for values that are drawn, and the types of column that take them; any where none is listed."""
+_TOLERANT = "csv.ignore-parse-errors"
+_POSITIVE = re.compile("[1-9][0-9]*")
+_PLACES = (OptionEffect.TARGET, OptionEffect.ADDRESS, OptionEffect.READ)
+_COMES_OR_GOES: Mapping[str, str] = {
+    "source.monitor-interval": "a source that looks for new files and one that reads a list once store other positions",
+}
+
+
+def doubt(change: OptionChange, fact: OptionFact | None) -> str:
+    """Why restores across which an option changed do not speak of this change.
+
+    Args:
+        change: The option.
+        fact: What the catalogue says of it, None where it does not list it.
+
+    Returns:
+        The reason; "" where there is none.
+    """
+    key, after = change.key, change.after
+    if change.connector == "filesystem" and key == "path" and len({_file_system(each) for each in change.values}) > 1:
+        return "files that are being written were begun in another file system, which may not take them over"
+    if change.connector == "filesystem" and key == _TOLERANT and after.get(key, "").lower() != "true":
+        return "lines that were passed over may count in how far a file was read"
+    if change.connector == "datagen" and key.endswith(".end") and not _longer(change.values):
+        return "the sequence may have gone further already"
+    if None in change.values and key in _COMES_OR_GOES:
+        return _COMES_OR_GOES[key]
+    if fact is not None and fact.effect in _PLACES and key not in after and not _another_way(change):
+        return "the connector may refuse a table without it"
+    if change.connector == "datagen" and key in after and (why := _of_generator(change, after)):
+        return why
+    if key in _CHOICES and key in after and after[key].lower() not in _CHOICES[key]:
+        return f"'{after[key]}' may be no value of it"
+    if change.connector == "kafka" and key == "topic" and ";" in after.get(key, "") and _written(change):
+        return "a sink writes into several topics only by a metadata column that names the topic"
+    return (change.connector == "kafka" and _startup(after)) or _together(change.connector, after)
+
+
+def _written(change: OptionChange) -> bool:
+    return any(used.use is TableUse.SINK for used in change.uses)
+
+
+def _of_generator(change: OptionChange, after: Options) -> str:
+    """Why datagen may refuse an option: each is one of certain types, and of values that are drawn."""
+    if change.key == "rows-per-second":
+        return "" if _POSITIVE.fullmatch(after[change.key]) else "it may be no number of rows"
+    field, _, option = change.key.removeprefix("fields.").rpartition(".")
+    if option not in _DRAWN:
+        return ""
+    if after.get(f"fields.{field}.kind", "random").lower() != "random":
+        return f"column {field} is a sequence, whose values are not drawn"
+    for used in change.uses:
+        table = next((each for each in used.pair.new_program.tables if each.name == change.table), None)
+        column = next((each for each in (table.stored if table else ()) if each.name == field), None)
+        if column is None:
+            return f"the table may have no column {field} whose values are drawn"
+        types = _DRAWN[option]
+        if (types and column.type.name not in types) or (option == "null-rate" and not column.type.nullable):
+            return f"column {field} may take no '{option}' by its type"
+    return ""
+
+
+def _longer(ends: tuple[str | None, str | None]) -> bool:
+    """Whether a sequence of numbers ends later than it did."""
+    old, new = (int(end) if end and _POSITIVE.fullmatch(end) else 0 for end in ends)
+    return 0 < old < new
+
+
+def _file_system(path: str | None) -> tuple[str, str]:
+    """The scheme of a path, and the bucket or host; one that names none is taken for Flink's default."""
+    found = _FILE_SYSTEM.match(path or "")
+    return (found[1].lower(), found[2] or "") if found else ("file:", "")
+
+
+def _another_way(change: OptionChange) -> bool:
+    """Whether the place is given by another option: a pattern of topics, or one with a word more or less in front."""
+    key, value = change.key, change.before.get(change.key)
+    if key in ("topic", "topic-pattern"):
+        return bool({"topic", "topic-pattern"} & change.after.keys())
+    renamed = (each for each in change.after if each.endswith(f".{key}") or key.endswith(f".{each}"))
+    return change.connector not in catalogue() and any(change.after[each] == value for each in renamed)
+
+
+def _startup(after: Options) -> str:
+    if _STARTUP not in after:
+        return ""
+    mode = after[_STARTUP].lower()
+    if mode not in _STARTUP_NEEDS:
+        return f"'{mode}' may be no value of '{_STARTUP}'"
+    needed = _STARTUP_NEEDS[mode]
+    return f"'{_STARTUP}' = '{mode}' asks for '{needed}'" if needed and needed not in after else ""
+
+
+def _together(connector: str | None, after: Options) -> str:
+    """What the new options lack, or what of them excludes each other."""
+    guarantee = after.get("sink.delivery-guarantee", after.get("sink.semantic", "")).lower()
+    kafka = connector in ("kafka", "upsert-kafka")
+    if kafka and guarantee == "exactly-once" and "sink.transactional-id-prefix" not in after:
+        return "exactly-once asks for 'sink.transactional-id-prefix'"
+    if kafka and guarantee == "exactly-once" and after.get("properties.acks", "all") not in ("all", "-1"):
+        return "a producer of transactions takes no other 'properties.acks' than all"
+    if {"topic", "topic-pattern"} <= after.keys():
+        return "'topic' and 'topic-pattern' exclude each other"
+    for prefix in {key.rpartition(".")[0] for key in after if key.endswith(_NAMED_ALIKE)}:
+        if all(after.get(f"{prefix}.{name}", "").lower() == "true" for name in _NAMED_ALIKE):
+            return f"'{prefix}.{_NAMED_ALIKE[0]}' and '{prefix}.{_NAMED_ALIKE[1]}' exclude each other"
+        if not _format_of(prefix, after):
+            return f"the options of '{prefix}' may belong to no format of the table"
+    return ""
+
+
+def _format_of(prefix: str, after: Options) -> bool:
+    """Whether a format is given under which options of this beginning are looked for."""
+    side, dot, name = prefix.rpartition(".")
+    return after.get(f"{side}{dot}format", "").lower() == name.lower()

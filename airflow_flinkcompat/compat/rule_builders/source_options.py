@@ -1,0 +1,259 @@
+"""Options of tables that are read: what a restored source makes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.engines.flink import stateless
+from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule import Remedy, Verdict
+from airflow_flinkcompat.compat.rule_builders.option_changes import (
+    OptionChange,
+    Options,
+    OptionVerdict,
+    append_only,
+    decides,
+    formats,
+    given,
+    harmless,
+    members,
+    names_a_format,
+    not_measured,
+    not_with_this_connector,
+    nothing_stored,
+    parallelism,
+)
+from airflow_flinkcompat.connectors import OptionEffect, OptionFact, SourceState, format_option
+from airflow_flinkcompat.plan.operators import AggregateKind
+
+IN_NO_POSITION = ("ks-stateless-client-property", "ks-tumble-client-property", "kafka-source-group-fetch")
+"""Options of a source that no stored position holds, in front of every kind of pipeline."""
+IN_NO_LOG_POSITION = ("cdc-stateless-renamed-heartbeat", "cdc-group-chunk")
+_BY_POSITIONS = {
+    SourceState.LOG: IN_NO_LOG_POSITION,
+    SourceState.TABLE_VERSION: (
+        "iceberg-source-stateless-monitor-interval",
+        "iceberg-source-group-monitor-interval",
+        "paimon-source-group-discovery-interval",
+    ),
+}
+SAME_BYTES = ("ks-group-value-format", "ks-tumble-value-format")
+OTHER_BYTES = ("ks-stateless-format-csv",)
+_ANEW = "restart this source instead"
+_STARTUP, _READS_ALL = "scan.startup.mode", "initial"
+_SCHEMA, _TABLE = "schema-name", "table-name"
+_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_REMEMBERS_NO_PLACE = (SourceState.NOTHING, SourceState.COUNTER)
+_ONLY_A_START = "only a start without state reads it; this job resumes from the stored positions"
+_UNSAID = {
+    OptionEffect.READ: "something else is read from now on; what a restored source does with the positions it has "
+    "stored was not measured with this connector",
+    OptionEffect.STARTUP: "a start without state begins where it says; whether a restored source reads it "
+    "was not measured with this connector",
+}
+
+
+def on_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    stored = connectors.source(change.connector).positions
+    match fact.effect:
+        case OptionEffect.TUNES | OptionEffect.CREDENTIALS if fact.ids or stored is not SourceState.NOT_KNOWN:
+            return harmless(fact, f"{decides(fact)}; no stored position holds that", IN_NO_POSITION, _alike(change))
+        case OptionEffect.STARTUP if _at_a_start_alone(change, fact):
+            return harmless(fact, _ONLY_A_START, IN_NO_POSITION, _alike(change))
+        case OptionEffect.ADDRESS:
+            return _address(change, fact)
+        case OptionEffect.DECODING:
+            return _format_of_source(change, fact, pair)
+        case OptionEffect.READ:
+            return _what_is_read(change, fact, pair)
+        case OptionEffect.BOUNDED_END if fact.ids and _windowed(pair):
+            return OptionVerdict(fact.says, wrong(*fact.ids))
+        case OptionEffect.STATE if change.key == "scan.parallelism":
+            return parallelism(change, fact, pair, ("ks-stateless-scan-parallelism-1",))
+        case OptionEffect.STATE if fact.default is not None:
+            return _begun_anew(fact.says, expected(fact.document, None), pair)
+    return not_measured(change, fact, fact.says or _UNSAID.get(fact.effect, not_with_this_connector(fact)))
+
+
+def _begun_anew(says: str, verdict: Verdict, pair: PipelinePair) -> OptionVerdict:
+    """A source that has to begin anew: a rewritten savepoint may keep what else a job keeps by key."""
+    if not (pair.old.segment.origin and pair.operators):
+        return OptionVerdict(f"{says}; {_ANEW}, that is a start without state", verdict)
+    rest = "`flinkcompat migrate` with --restart-source may keep the rest, a start without state keeps none"
+    return OptionVerdict(f"{says}; {_ANEW}: {rest}", replace(verdict, remedy=Remedy.RESTART_SOURCE))
+
+
+def _at_a_start_alone(change: OptionChange, fact: OptionFact) -> bool:
+    """Whether a restored source surely takes no notice of where it would begin."""
+    return bool(fact.ids) or {(value or "").lower() for value in given(change, fact)} <= {*fact.values}
+
+
+def _what_is_read(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    if fact.listed is not None:
+        return _places(change, fact, pair)
+    stored = connectors.source(change.connector).positions
+    if stored in _REMEMBERS_NO_PLACE:
+        says = fact.says or "the source stores nothing: rows from now on come from the new place"
+        return harmless(fact, says, IN_NO_POSITION)
+    if stored is SourceState.ENDED and fact.says:
+        return _begun_anew(fact.says, expected(fact.document, None), pair)
+    if fact.ids:
+        if doubt := _not_as_measured(change, fact):
+            return not_measured(change, fact, doubt)
+        return _begun_anew(fact.says, wrong(*fact.ids), pair)
+    return (
+        _tables(change, fact, pair)
+        if fact.expression
+        else not_measured(change, fact, fact.says or _UNSAID[fact.effect])
+    )
+
+
+def _alike(change: OptionChange) -> tuple[str, ...]:
+    """Restores of sources that store positions of the same kind, on other lines of Flink."""
+    return _BY_POSITIONS.get(connectors.source(change.connector).positions, ())
+
+
+def _not_as_measured(change: OptionChange, fact: OptionFact) -> str:
+    """Why restores in which something else was read do not speak of this change; "" where they do."""
+    if None in given(change, fact):
+        return "one side leaves it to the connector, whose versions may differ in what they read then"
+    key, value = fact.unless
+    if key and change.after.get(key, "").lower() == value:
+        return f"what is read with '{key}' = '{value}' was not measured"
+    return ""
+
+
+def _tables(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    """Tables that come are read from the stored position on: their rows of before are not."""
+    before, after = (_captured(side, change.key) for side in (change.before, change.after))
+    come = [new for new in after if not any(_may_be_one(new, old) for old in before)]
+    startup = change.after.get(_STARTUP, _READS_ALL).lower()
+    added = change.after.get(fact.unless[0], "").lower() == fact.unless[1]
+    if not before or not come or startup != _READS_ALL or added:
+        return not_measured(change, fact, fact.says)
+    says = f"only changes since the savepoint would be read of {', '.join(come)}, or none, and never its rows of before"
+    return _begun_anew(says, expected(fact.document, None), pair)
+
+
+def _captured(options: Options, key: str) -> tuple[str, ...]:
+    """The names that an option gives; those of tables with their schema, where another option gives that."""
+    if key not in (_SCHEMA, _TABLE):
+        return _expressions(options.get(key))
+    tables = _expressions(options.get(_TABLE))
+    if _SCHEMA not in options:
+        return tables
+    return tuple(f"{schema}.{table}" for schema in _expressions(options[_SCHEMA]) for table in tables)
+
+
+def _expressions(value: str | None) -> tuple[str, ...]:
+    """The alternatives of an expression, where each is a name, in which a dot stands for any letter."""
+    parts = tuple(part.strip().lower().replace("\\.", ".") for part in re.split("[,|]", (value or "").strip("()")))
+    return parts if all(_NAME.fullmatch(part) for part in parts) else ()
+
+
+def _may_be_one(one: str, other: str) -> bool:
+    """Whether two names may be one table: as expressions, or as one of them leaves out its schema."""
+    if one.count(".") != other.count("."):
+        return True
+    return len(one) == len(other) and all(a == b or "." in (a, b) for a, b in zip(one, other, strict=True))
+
+
+def _windowed(pair: PipelinePair) -> bool:
+    return any(each.windowed is not None for each in pair.operators)
+
+
+def _address(change: OptionChange, fact: OptionFact) -> OptionVerdict:
+    """Addresses with a member in common lead to one system; whether others do, no script tells."""
+    old, new = map(members, change.values)
+    if old & new:
+        return harmless(
+            fact, "both lead to the same system; no stored position holds the address", IN_NO_POSITION, _alike(change)
+        )
+    return OptionVerdict(
+        "the stored positions are of the system at the old address: they fit if the new one leads to the same system, "
+        "which no script tells, and are wrong anywhere else",
+        unmeasured("another address may be another system"),
+    )
+
+
+def _format_of_source(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    """Stored positions of partitions hold no format; how far a file was read may be counted in another way."""
+    if fact.ids and fact != format_option(change.key):  # restores with this very connector
+        return harmless(fact, f"{decides(fact)}; no stored position holds that", ())
+    if connectors.source(change.connector).positions not in (SourceState.PARTITIONS, SourceState.NOTHING):
+        return not_measured(change, fact, not_with_this_connector(fact))
+    if nothing := stateless.keeps_nothing(pair):
+        return nothing_stored(nothing)
+    if not names_a_format(change):
+        return harmless(fact, f"{decides(fact)}; no stored position holds that", OTHER_BYTES)
+    old, new = formats(change)
+    if old == new:
+        return OptionVerdict("the same format by another option", right(*SAME_BYTES))
+    if append_only(old, new):
+        return OptionVerdict("no stored position holds the format: rows from now on must have it", right(*OTHER_BYTES))
+    return not_measured(change, fact, "rows of the one or the other format may update and delete: other operators")
+
+
+def _places(change: OptionChange, fact: OptionFact, pair: PipelinePair) -> OptionVerdict:
+    """Positions of places that were taken away stay in force, and those that come are read from their beginning."""
+    listed = fact.listed
+    assert listed is not None
+    lists = fact.key if fact.key != listed.pattern else "topic"
+    old, new = (side.get(lists) for side in (change.before, change.after))
+    from_beginning = not listed.from_beginning[0] or (
+        change.after.get(listed.from_beginning[0], "").lower() == listed.from_beginning[1]
+    )
+    if old is None or new is None or change.key == listed.pattern:
+        return _pattern(change, fact, old, from_beginning, pair)
+    separator = listed.separator
+    before, after = ([part.strip() for part in side.split(separator) if part.strip()] for side in (old, new))
+    gone, come = [p for p in before if p not in after], [p for p in after if p not in before]
+    if not gone and not come:
+        return OptionVerdict("the same places in another order", right(*listed.reordered))
+    read_on = f"keeps reading {', '.join(gone)}" if gone else ""
+    begun = f"reads {', '.join(come)} from the beginning" if come else ""
+    ends = " and ".join(filter(None, (read_on, begun)))
+    says = f"a restored {change.connector} source {ends}"
+    if not gone and from_beginning:
+        if _orderly(pair):
+            return OptionVerdict(f"{says}, as its options say", right(*listed.added))
+        return OptionVerdict(
+            f"{says}: its old rows race the watermark of the stored partitions, and may come too late",
+            unmeasured("rows of an added place were dropped as late in one run and counted in another"),
+        )
+    startup = listed.from_beginning[0]
+    anyhow = f", whatever {startup} says" if come and startup else ""
+    return _begun_anew(f"{says}{anyhow}: wrong rows without an error", wrong(*fact.ids), pair)
+
+
+def _orderly(pair: PipelinePair) -> bool:
+    """Whether no operator asks how late a row is: nothing but aggregations over all rows."""
+    sides = (side for each in pair.operators for side in (each.old, each.new))
+    return not pair.removed and not pair.added and all(side.kind == AggregateKind.GROUP for side in sides)
+
+
+def _pattern(
+    change: OptionChange, fact: OptionFact, old: str | None, from_beginning: bool, pair: PipelinePair
+) -> OptionVerdict:
+    """From a list to a pattern: right where it matches what was read, and all else it matches may be read whole."""
+    listed = fact.listed
+    assert listed is not None
+    pattern = change.after.get(listed.pattern)
+    if old is None or pattern is None or not _matches(pattern, old.split(listed.separator)):
+        says = "places with stored positions are read on, all others from the beginning; which ones is not known"
+        return OptionVerdict(says, unmeasured("a pattern over places"))
+    says = "the pattern matches what is read; whatever else it matches is read from the beginning, old rows included"
+    if from_beginning and _orderly(pair):
+        return OptionVerdict(says, right(*listed.matched, *listed.added))
+    return OptionVerdict(says, unmeasured("which other places the pattern matches is not known"))
+
+
+def _matches(pattern: str, places: Iterable[str]) -> bool:
+    try:
+        return all(re.fullmatch(pattern, place.strip()) for place in places)
+    except re.error:
+        return False

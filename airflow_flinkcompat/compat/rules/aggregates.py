@@ -1,0 +1,329 @@
+"""Rules about metrics: what survives of an aggregation decides which of them speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.changes.aggregates import Fates, listed
+from airflow_flinkcompat.compat.changes.format import format_expressions
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.rule import (
+    SAFE,
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, selecting, windowed
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.expressions import AggregateCall
+from airflow_flinkcompat.plan.operators import AggregateKind, OverOperator
+
+PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over Aggregate page"}
+"""The vendor's pages on metrics without a window, by the kind of operator."""
+
+
+@dataclass(frozen=True)
+class Unwindowed:
+    """A metric rule's restores on one kind of operator without a window, and whether the vendor's page has a row."""
+
+    restores: tuple[str, ...] = ()
+    on_page: bool = False
+
+
+UNSEEN = Unwindowed()
+"""No page and no restore covers it."""
+
+
+def _without_window(known: Unwindowed, vvr: Outcome, flink: Verdict, pair: OperatorPair) -> Mapping[str, Verdict]:
+    """Return a metric rule's verdicts for an operator without a window."""
+    page = PAGES[pair.new.kind]
+    on_vvr = documented(vvr, page) if known.on_page else inferred(vvr, "as the window pages say")
+    sides = [side for side in (pair.old, pair.new) if isinstance(side, OverOperator)]
+    if len({tuple(call for call, _ in side.planned_calls) for side in sides}) == 1:
+        return {"vvr": on_vvr, "flink": measured(Outcome.COMPATIBLE, "oa-mod-sum-avg")}
+    if known.restores:
+        return {"vvr": on_vvr, "flink": measured(flink.outcome, *known.restores)}
+    ids = flink.evidence if flink.outcome in SAFE else ()
+    return {"vvr": on_vvr, "flink": inferred(flink.outcome, "as windowed aggregations were", ids=ids)}
+
+
+def _metric_rule(
+    code: str,
+    title: str,
+    *,
+    vvr: Outcome,
+    rows: tuple[int, int],
+    flink: Verdict,
+    says: Callable[[Fates], str],
+    rationale: str,
+    example: Example,
+    group: Unwindowed = UNSEEN,
+    over: Unwindowed = UNSEEN,
+    yields_to: str = "",
+) -> Rule:
+    """Build a rule that applies where :attr:`Fates.codes` names it; ``rows`` are its rows on the two window pages."""
+    windowless = {AggregateKind.GROUP: group, OverOperator.KIND: over}
+
+    def find(pair: OperatorPair) -> Iterable[RuleMatch]:
+        fates = pair.fates
+        if fates is not None and code in fates.codes:
+            old, new = (listed(side) or "no metric" for side in (fates.old, fates.new))
+            verdicts = {} if pair.windowed else _without_window(windowless[pair.new.kind], vvr, flink, pair)
+            yield RuleMatch(says(fates), pair.claim("aggregates"), old, new, fates=fates.table, verdicts=verdicts)
+
+    source = "Window TVF row {}; Group Window Aggregate row {}".format(*rows)
+    verdicts = {"vvr": documented(vvr, source), "flink": flink}
+    # Pages on metrics without a window lack some rows.
+    elsewhere = not (group.on_page and over.on_page)
+    safe = tuple(engine for engine, verdict in verdicts.items() if verdict.outcome is Outcome.COMPATIBLE)
+    return Rule(
+        code,
+        title,
+        RuleScope.OPERATOR,
+        verdicts,
+        rationale,
+        example,
+        find,
+        case_dependent=safe if elsewhere else (),
+        yields_to=yields_to,
+    )
+
+
+def became(changes: tuple[tuple[AggregateCall, AggregateCall], ...]) -> str:
+    """``MAX(c) became MIN(c)``."""
+    old, new = (listed(side) for side in zip(*changes, strict=True))
+    return f"{old} became {new}"
+
+
+METRIC_RULES = (
+    _metric_rule(
+        code="aggregate-added",
+        title="A metric was added",
+        vvr=Outcome.PARTIAL,
+        rows=(1, 1),
+        flink=measured(Outcome.INCOMPATIBLE, "w-add-agg", "w-add-agg-front", "w-add-agg-bigint"),
+        says=lambda fates: f"{listed(fates.added)} is new; {listed(fates.kept)} did not change",
+        rationale="Stored accumulators hold no value for the new metric. VVR starts it at zero next to the kept ones; "
+        "open-source Flink finds another accumulator layout and refuses.",
+        example=selecting("customer, SUM(amount)", "customer, SUM(amount), COUNT(item)"),
+        yields_to="ranked-row-changed",
+        group=Unwindowed(("ga-add-sametype-input", "ga-add-sum-plain"), on_page=True),
+        over=Unwindowed(("oa-add-count",), on_page=True),
+    ),
+    _metric_rule(
+        code="aggregate-added-and-deleted",
+        title="Metrics were added and deleted together",
+        vvr=Outcome.PARTIAL,
+        rows=(3, 3),
+        flink=measured(Outcome.INCOMPATIBLE, "w-add-del-sametypes"),
+        says=lambda fates: (
+            f"{listed(fates.added)} is new, {listed(fates.dropped)} is gone; {listed(fates.kept)} did not change"
+        ),
+        rationale="VVR treats each metric by itself. Open-source Flink keeps accumulators by position: another set is "
+        "refused, or, where the types happen to fit, read as if nothing had changed.",
+        example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), COUNT(region)"),
+        yields_to="ranked-row-changed",
+        group=Unwindowed(on_page=True),
+        over=Unwindowed(on_page=True),
+    ),
+    _metric_rule(
+        code="aggregate-deleted",
+        title="A metric was deleted",
+        vvr=Outcome.COMPATIBLE,
+        rows=(2, 2),
+        flink=measured(Outcome.INCOMPATIBLE, "w-del-agg", "g-del-agg"),
+        says=lambda fates: f"{listed(fates.dropped)} is gone; {listed(fates.kept)} did not change",
+        rationale="VVR drops the deleted metric's state and keeps the rest. Open-source Flink compares the whole "
+        "accumulator layout and refuses the shorter one.",
+        example=selecting("customer, SUM(amount), COUNT(item)", "customer, SUM(amount)"),
+        yields_to="ranked-row-changed",
+        group=Unwindowed(("ga-del-first",), on_page=True),
+        over=Unwindowed(("oa-del-max", "oa-del-first"), on_page=True),
+    ),
+    _metric_rule(
+        code="aggregate-input-changed",
+        title="The computation of a metric's input changed",
+        vvr=Outcome.PARTIAL,
+        rows=(6, 6),
+        flink=measured(Outcome.INCOMPATIBLE, "w-substr-view", "w-expr-input-numeric", "wc-substr-5to3"),
+        says=lambda fates: f"the input of a metric is computed differently: {became(fates.input_changes)}",
+        rationale="Values gathered from the old expression do not belong to the new one, even where the function and "
+        "the column's name stay. Open-source Flink mixes them without an error when a projection was there before.",
+        example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MAX(SUBSTRING(item, 1, 5))"),
+        yields_to="ranked-row-changed",
+        group=Unwindowed(("ga-input-col-swap",), on_page=True),
+        over=Unwindowed(("oa-input-col-swap",)),
+    ),
+    _metric_rule(
+        code="aggregate-modified",
+        title="A metric's function changed",
+        vvr=Outcome.PARTIAL,
+        rows=(4, 4),
+        flink=measured(Outcome.INCOMPATIBLE, "w-mod-max-min", "g-mod-max-min", "w-first-last"),
+        says=lambda fates: f"{became(fates.function_changes)}: another function is another metric",
+        rationale="A changed metric is a deleted one and a new one. Open-source Flink reads the old accumulator as the "
+        "new metric's where the types fit: MAX continues from a MIN, without an error.",
+        example=selecting("customer, SUM(amount), MAX(item)", "customer, SUM(amount), MIN(item)"),
+        yields_to="ranked-row-changed",
+        group=Unwindowed(("ga-mod-sum-max", "ga-mod-sum-count", "ga-mod-sum-avg"), on_page=True),
+        over=Unwindowed(("oa-rows-mod-sum-max",), on_page=True),
+    ),
+    _metric_rule(
+        code="aggregate-reordered",
+        title="Metrics changed places",
+        vvr=Outcome.COMPATIBLE,
+        rows=(5, 5),
+        flink=measured(Outcome.INCOMPATIBLE, "w-reorder", "w-reorder-sametypes", "wc-reorder-sametypes"),
+        says=lambda _: "the same metrics stand in another order",
+        rationale="VVR finds each metric wherever it stands. Open-source Flink keeps accumulators by position.",
+        example=selecting("customer, SUM(amount), MAX(item)", "customer, MAX(item), SUM(amount)"),
+        yields_to="ranked-row-changed",
+        group=Unwindowed(("ga-reorder-difftypes", "ga-reorder-sametypes"), on_page=True),
+        over=Unwindowed(("oa-reorder-difftypes", "oa-reorder-sametypes"), on_page=True),
+    ),
+    _metric_rule(
+        code="aggregates-replaced",
+        title="All metrics were replaced",
+        vvr=Outcome.INCOMPATIBLE,
+        rows=(17, 20),
+        flink=measured(Outcome.INCOMPATIBLE, "g-all-different", "g-one-sum-to-max"),
+        says=lambda _: "no metric of the deployed query survives",
+        rationale="A partial reuse needs at least one metric that survives unchanged.",
+        example=selecting("customer, SUM(amount)", "customer, MIN(amount)"),
+        group=Unwindowed(("ga-global-mod", "ga-first-to-last")),
+    ),
+    _metric_rule(
+        code="all-aggregates-deleted",
+        title="All metrics were deleted",
+        vvr=Outcome.INCOMPATIBLE,
+        rows=(14, 15),
+        flink=measured(Outcome.INCOMPATIBLE, "w-del-all-aggs", "g-del-all"),
+        says=lambda _: "no metric is left",
+        rationale="Nothing survives that the stored state could serve.",
+        example=selecting("customer, SUM(amount), window_start", "customer, window_start"),
+        group=Unwindowed(("ga-del-all",)),
+    ),
+    _metric_rule(
+        code="distinct-aggregate-changed",
+        title="A DISTINCT metric changed",
+        vvr=Outcome.INCOMPATIBLE,
+        rows=(13, 14),
+        flink=measured(Outcome.INCOMPATIBLE, "w-distinct-add", "w-distinct-del", "w-distinct-mod-func"),
+        says=lambda _: "a DISTINCT metric was added, deleted, changed or moved among the DISTINCT ones",
+        rationale="The values seen so far are part of the state's layout, in the order of the DISTINCT metrics.",
+        example=selecting(
+            "customer, SUM(amount), COUNT(DISTINCT item)", "customer, SUM(amount), COUNT(DISTINCT region)"
+        ),
+        group=Unwindowed(("ga-distinct-del", "ga-distinct-func", "ga-distinct-swap-sametype")),
+    ),
+    _metric_rule(
+        code="first-aggregate-added",
+        title="The first metric was added",
+        vvr=Outcome.INCOMPATIBLE,
+        rows=(15, 18),
+        flink=measured(Outcome.INCOMPATIBLE, "g-add-to-none"),
+        says=lambda _: "there was no metric before",
+        rationale="State without metrics has no accumulators for a metric to continue from.",
+        example=selecting("customer, window_start", "customer, window_start, COUNT(*)"),
+        group=Unwindowed(("ga-add-first",)),
+    ),
+    _metric_rule(
+        code="no-aggregates",
+        title="No metrics before and after",
+        vvr=Outcome.COMPATIBLE,
+        rows=(8, 9),
+        flink=measured(Outcome.COMPATIBLE, "w-noagg-unchanged", "w-noagg-addwstart", "g-none-both"),
+        says=lambda _: "neither side computes a metric; the keys seen so far are kept",
+        rationale="The state holds only which keys were seen in which window.",
+        example=selecting("customer", "customer, window_start"),
+        group=Unwindowed(("ga-noagg-unchanged",)),
+    ),
+    _metric_rule(
+        code="only-aggregate-changed",
+        title="The only metric's computation changed",
+        vvr=Outcome.INCOMPATIBLE,
+        rows=(16, 19),
+        flink=measured(Outcome.INCOMPATIBLE, "w-one-agg-calc-change", "wc-one-agg-calc", "g-only-one-left-calc"),
+        says=lambda _: "the only metric is computed differently, so nothing survives",
+        rationale="A partial reuse needs at least one metric that survives unchanged.",
+        example=selecting("customer, SUM(amount)", "customer, SUM(amount + 1)"),
+        group=Unwindowed(("ga-input-cast-double",)),
+    ),
+)
+
+
+def _find_unread_metric_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.aggregations
+    if sides is not None and "metrics nobody reads" in pair.parts:
+        old, new = (format_expressions(side.pruned_inputs) for side in sides)
+        yield RuleMatch(
+            "metrics that nobody reads ask for other columns, or for them in another order",
+            pair.claim("metrics nobody reads"),
+            old,
+            new,
+        )
+
+
+VIEW = "CREATE TEMPORARY VIEW sums AS\n{0}\nSELECT customer, total FROM sums;"
+UNREAD_METRIC_CHANGED = Rule(
+    code="unread-metric-changed",
+    title="A metric that nobody reads",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "the planner leaves the metric out, so nothing is stored for it"),
+        "flink": inferred(Outcome.UNKNOWN, "EXPLAIN: the metric is left out, what was computed for it may stay"),
+    },
+    rationale="Flink's planner drops a metric nobody reads, but only after it has planned the projection below it: "
+    "that may put an operator into the job, or take one away.",
+    example=Example(
+        VIEW.format(windowed("customer, SUM(amount) AS total")),
+        VIEW.format(windowed("customer, SUM(amount) AS total, MAX(UPPER(item)) AS last")),
+    ),
+    find=_find_unread_metric_changed,
+)
+
+
+def _find_metric_written_twice(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.aggregations
+    if sides is not None and "metrics written twice" in pair.parts:
+        old, new = (f"{format_expressions(side.aggregates)} and {side.repeated_calls} of them again" for side in sides)
+        yield RuleMatch(
+            "a metric is computed once more, or once less, over an equal column",
+            pair.claim("metrics written twice"),
+            old,
+            new,
+        )
+
+
+QUERY = """\
+SELECT customer, {0}
+FROM (SELECT customer, amount, amount AS paid, window_start, window_end
+  FROM {1})
+GROUP BY customer, window_start, window_end;
+"""
+METRIC_WRITTEN_TWICE = Rule(
+    code="metric-written-twice",
+    title="A metric over another name of its column",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "a repeated call counts once, its arguments resolved to source columns"),
+        "flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: both calls have an accumulator"),
+    },
+    rationale="Flink keeps a repeated call once, but only where both are written over the same column: MAX(amount) and "
+    "MAX(paid) are two accumulators though paid is only another name, or an equal computed column.",
+    example=Example(QUERY.format("MAX(amount)", MINUTE), QUERY.format("MAX(amount), MAX(paid)", MINUTE)),
+    find=_find_metric_written_twice,
+)
+
+
+RULES = (
+    *METRIC_RULES,
+    UNREAD_METRIC_CHANGED,
+    METRIC_WRITTEN_TWICE,
+)

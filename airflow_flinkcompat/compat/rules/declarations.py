@@ -1,0 +1,472 @@
+"""Rules about tables and views that are renamed, undeclared or unused, and statements without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import LITERAL_ROWS, Difference, table_parts
+from airflow_flinkcompat.compat.changes.format import format_value, shortened
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import uses_of
+from airflow_flinkcompat.compat.engines.flink import settings, stateless
+from airflow_flinkcompat.compat.rule import (
+    UNCHANGED,
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    TableApiCover,
+    Verdict,
+    combined,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, windowed
+from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
+from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
+from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.model import Basis, Outcome, Reason
+from airflow_flinkcompat.plan import OtherStatement, Program
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import Output, sources
+from airflow_flinkcompat.sql import nodes
+
+RENAMED = measured(Outcome.COMPATIBLE, "x-source-rename", note="the same declaration under another name")
+UNLIKE = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "the tables are not declared alike: not measured", Reason.NOT_COVERED)
+
+BY_NAME = Verdict(
+    Outcome.UNKNOWN,
+    Basis.INFERRED,
+    "the stored positions are of the old table: what a restored source makes of them in another one was not measured",
+    Reason.NOT_COVERED,
+)
+
+
+SHARED = Verdict(
+    Outcome.UNKNOWN,
+    Basis.INFERRED,
+    "one job scans a table once for all who read it: a scan that comes or goes gives others new ids (measured: "
+    "read-twice-join-join-apart, read-twice-set-set-apart)",
+    Reason.NOT_COVERED,
+)
+
+
+READ_ONCE = inferred(Outcome.INCOMPATIBLE, "CommonExecValues: a source of these rows, which ends")
+
+
+def _literal(read: object) -> bool:
+    """Whether what is read are rows that stand in the script: one row is part of the query itself."""
+    return isinstance(read, tuple) or read == LITERAL_ROWS
+
+
+def other_reads(change: Change) -> Iterator[tuple[PipelinePair, Difference]]:
+    """Where another table is read, in operators and outputs alike."""
+    for pipeline in change.pipelines:
+        below = (difference for pair in pipeline.operators for difference in pair.differences)
+        for difference in (*pipeline.differences, *below):
+            if difference.part.startswith("source") and not difference.part.startswith("source hints"):
+                yield pipeline, difference
+
+
+def _unlike(pair: PipelinePair, old: Table, new: Table) -> Verdict:
+    """The stored positions hold no name of a table, and no column: they fit where the same is read in the same way."""
+    if old.options != new.options:
+        return UNLIKE
+    return stateless.settled(pair, UNLIKE, *stateless.SOURCE_NAME)
+
+
+def _named_by_place(table: Table) -> bool:
+    """Whether a table's name may say which data it stands for: a catalog's own connector looks them up by it."""
+    connector = table.option("connector")
+    if connector is None:
+        return table.option("connector.type") is None
+    if connector not in connectors.catalogue():
+        return True
+    table_name_option = connectors.source(connector).table_name_option
+    return bool(table_name_option) and table.option(table_name_option) is None
+
+
+def _scanned_apart(change: Change, pair: PipelinePair, names: tuple[str, str]) -> bool:
+    """Whether a job may scan more or fewer tables than before: not where all who read one table now read the other."""
+    job = (pair, *change.companions(pair))
+    readers = [[source.table for each in job for source in sources((each.old, each.new)[place])] for place in range(2)]
+    moved = [found.count(name) for found, name in zip(readers, names, strict=True)]
+    return moved[0] != moved[1] or names[1] in readers[0] or names[0] in readers[1]
+
+
+def _judged(change: Change, pair: PipelinePair, old: Table | None, new: Table | None) -> OptionVerdict | None:
+    """What another declaration comes to where only options differ; None where nothing differs."""
+    if old is None or new is None:
+        return OptionVerdict("", UNLIKE)
+    before, after = table_parts(old), table_parts(new)
+    uses = [used for used in uses_of(change, old.name) if used.use is not TableUse.SINK]
+    if any(map(_named_by_place, (old, new))) and any(used.use is TableUse.SOURCE for used in uses):
+        return OptionVerdict("the data may be found by the name of the table", BY_NAME)
+    if any(before[part] != after[part] for part in before if part != "options"):
+        return OptionVerdict("", _unlike(pair, old, new))
+    found = options_judged(old.name, before["connector"], before["options"], after["options"], uses)
+    return found and OptionVerdict(found.says, combined((found.verdict, RENAMED)))
+
+
+def _find_source_renamed(change: Change) -> Iterable[RuleMatch]:
+    tables = [{table.name: table for table in program.tables} for program in change.programs]
+    for pair, difference in other_reads(change):
+        if all(map(_literal, (difference.before, difference.after))):
+            before, after = (shortened(format_value(rows)) for rows in (difference.before, difference.after))
+            yield RuleMatch(
+                "other literal rows are read: rows of a script are read once, and a job that has read them gets no "
+                "others by a restore",
+                (difference.key,),
+                before,
+                after,
+                difference.before_span,
+                difference.after_span,
+                verdicts={"flink": READ_ONCE, "vvr": READ_ONCE},
+            )
+            continue
+        old, new = (tables[i].get(name) for i, name in enumerate((difference.before, difference.after)))
+        names = (str(difference.before), str(difference.after))
+        tables_read = isinstance(difference.before, str) and isinstance(difference.after, str)
+        apart = tables_read and _scanned_apart(change, pair, names)
+        judged = OptionVerdict("others of the job read it too", SHARED) if apart else _judged(change, pair, old, new)
+        declared = (d.key for d in change.parts("declared") if d.key.split("/")[1] in names)
+        yield RuleMatch(
+            "another table is read",
+            (difference.key, *declared),
+            *names,
+            difference.before_span,
+            difference.after_span,
+            verdicts={"flink": judged.verdict} if judged else {},
+            notes={"flink": f": {judged.says}" if judged and judged.says else ""},
+        )
+
+
+SOURCE_RENAMED = Rule(
+    code="source-renamed",
+    title="Another source table",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): table renamed"),
+        "flink": RENAMED,
+    },
+    rationale="VVR finds a source's state by the table's name. Open-source Flink does not look at names. A table whose "
+    "options do not say what is read is found by its name, though, and positions of one table mean nothing in another.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE purchases (customer STRING, amount BIGINT, order_time TIMESTAMP(3),\n"
+        "  WATERMARK FOR order_time AS order_time) WITH ('connector' = 'kafka', 'topic' = 'orders');\n"
+        + windowed("customer, SUM(amount)").replace("TABLE orders", "TABLE purchases"),
+        outcomes={"flink": Outcome.UNKNOWN},
+    ),
+    find=_find_source_renamed,
+    beside_operators=True,
+    case_dependent=("flink",),
+)
+
+
+def _find_table_comes_with_its_use(change: Change) -> Iterable[RuleMatch]:
+    told = _in_place_of_each_other(change)
+    for difference in change.parts("declared"):
+        name = difference.key.split("/")[1]
+        old, new = (name in tables for tables in change.tables_of_sides)
+        if old != new and (difference.before is not None) == old and name not in told:
+            yield RuleMatch(
+                f"table {name} is declared only where it is used",
+                (difference.key,),
+                name if old else "",
+                name if new else "",
+                difference.before_span,
+                difference.after_span,
+            )
+
+
+def _in_place_of_each_other(change: Change) -> set[str]:
+    """Tables of which one is read or written now in place of another: that is told by itself."""
+    read = [(difference.before, difference.after) for _, difference in other_reads(change)]
+    written = [(pair.old.sink, pair.new.sink) for pair in change.pipelines if "sink" in pair.parts]
+    return {name for names in (*read, *written) if all(names) for name in names if isinstance(name, str)}
+
+
+TABLE_COMES_WITH_ITS_USE = Rule(
+    code="table-comes-with-its-use",
+    title="A table's declaration came or went with what uses it",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "judged where the table is read or written"),
+        "flink": inferred(Outcome.COMPATIBLE, "judged where the table is read or written", ids=UNCHANGED),
+    },
+    rationale="What a declaration means to state shows in the queries that read or write the table, where other rules "
+    "judge it.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+        "INSERT INTO totals\n" + windowed("customer, SUM(amount)"),
+    ),
+    find=_find_table_comes_with_its_use,
+)
+
+
+UNDECLARED_MESSAGE = (
+    "table {} is declared by neither the script nor the catalog: its types are not known; name the file of its DDL as "
+    "catalog (in the project file, or --catalog)"
+)
+
+
+def _find_undeclared_table(change: Change) -> Iterable[RuleMatch]:
+    declared = [{table.name for table in program.tables} for program in change.programs]
+    names = [name for name in sorted(change.used_tables - {""}) if not all(name in tables for tables in declared)]
+    if not names or change.parts("declared"):
+        return
+    deciding = _whose_types_decide(change)
+    for name in names:
+        if deciding is None or name in deciding:
+            yield RuleMatch(UNDECLARED_MESSAGE.format(name))
+
+
+def _whose_types_decide(change: Change) -> set[str] | None:
+    """The tables whose types, or what they are at all, may say what a change does; None: those of every table may.
+
+    Queries that read or write a table and are the same on both sides keep the same state, whatever its types are.
+    """
+    if change.parts("engine") or change.parts("insert order"):
+        return None
+    if any(settings.asks_for_tables(each.key.partition("/")[2]) for each in change.parts("setting")):
+        return None
+    differing = {
+        each.key.split("/")[1]
+        for each in change.script_differences
+        if each.key.startswith("table/") and each.part != "options"
+    }
+    of_pairs = ((pair, _undeclared_tables(pair.old) | _undeclared_tables(pair.new)) for pair in change.pipelines)
+    return {name for pair, tables in of_pairs if pair.changed or tables & differing for name in tables}
+
+
+def _undeclared_tables(output: Output) -> set[str]:
+    return {output.sink, *(source.table for source in sources(output))}
+
+
+UNDECLARED_QUERY = (
+    "SELECT customer, SUM(amount){0} FROM TABLE(TUMBLE(TABLE payments, DESCRIPTOR(paid), INTERVAL '1' MINUTE))\n"
+)
+UNDECLARED_KEYS = "GROUP BY customer, window_start, window_end;"
+UNDECLARED_TABLE = Rule(
+    code="undeclared-table",
+    title="A table nobody declares",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": Verdict(Outcome.COMPATIBLE, Basis.INFERRED, "a note: the schema is taken to be the same on both sides"),
+        "flink": inferred(Outcome.UNKNOWN, "pass the DDL as --catalog", Reason.UNDECLARED),
+    },
+    rationale="Layout depends on types. VVR's rules compare names and expressions, open-source Flink compares layouts.",
+    example=Example(
+        UNDECLARED_QUERY.format("") + UNDECLARED_KEYS, UNDECLARED_QUERY.format(", window_start") + UNDECLARED_KEYS
+    ),
+    find=_find_undeclared_table,
+    beside_operators=True,
+)
+
+
+FUNCTION = {"flink": inferred(Outcome.UNKNOWN, "unused tables and views were measured, functions were not")}
+
+
+def _find_unused_declaration(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.script_differences:
+        place, _, name = difference.key.partition("/")
+        table = name.rpartition("/")[0]
+        if change.may_be_used_unseen(table if place == "table" else name):
+            continue
+        if place == "table" and table not in change.used_tables:
+            yield RuleMatch(f"table {table} is declared but not used", (difference.key,))
+        elif place == "function" and not any(change.uses_function(name)):
+            yield RuleMatch(f"function {name} is declared but not used", (difference.key,), verdicts=FUNCTION)
+
+
+UNUSED_DECLARATION = Rule(
+    code="unused-declaration",
+    title="A declaration nothing uses",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
+        "flink": measured(Outcome.COMPATIBLE, "declarations-unused-table"),
+    },
+    rationale="The planner sees only what a query reads or writes.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
+    ),
+    find=_find_unused_declaration,
+    case_dependent=("flink",),
+    table_api_cover=TableApiCover.ALWAYS,
+)
+
+
+def _find_view_rewritten(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("view"):
+        name = difference.key.partition("/")[2]
+        if change.may_be_used_unseen(name):
+            continue
+        yield RuleMatch(
+            f"view {name} is written differently; what it means is judged where it is read", (difference.key,)
+        )
+
+
+VIEW_REWRITTEN = Rule(
+    code="view-rewritten",
+    title="A view was added, deleted, renamed or rewritten",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Alias page: names never matter"),
+        "flink": measured(Outcome.COMPATIBLE, "x-view-rename", "x-inline-view", "x-projection-upstream"),
+    },
+    rationale="A view is unfolded into the queries that read it; only what they compute then counts.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TEMPORARY VIEW recent AS SELECT customer, amount, order_time FROM orders;\n"
+        + windowed("customer, SUM(amount)", source=MINUTE.replace("TABLE orders", "TABLE recent")),
+    ),
+    find=_find_view_rewritten,
+    table_api_cover=TableApiCover.ALWAYS,
+)
+
+
+LOOKS = frozenset({"Describe", "Explain", "SetOption", "Show"})
+"""Statements that only show something; SET without a key lists the settings."""
+
+
+def _find_statement_without_effect(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("statement"):
+        for place, fact in enumerate((difference.before, difference.after)):
+            if isinstance(fact, OtherStatement) and (why := _without_effect(fact, place, change)):
+                yield RuleMatch(
+                    f"{shortened(str(fact))}: {why}",
+                    (difference.key,),
+                    "" if place else str(fact),
+                    str(fact) if place else "",
+                    difference.before_span,
+                    difference.after_span,
+                )
+
+
+def _without_effect(fact: OtherStatement, place: int, change: Change) -> str:
+    """Why a statement of one side does nothing to its queries; "" where it may."""
+    kind, name = fact.subject
+    if fact.kind in LOOKS:
+        return "it only shows something"
+    if kind == "DATABASE" and fact.kind == "CreateNamespace":
+        return "a database that is there changes no query"
+    if kind == "CATALOG" and fact.kind == "CreateNamespace":
+        return "" if _uses_catalog(name, change) else "nothing is read from or written into this catalog"
+    if kind not in ("TABLE", "VIEW") or change.may_be_used_unseen(name):
+        return ""
+    if fact.kind == "replaced":
+        return _replaced(fact, place, change)
+    used = name in change.used_tables
+    if fact.kind == "Drop":
+        return _drop(fact, place, change)
+    return "" if used or kind == "VIEW" else "no query uses the table"
+
+
+def _replaced(fact: OtherStatement, place: int, change: Change) -> str:
+    """Why a declaration that another one replaces further down does nothing to the queries of both sides."""
+    program = change.programs[place]
+    if program.views:
+        return ""  # one in between would hold what was declared first
+    dropped = (each for each in program.other_statements if each.kind == "Drop" and each.subject == fact.subject)
+    if not any(fact.subject[1] in drop.declared_before for drop in dropped):
+        return ""  # Flink refuses a table that is there already
+    if not fact.queries_before:
+        return "the table is declared anew before the first query"
+    used = _used_before(fact, place, change)
+    return "" if used is None or fact.subject[1] in used else "only queries that came or went used it"
+
+
+def _used_before(fact: OtherStatement, place: int, change: Change) -> set[str] | None:
+    """The tables of the queries in front of a statement that both sides have; None where one is not taken apart."""
+    pipelines = change.programs[place].pipelines[: fact.queries_before]
+    stay = {id((pair.old_pipeline, pair.new_pipeline)[place]) for pair in change.pipelines}
+    queries = (change.old, change.new)[place].outputs[0]
+    before = [n for n, pipeline in enumerate(pipelines) if id(pipeline) in stay or n not in queries]
+    return None if any(n not in queries for n in before) else {t for n in before for t in _tables_of(queries[n])}
+
+
+def _tables_of(output: Output) -> set[str]:
+    return {output.sink, *(source.table for source in sources(output))}
+
+
+def _drop(fact: OtherStatement, place: int, change: Change) -> str:
+    """Why a DROP does nothing to the queries of its side."""
+    kind, name = fact.subject
+    program = change.programs[place]
+    if kind == "VIEW":
+        known = name in fact.declared_before
+        return "" if known and fact.queries_before < len(program.pipelines) else "no later query reads the view"
+    if name not in change.tables_of_sides[place]:
+        return "no query uses the table"
+    if not _declared_by_options(program, name):
+        return ""  # what a catalog keeps by itself goes with the table
+    if fact.queries_before == len(program.pipelines):
+        return "every query of the script was started before it"
+    if name in fact.declared_before and not _declared_anew(fact, program):
+        return ""
+    used = _used_before(fact, place, change)
+    views = fact.declared_before.intersection(view for view, _ in program.views)
+    return "" if used is None or name in used or views else "the script declares the table itself, after it"
+
+
+def _declared_anew(fact: OtherStatement, program: Program) -> bool:
+    """Whether the table that a DROP takes away is declared again before the next query."""
+    at = program.other_statements.index(fact)
+    return any(
+        each.kind == "replaced" and each.subject == fact.subject and each.queries_before == fact.queries_before
+        for each in program.other_statements[at:]
+    )
+
+
+def _declared_by_options(program: Program, name: str) -> bool:
+    """Whether a table is one that its options describe, so that dropping it drops no data."""
+    return any(
+        table.name == name and (table.option("connector") or table.option("connector.type")) for table in program.tables
+    )
+
+
+def _uses_catalog(name: str, change: Change) -> bool:
+    """Whether a query of either side may find tables or functions in a catalog."""
+    paths = {*change.used_tables, *change.used_functions}
+    if any(path.replace("`", "").lower().startswith(f"{name.lower()}.") for path in paths):
+        return True
+    statements = (statement for side in (change.old, change.new) for statement in side.parsed.statements)
+    current = any(isinstance(node, nodes.UseNamespace) for each in statements for node in each.nodes[:1])
+    return current or change.may_be_used_unseen(name)
+
+
+STATEMENT_WITHOUT_EFFECT = Rule(
+    code="statement-without-effect",
+    title="A statement came or went that does nothing to the queries",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "no query uses it"),
+        "flink": inferred(Outcome.COMPATIBLE, "no job uses it", ids=UNCHANGED),
+    },
+    rationale="SHOW, DESCRIBE and EXPLAIN show something. CREATE DATABASE, and DROP of a table in front of its own "
+    "declaration, make a script fit to run twice. A job is planned from what is declared where its query stands.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "SHOW TABLES;\nCREATE DATABASE IF NOT EXISTS reports;\nDROP TABLE IF EXISTS spare;\n"
+        + windowed("customer, SUM(amount)"),
+    ),
+    find=_find_statement_without_effect,
+    table_api_cover=TableApiCover.ALWAYS,
+)
+
+
+RULES = (
+    SOURCE_RENAMED,
+    TABLE_COMES_WITH_ITS_USE,
+    UNDECLARED_TABLE,
+    UNUSED_DECLARATION,
+    VIEW_REWRITTEN,
+    STATEMENT_WITHOUT_EFFECT,
+)

@@ -1,0 +1,268 @@
+"""Rules about user-defined functions and table functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from airflow_flinkcompat.compat.changes.aggregates import listed
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.format import format_expressions
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.rule import (
+    UNCHANGED,
+    Example,
+    Level,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, windowed
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.plan import Program, functions
+from airflow_flinkcompat.plan.expressions import AggregateCall, FunctionCall, walk
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators
+from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
+
+
+def aggregates_in(output: Output, language: str) -> list[AggregateCall]:
+    """The aggregates of one language anywhere in a pipeline."""
+    return [
+        call
+        for operator in operators(output)
+        if isinstance(operator, AggregateOperator)
+        for call in operator.aggregates
+        if call.language == language
+    ]
+
+
+def _find_python_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+    old, new = (aggregates_in(side, "python") for side in (pair.old, pair.new))
+    if old or new:
+        yield RuleMatch(
+            "a Python aggregate function is used: the check cannot see into its state",
+            (),
+            listed(old) or "none",
+            listed(new) or "none",
+        )
+
+
+PYTHON_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'metrics.weighted' LANGUAGE PYTHON;\n"
+PYTHON_AGGREGATE = Rule(
+    code="python-aggregate",
+    title="A Python aggregate function (UDAF)",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 24; Group Window Aggregate row 22"),
+        "flink": inferred(Outcome.UNKNOWN, "Python aggregates were not measured"),
+    },
+    rationale="The accumulator of a Python function is opaque bytes; nobody but the function knows whether they still "
+    "fit.",
+    example=Example(
+        PYTHON_FUNCTION + windowed("customer, SUM(amount)"),
+        PYTHON_FUNCTION + windowed("customer, SUM(amount), weighted(amount)"),
+    ),
+    find=_find_python_aggregate,
+    level=Level.OPAQUE,
+)
+
+
+def _find_user_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+    old, new = ([*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new))
+    if (old or new) and pair.changed:
+        yield RuleMatch(
+            "a Java or Scala aggregate function is used",
+            (),
+            listed(old) or "none",
+            listed(new) or "none",
+        )
+
+
+JAVA_FUNCTION = "CREATE TEMPORARY FUNCTION weighted AS 'com.example.Weighted';\n"
+USER_AGGREGATE = Rule(
+    code="user-aggregate",
+    title="A Java or Scala aggregate function",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "an ordinary aggregate (readings)"),
+        "flink": inferred(Outcome.UNKNOWN, "aggregates of one's own were not measured", Reason.OPAQUE),
+    },
+    rationale="Declared as Java or Scala it is an aggregate like any other; on open-source Flink its state was not "
+    "measured.",
+    example=Example(
+        JAVA_FUNCTION + windowed("customer, weighted(amount)"),
+        JAVA_FUNCTION + windowed("customer, weighted(amount), window_start"),
+    ),
+    find=_find_user_aggregate,
+)
+
+
+OPERATORS = frozenset({"FIELD", "ITEM", "VALUES", "ROW", "ARRAY", "MAPCONSTRUCTOR", "MULTISETCONSTRUCTOR"})
+"""What the plan itself calls, and no catalogue lists."""
+
+
+def is_known(call: FunctionCall | AggregateCall, program: Program) -> bool:
+    """Whether a function is Flink's own and of the catalogue, or is declared."""
+    name = call.function
+    declared = (function.name.lower() for function in program.functions)
+    return functions.lookup(name) is not None or name in OPERATORS or name.lower() in declared
+
+
+def undeclared(program: Program, output: Output) -> list[FunctionCall]:
+    """Calls above an aggregation that nobody declares and that read no metric: they may be aggregates themselves."""
+    if not isinstance(output.segment.origin, AggregateOperator):
+        return []
+    return [
+        part
+        for whole in (*output.columns, *output.segment.filters, *output.segment.window_filters)
+        for part in walk(whole)
+        if isinstance(part, FunctionCall)
+        and not is_known(part, program)
+        and not any(
+            isinstance(leaf, OperatorColumn) and isinstance(leaf.output, AggregateCall) for leaf in leaves(part)
+        )
+    ]
+
+
+def _doubted(program: Program, output: Output) -> list[AggregateCall | FunctionCall]:
+    return [*aggregates_in(output, "undeclared"), *undeclared(program, output)]
+
+
+def _find_undeclared_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+    old, new = _doubted(pair.old_program, pair.old), _doubted(pair.new_program, pair.new)
+    if old or new:
+        names = ", ".join(sorted({call.function for call in (*old, *new)}))
+        yield RuleMatch(
+            f"nobody declares {names}: say what it is, for instance --function {names.split(', ')[0]}=aggregate:java",
+            (),
+            format_expressions(old),
+            format_expressions(new),
+            verdicts={} if pair.changed else {"flink": CALLED_AS_BEFORE},
+        )
+
+
+CALLED_AS_BEFORE = inferred(
+    Outcome.COMPATIBLE, "its query is the same on both sides, so it keeps what it kept", ids=UNCHANGED
+)
+UNDECLARED_AGGREGATE = Rule(
+    code="undeclared-aggregate",
+    title="An aggregate function nobody declares",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+        "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    },
+    rationale="It may be a Python function, whose state the check cannot see into, or an ordinary Java one.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount), weighted(amount)")),
+    find=_find_undeclared_aggregate,
+    level=Level.OPAQUE,
+    case_dependent=("flink",),
+)
+
+
+COMES_OR_GOES = {
+    "vvr": inferred(Outcome.COMPATIBLE, "judged where it is called"),
+    "flink": inferred(Outcome.COMPATIBLE, "judged where it is called", ids=UNCHANGED),
+}
+
+
+def _find_function_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("function"):
+        name = difference.key.partition("/")[2]
+        used = change.uses_function(name)
+        if not any(used):
+            continue
+        declared = difference.before is not None, difference.after is not None
+        # Called by a side that does not declare it, it is another one there: built in, or from a catalog.
+        with_its_calls = declared == used
+        what = "comes or goes with its calls" if with_its_calls else "comes or goes while it is called"
+        yield RuleMatch(
+            f"function {name} {'is declared differently' if all(declared) else what}",
+            (difference.key,),
+            "" if difference.before is None else str(difference.before[2]),
+            "" if difference.after is None else str(difference.after[2]),
+            verdicts=COMES_OR_GOES if with_its_calls and not all(declared) else {},
+        )
+
+
+TIDY_FUNCTION = "CREATE TEMPORARY FUNCTION tidy AS 'com.example.{0}';\n"
+FUNCTION_CHANGED = Rule(
+    code="function-changed",
+    title="A function that is used was declared differently",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": Verdict(
+            Outcome.UNKNOWN,
+            Basis.DOCUMENT,
+            "Overview: a changed UDF dependency is to be verified by hand",
+            Reason.OPAQUE,
+        ),
+        "flink": inferred(Outcome.UNKNOWN, reason=Reason.OPAQUE),
+    },
+    rationale="The check sees a function's name, not its body.",
+    example=Example(
+        TIDY_FUNCTION.format("Tidy") + windowed("customer, MAX(tidy(item))"),
+        TIDY_FUNCTION.format("Tidier") + windowed("customer, MAX(tidy(item))"),
+    ),
+    find=_find_function_changed,
+)
+
+
+def kept_on_flink(pipeline: PipelinePair) -> Mapping[str, Verdict]:
+    """A clause kept inside an unchanged pipeline was restored right; inside a changed one nothing was measured."""
+    if pipeline.changed:
+        return {}
+    return {"flink": measured(Outcome.COMPATIBLE, *UNCHANGED, note="an unchanged pipeline")}
+
+
+CAME_OR_WENT = {"flink": measured(Outcome.INCOMPATIBLE, "w-unnest-add", consequence=Consequence.REFUSED_AT_SUBMIT)}
+
+
+def _find_table_function(pair: PipelinePair) -> Iterable[RuleMatch]:
+    old, new = ([call for segment in side for call, _ in segment.functions] for side in pair.segments)
+    if not old and not new:
+        return
+    same = old == new
+    claims = pair.claim("table functions") + tuple(
+        key for operators in pair.operators for key in operators.claim("table functions")
+    )
+    known = pair.stateful and not pair.others and not (old and new)
+    word = "stands on both sides" if same else "was added" if not old else "was deleted" if not new else "changed"
+    yield RuleMatch(
+        f"a table function {word}: the check cannot see into it",
+        claims,
+        format_expressions(old),
+        format_expressions(new),
+        verdicts=kept_on_flink(pair) if same else CAME_OR_WENT if known else {},
+    )
+
+
+TABLE_FUNCTION = Rule(
+    code="table-function",
+    title="A table function (UDTF)",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 23"),
+        "flink": inferred(Outcome.UNKNOWN, "only unchanged table functions were measured"),
+    },
+    rationale="Nobody but the function knows how many rows it makes of one, and of which value.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        windowed("customer, SUM(amount)", source=MINUTE + ",\n  LATERAL TABLE(split(item)) AS part(word)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
+    ),
+    find=_find_table_function,
+    level=Level.OPAQUE,
+)
+
+
+RULES = (
+    PYTHON_AGGREGATE,
+    USER_AGGREGATE,
+    UNDECLARED_AGGREGATE,
+    FUNCTION_CHANGED,
+    TABLE_FUNCTION,
+)

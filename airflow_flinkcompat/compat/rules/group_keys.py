@@ -1,0 +1,282 @@
+"""Rules about grouping keys and grouping sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.changes.format import format_group_by
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.engines.flink.ranking import right
+from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE, grouped_alike
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import grouping, windowed
+from airflow_flinkcompat.compat.rules.functions import kept_on_flink
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.nodes import WindowField
+from airflow_flinkcompat.plan.operators import AggregateOperator
+from airflow_flinkcompat.plan.origins import describe, uses_window_field
+
+BOUNDS = frozenset({WindowField.START, WindowField.END})
+
+
+def _find_window_bounds_in_keys_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.windowed
+    if sides is None or "notation" in pair.parts:
+        return
+    old, new = (side.window_keys for side in sides)
+    if (old >= BOUNDS) != (new >= BOUNDS):
+        yield RuleMatch(
+            "the GROUP BY started or stopped holding both window_start and window_end",
+            pair.claim("window keys", "key order", "windowed", "kind"),
+            format_group_by(sides[0]),
+            format_group_by(sides[1]),
+        )
+
+
+WINDOW_BOUNDS_IN_KEYS_CHANGED = Rule(
+    code="window-bounds-in-keys-changed",
+    title="GROUP BY holds both window bounds, or no longer does",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 19"),
+        "flink": measured(Outcome.INCOMPATIBLE, "w-groupby-only-ws-to-both"),
+    },
+    rationale="With both bounds the aggregation is planned per window; with one it is an unbounded aggregation over "
+    "windowed rows.",
+    example=grouping("customer, SUM(amount)", "customer, window_start", "customer, window_start, window_end"),
+    find=_find_window_bounds_in_keys_changed,
+)
+
+
+def _plain(side: AggregateOperator) -> set[object]:
+    return {key for key in side.keys if not uses_window_field(key)}
+
+
+def _find_group_key_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.aggregations
+    if sides is None:
+        return
+    old, new = (_plain(side) for side in sides)
+    bounds = [side.window_keys & BOUNDS for side in sides]
+    swapped = len(bounds[0]) == len(bounds[1]) == 1 and bounds[0] != bounds[1]
+    if old != new or (swapped and "notation" not in pair.parts):
+        gone = ", ".join(sorted(describe(key) for key in old - new))
+        come = ", ".join(sorted(describe(key) for key in new - old))
+        what = (
+            " and ".join(filter(None, (gone and f"{gone} left", come and f"{come} joined")))
+            or "a window bound changed in"
+        )
+        yield RuleMatch(
+            f"{what} the group keys",
+            pair.claim("keys", "key order", *(("window keys",) if swapped else ())),
+            format_group_by(sides[0]),
+            format_group_by(sides[1]),
+            verdicts={} if pair.windowed else {"vvr": documented(Outcome.INCOMPATIBLE, "Group Aggregate page")},
+        )
+
+
+GROUP_KEY_CHANGED = Rule(
+    code="group-key-changed",
+    title="A group key was added, deleted or computed differently",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 11; Group Window Aggregate row 13"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "w-mod-key-sametype", "w-mod-key-othercol", "g-add-key", "ga-key-othercol"
+        ),
+    },
+    rationale="State is found by its key. Values stored under another key belong to another group.",
+    example=grouping(
+        "customer, SUM(amount)", "customer, window_start, window_end", "customer, region, window_start, window_end"
+    ),
+    find=_find_group_key_changed,
+)
+
+
+def _find_group_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.aggregations
+    if sides is not None and sides[0].keys != sides[1].keys and set(sides[0].keys) == set(sides[1].keys):
+        yield RuleMatch(
+            "the same keys stand in another order",
+            pair.claim("keys", "key order"),
+            format_group_by(sides[0]),
+            format_group_by(sides[1]),
+            verdicts=_verdicts(pair),
+        )
+
+
+def _verdicts(pair: OperatorPair) -> dict[str, Verdict]:
+    if grouped_alike(pair):
+        return {"vvr": NOT_SAID, "flink": right(*GROUPED_ALIKE)}
+    return {} if pair.windowed else {"vvr": inferred(Outcome.INCOMPATIBLE, "as the window pages say")}
+
+
+NOT_SAID = inferred(Outcome.UNKNOWN, "no page states the order in which the Table API groups")
+
+GROUP_KEY_REORDERED = Rule(
+    code="group-key-reordered",
+    title="Group keys changed places",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 12; Group Window Aggregate row 17"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE,
+            "w-keys-reorder-difftype",
+            "g-keys-swap",
+            "g-keys-swap-sametype",
+            "ga-keys-reorder-sametype",
+        ),
+    },
+    rationale="The stored key is the row of keys in their order: in SQL that of GROUP BY, in the Table API that in "
+    "which the columns come in, whatever the order in group_by.",
+    example=grouping(
+        "customer, region, SUM(amount)",
+        "customer, region, window_start, window_end",
+        "region, customer, window_start, window_end",
+    ),
+    find=_find_group_key_reordered,
+)
+
+
+def _find_grouping_sets_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.aggregations
+    if sides is None:
+        return
+    old, new = (side.grouping_sets is not None for side in sides)
+    if old != new:
+        word = "left" if old else "came in"
+        # Which keys stand together is what grouping sets say; the keys' own rules speak of plain GROUP BYs.
+        claims = pair.claim("grouping sets", "windowed", "kind")
+        before, after = (format_group_by(side) for side in sides)
+        verdicts = (
+            {} if pair.windowed else {"vvr": inferred(Outcome.UNKNOWN, "no page speaks of them without a window")}
+        )
+        yield RuleMatch(f"GROUPING SETS, CUBE or ROLLUP {word}", claims, before, after, verdicts=verdicts)
+
+
+GROUPING_SETS_CHANGED = Rule(
+    code="grouping-sets-changed",
+    title="GROUPING SETS, CUBE or ROLLUP added or deleted",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 20"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE,
+            "ga-grouping-sets",
+            note="an Expand appears",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        ),
+    },
+    rationale="Every set becomes a group of its own, told apart by a further key in the state.",
+    example=grouping(
+        "customer, SUM(amount)",
+        "customer, window_start, window_end",
+        "window_start, window_end, GROUPING SETS ((customer), ())",
+    ),
+    find=_find_grouping_sets_changed,
+)
+
+
+OTHERS = {"flink": measured(Outcome.INCOMPATIBLE, "wc-grouping-sets-drop-one", consequence=Consequence.SILENTLY_WRONG)}
+
+
+def _find_grouping_sets_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.aggregations
+    if sides is None or any(side.grouping_sets is None for side in sides):
+        return
+    yield RuleMatch(
+        "GROUPING SETS, CUBE or ROLLUP stand on both sides",
+        pair.claim("grouping sets"),
+        format_group_by(sides[0]),
+        format_group_by(sides[1]),
+        verdicts=OTHERS if "grouping sets" in pair.parts else kept_on_flink(pair.pipeline),
+    )
+
+
+SETS = "window_start, window_end, ROLLUP (customer)"
+GROUPING_SETS_KEPT = Rule(
+    code="grouping-sets-kept",
+    title="GROUPING SETS, CUBE or ROLLUP before and after",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 26"),
+        "flink": inferred(Outcome.UNKNOWN, "kept next to another change: not measured"),
+    },
+    rationale="The vendor's check does not look into grouping sets, whether they changed or not.",
+    example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
+    find=_find_grouping_sets_kept,
+)
+
+
+KEYS_OF_STATE = {"flink": inferred(Outcome.INCOMPATIBLE, "EXPLAIN: fields of materialised windows are group keys")}
+
+
+def _find_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.windowed
+    if sides is None or "key order" not in pair.parts or "keys" in pair.parts or "window keys" in pair.parts:
+        return
+    if "notation" not in pair.parts:
+        claims = pair.claim("key order")
+        verdicts = {} if all(side.windowed for side in sides) else KEYS_OF_STATE
+        yield RuleMatch(
+            "only window keys moved", claims, format_group_by(sides[0]), format_group_by(sides[1]), verdicts=verdicts
+        )
+
+
+WINDOW_KEY_REORDERED = Rule(
+    code="window-key-reordered",
+    title="Window keys changed places",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 9; Group Window Aggregate row 8"),
+        "flink": measured(Outcome.COMPATIBLE, "w-windowkeys-swap"),
+    },
+    rationale="Window keys are kept apart from the group key; only the order of the other keys makes the key.",
+    example=grouping(
+        "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
+    ),
+    find=_find_window_key_reordered,
+    case_dependent=("flink",),
+    yields_to="ranked-window-key-reordered",
+)
+
+
+def _find_window_time_key(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.windowed
+    if sides is None or "notation" in pair.parts:
+        return
+    if sides[0].window_keys ^ sides[1].window_keys == {WindowField.TIME}:
+        yield RuleMatch(
+            "window_time joined or left the keys",
+            pair.claim("window keys", "key order"),
+            format_group_by(sides[0]),
+            format_group_by(sides[1]),
+        )
+
+
+WINDOW_TIME_KEY = Rule(
+    code="window-time-key",
+    title="window_time joined or left the keys",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no row names window_time as a key"),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-time", note="the state's keys stay the same"),
+    },
+    rationale="window_time follows from window_end, so it splits no group; whether VVR's check knows that, no page "
+    "says.",
+    example=grouping(
+        "customer, SUM(amount)", "customer, window_start, window_end", "customer, window_start, window_end, window_time"
+    ),
+    find=_find_window_time_key,
+)
+
+
+RULES = (
+    WINDOW_BOUNDS_IN_KEYS_CHANGED,
+    GROUP_KEY_CHANGED,
+    GROUP_KEY_REORDERED,
+    GROUPING_SETS_CHANGED,
+    GROUPING_SETS_KEPT,
+    WINDOW_KEY_REORDERED,
+    WINDOW_TIME_KEY,
+)

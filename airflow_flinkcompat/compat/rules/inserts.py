@@ -1,0 +1,288 @@
+"""Rules about the INSERT statements of a script and their statement sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.naming import into
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks
+from airflow_flinkcompat.compat.rule import (
+    UNCHANGED,
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    TableApiCover,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rules.sinks import sink_state_checked
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, segments
+from airflow_flinkcompat.plan.program import Program
+
+TABLES_TOO = Verdict(
+    Outcome.UNKNOWN,
+    Basis.DOCUMENT,
+    "Overview: a sink deleted and a temporary table changed in one edit",
+    Reason.SEVERAL_CHANGES,
+)
+
+
+STATEFUL = documented(Outcome.INCOMPATIBLE, "Overview; Sink table page (read in part): a query that brings new state")
+SEVERAL_SETS = inferred(Outcome.UNKNOWN, "measured within one statement set that holds every query")
+REPLACED = inferred(Outcome.UNKNOWN, "jobs came and went: one of them may be meant to resume from the other's state")
+OWN_JOB = inferred(Outcome.COMPATIBLE, "each INSERT outside of a statement set is a job of its own", ids=UNCHANGED)
+
+
+def _in_a_set(change: Change) -> bool:
+    """Whether every query stands in one statement set, which is one job."""
+    return all(
+        program.pipelines and {pipeline.statement_set for pipeline in program.pipelines} == {0}
+        for program in change.programs
+    )
+
+
+def _insert_on_flink(own: bool, change: Change) -> Verdict | None:
+    """What comes or goes as a job of its own leaves the other jobs alone; a query of a set is refused as measured."""
+    if own:
+        return REPLACED if change.removed and change.added else OWN_JOB
+    return None if _in_a_set(change) else SEVERAL_SETS
+
+
+def _find_insert_added_or_removed(change: Change) -> Iterable[RuleMatch]:
+    if not (change.removed or change.added):
+        return
+    names = {output.sink for output in (*change.removed, *change.added)}
+    names -= frozenset.intersection(*change.tables_of_sides)
+    declared = [d for d in change.script_differences if d.key.startswith("table/")]
+    claims = change.claim("inserts") + tuple(
+        d.key for d in declared if d.part == "declared" and d.key.split("/")[1] in names
+    )
+
+    def match(
+        message: str,
+        note: str,
+        on_vvr: Verdict | None,
+        own: bool,
+        *,
+        gone: Output | None = None,
+        come: Output | None = None,
+    ) -> RuleMatch:
+        """``note`` is what becomes of a job of its own that is surely no other one under a new sink."""
+        own = own and bool(change.pipelines)
+        verdicts = {"vvr": on_vvr, "flink": _insert_on_flink(own, change)}
+        return RuleMatch(
+            message,
+            claims,
+            "" if gone is None else gone.sink,
+            "" if come is None else come.sink,
+            None if gone is None else gone.span,
+            None if come is None else come.span,
+            verdicts={engine: verdict for engine, verdict in verdicts.items() if verdict is not None},
+            notes={"flink": note} if own and not (change.removed and change.added) else {},
+        )
+
+    # Where sinks are checked too, one that comes or goes is an operator with state.
+    checked = sink_state_checked(change)
+    for output, own in zip(change.removed, change.own_jobs[0], strict=True):
+        note = ": its job is not started again, and its state is left unused"
+        on_vvr = TABLES_TOO if declared else checked
+        yield match(f"{into(output.sink)} is gone", note, on_vvr, own, gone=output)
+    for output, own in zip(change.added, change.own_jobs[1], strict=True):
+        stateful = bool(operators(output))
+        said = f"{into(output.sink, 'a')} with{'' if stateful else 'out'} state is new"
+        note = ": it is a new job, which starts without state"
+        yield match(said, note, STATEFUL if stateful else checked, own, come=output)
+
+
+RAW_AND_BIG = (
+    "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
+    "CREATE TABLE big (customer STRING) WITH ('connector' = 'print');\n"
+)
+BOTH = (
+    "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\n"
+    "INSERT INTO big SELECT customer FROM orders WHERE amount > 9;\nEND;"
+)
+ONE = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;"
+INSERT_ADDED_OR_REMOVED = Rule(
+    code="insert-added-or-removed",
+    title="A query was added to or deleted from the script",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Sink table page (read in part): a deleted sink, an added stateless one"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE,
+            "x-stmtset-add-unrelated-last",
+            "x-stmtset-remove",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        ),
+    },
+    rationale="One more query changes the topology of the whole job. Outside of a statement set each query is a job of "
+    "its own: one that comes starts without state, one that goes leaves the others alone.",
+    example=Example(RAW_AND_BIG + BOTH, RAW_AND_BIG + ONE),
+    find=_find_insert_added_or_removed,
+    case_dependent=("vvr",),
+)
+
+
+APART = {"flink": inferred(Outcome.UNKNOWN, "each INSERT outside of a statement set is a job of its own")}
+STATELESS = {"flink": inferred(Outcome.UNKNOWN, "only queries that keep state were reordered across a restore")}
+SWAPPED = {
+    "flink": measured(
+        Outcome.INCOMPATIBLE,
+        "ms-two-sources-reorder",
+        "inserts-reordered-equal-shape",
+        consequence=Consequence.SILENTLY_WRONG,
+    )
+}
+SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered", note="all read one operator")}
+UNSURE = {"flink": inferred(Outcome.UNKNOWN, "readers of one operator changed places only in front of print sinks")}
+
+
+def _shape(output: Output, program: Program) -> tuple[object, ...]:
+    """What a restore compares of the operators of a query: their topology and their layout."""
+    kept = [
+        (flink.chain(o, program), flink.layout(o)) if isinstance(o, AggregateOperator) else o.kind
+        for o in operators(output)
+    ]
+    return (*kept, *(bool(segment.filters) for segment in segments(output)))
+
+
+def order_on_flink(change: Change) -> Mapping[str, Verdict]:
+    """Operators of the same shape take each other's state and positions without a word; others do not fit."""
+    sets = {pair.new_pipeline.statement_set for pair in change.pipelines}
+    if None in sets or len(sets) > 1:
+        return APART
+    first = change.pipelines[0]
+    if not any(pair.stateful for pair in change.pipelines):
+        return STATELESS
+    if all(pair.old.segment.origin == pair.new.segment.origin == first.new.segment.origin for pair in change.pipelines):
+        return SHARED if not any(sinks.stays(pair) for pair in change.pipelines) else UNSURE
+    return SWAPPED if len({_shape(pair.new, change.programs[1]) for pair in change.pipelines}) == 1 else {}
+
+
+def _find_insert_order_changed(change: Change) -> Iterable[RuleMatch]:
+    claims = change.claim("insert order")
+    if claims:
+        old, new = (
+            ", ".join(pair.sink or "a bare SELECT" for pair in pairs)
+            for pairs in (change.pipelines, sorted(change.pipelines, key=change.position))
+        )
+        yield RuleMatch("the queries stand in another order", claims, old, new, verdicts=order_on_flink(change))
+
+
+RAW_AND_TOTALS = (
+    "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
+    "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+)
+ORDERED_SET = RAW_AND_TOTALS + "EXECUTE STATEMENT SET BEGIN\n{0}\n{1}\nEND;"
+RAW = "INSERT INTO raw SELECT customer FROM orders;"
+TOTALS = "INSERT INTO totals\n" + windowed("customer, SUM(amount)")
+INSERT_ORDER_CHANGED = Rule(
+    code="insert-order-changed",
+    title="Queries changed places in the script",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "statement order inside a set (readings)"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE,
+            "ms-reorder-stateless",
+            "inserts-reordered-stateless",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        ),
+    },
+    rationale="Open-source Flink numbers operators as it meets them: reordered queries take each other's state and "
+    "source positions where they look alike, and find no state where they do not.",
+    example=Example(ORDERED_SET.format(RAW, TOTALS), ORDERED_SET.format(TOTALS, RAW)),
+    find=_find_insert_order_changed,
+)
+
+
+SEVERAL = dict.fromkeys(
+    ("vvr", "flink"),
+    Verdict(Outcome.UNKNOWN, Basis.INFERRED, "only a set around a single INSERT was measured", Reason.NOT_COVERED),
+)
+
+
+def _find_statement_set_changed(change: Change) -> Iterable[RuleMatch]:
+    claims = change.claim("statement set")
+    if claims:
+        single = all(len(program.pipelines) == 1 for program in change.programs)
+        yield RuleMatch(
+            "a STATEMENT SET was put around or taken from the queries", claims, verdicts={} if single else SEVERAL
+        )
+
+
+ONE_SINK = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\n"
+STATEMENT_SET_CHANGED = Rule(
+    code="statement-set-changed",
+    title="A STATEMENT SET around the queries",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "the queries stay the same"),
+        "flink": measured(Outcome.COMPATIBLE, "x-stmtset-wrap"),
+    },
+    rationale="A set around one query plans the same job.",
+    example=Example(
+        ONE_SINK + "INSERT INTO raw SELECT customer FROM orders;",
+        ONE_SINK + "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;",
+    ),
+    find=_find_statement_set_changed,
+    case_dependent=("vvr", "flink"),
+    table_api_cover=TableApiCover.ONE_QUERY,
+)
+
+
+def _find_shared_operator_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("sharing"):
+        yield RuleMatch(
+            "an operator that several queries of the job read became several, or several became one",
+            (difference.key,),
+            difference.before,
+            difference.after,
+            difference.before_span,
+            difference.after_span,
+        )
+
+
+SHARED_SINKS = (
+    "CREATE TABLE raw (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+    "CREATE TABLE big (customer STRING, total BIGINT) WITH ('connector' = 'print');\n"
+)
+SHARED_SET = "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw\n{0}\nINSERT INTO big\n{1}\nEND;"
+TOTAL = windowed("customer, SUM(amount)")
+SHARED_OPERATOR_CHANGED = Rule(
+    code="shared-operator-changed",
+    title="An operator that several queries share was taken apart, or several became one",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no page states which query takes over a state that was shared"),
+        "flink": Verdict(
+            Outcome.INCOMPATIBLE,
+            Basis.INFERRED,
+            "equal aggregations are planned once; every change of topology seen was refused",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        ),
+    },
+    rationale="Queries of one statement set that compute the same share one operator. Once one of them computes "
+    "something else, the job holds one operator more, and whose state it takes is not known.",
+    example=Example(
+        SHARED_SINKS + SHARED_SET.format(TOTAL, TOTAL),
+        SHARED_SINKS + SHARED_SET.format(TOTAL, windowed("customer, SUM(amount) + COUNT(item)")),
+    ),
+    find=_find_shared_operator_changed,
+)
+
+
+RULES = (
+    INSERT_ADDED_OR_REMOVED,
+    INSERT_ORDER_CHANGED,
+    STATEMENT_SET_CHANGED,
+    SHARED_OPERATOR_CHANGED,
+)

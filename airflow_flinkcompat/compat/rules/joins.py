@@ -1,0 +1,352 @@
+"""Rules about regular, interval, temporal and window joins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule import Example, Rule, RuleMatch, RuleScope, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.part_rules import (
+    Ids,
+    Judge,
+    Row,
+    filters_row,
+    layout_row,
+    parts_rule,
+    refused,
+)
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
+from airflow_flinkcompat.plan.origins import OperatorColumn, describe, duration, leaves
+
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "<>"})
+
+
+def sides(pair: OperatorPair) -> tuple[JoinOperator, JoinOperator]:
+    assert isinstance(pair.old, JoinOperator)
+    assert isinstance(pair.new, JoinOperator)
+    return pair.old, pair.new
+
+
+def compares(part: Expression) -> bool:
+    """A plain comparison of both inputs: the planner neither splits it nor moves it, it is asked of each pair of rows.
+
+    An OR of conditions on one input each lets the planner derive conditions that it moves below.
+    """
+    if not isinstance(part, FunctionCall) or part.function not in COMPARISONS:
+        return False
+    calls = [inner.function for inner in walk(part) if isinstance(inner, FunctionCall)]
+    inputs = {leaf.operator for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
+    split = {"AND", "OR", "NOT", "CASE", "IF", "COALESCE"}
+    return len(inputs) == 2 and not split & set(calls) and all(functions.lookup(name) for name in calls)
+
+
+def conditions_judge(ids: Ids, outer: Verdict | None) -> Judge:
+    """Verdict on ``flink`` for conditions over both inputs.
+
+    ``outer`` is that for joins that also hand on single rows, None where these are no other.
+    """
+
+    def judge(pair: OperatorPair, difference: Difference) -> Verdict:
+        changed = difference.before ^ difference.after
+        if not all(map(compares, changed)):
+            return unmeasured("only comparisons of a column of one input with one of the other were measured")
+        if any(one_row_twice(side) for side in sides(pair)):
+            return unmeasured("an input emits one column twice: what is stored of it is not known")
+        if outer is not None and any(side.join != "INNER" for side in sides(pair)):
+            return outer
+        return right(*ids)
+
+    return judge
+
+
+def one_row_twice(side: JoinOperator) -> bool:
+    return any(len(set(row)) != len(row) for row in side.rows)
+
+
+def keys_judge(count: Ids, other: Ids) -> Judge:
+    """Another number of keys is another type of key; as many of another meaning are read as if they were the same."""
+
+    def judge(pair: OperatorPair, difference: Difference) -> Verdict:
+        return wrong(*other) if len(difference.before) == len(difference.after) else refused(*count)
+
+    return judge
+
+
+def shown_keys(keys: Any) -> str:
+    return " AND ".join(f"{describe(one)} = {describe(other)}" for one, other in keys) or "no equated columns"
+
+
+def shown_conditions(parts: Iterable[Expression]) -> str:
+    return " AND ".join(sorted(map(describe, parts))) or "nothing else"
+
+
+def join_rows(page: str, *, keys: Judge, conditions: Judge, kept: tuple[Ids, Ids], filters: Ids) -> dict[str, Row]:
+    """The parts all joins have: equated columns, other conditions, the rows kept, conditions on what comes in."""
+    changed = documented(Outcome.INCOMPATIBLE, page)
+    below = unmeasured("other windows below this join were not measured")
+    return {
+        "keys": Row("the equated columns changed", changed, keys, show=shown_keys),
+        "conditions": Row("the condition on a pair of rows changed", changed, conditions, show=shown_conditions),
+        "row": layout_row("other columns are kept of an input", changed, *kept),
+        "filters": filters_row(f"{page}; WHERE page", wrong(*filters, consequence=None)),
+        "windows": Row("the windows of an input changed", below, below, show=format_value),
+    }
+
+
+def at_submit(*ids: str) -> Verdict:
+    return refused(*ids, consequence=Consequence.REFUSED_AT_SUBMIT)
+
+
+REGULAR_PAGE = "Join page: type, condition or input schema"
+REGULAR_OUTER = wrong(
+    "joins-left-condition-changed", note="rows that found no partner are counted under the old condition"
+)
+REGULAR_ROWS = {
+    "join": Row(
+        "another kind of join",
+        documented(Outcome.INCOMPATIBLE, REGULAR_PAGE),
+        refused("rj-inner-to-left", "rj-left-to-full", "rj-full-to-left"),
+    ),
+    **join_rows(
+        REGULAR_PAGE,
+        keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder",)),
+        conditions=conditions_judge(("rj-noneq-add", "rj-noneq-change", "rj-where-above-add"), REGULAR_OUTER),
+        kept=(
+            ("rj-input-del-col", "rj-input-swap-sametype", "rj-cast-input"),
+            ("rj-input-expr", "rj-swap-sametype-calc"),
+        ),
+        filters=("rj-push-add", "rj-push-add-plain", "rj-push-change"),
+    ),
+}
+REGULAR_JOIN = "SELECT a.customer, a.amount, b.amount\nFROM orders AS a JOIN orders AS b ON {0};"
+REGULAR_JOIN_CHANGED = parts_rule(
+    code="regular-join-changed",
+    title="A join changed",
+    kinds=(JoinForm.REGULAR.value,),
+    rows=REGULAR_ROWS,
+    vvr=documented(Outcome.INCOMPATIBLE, REGULAR_PAGE),
+    flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
+    rationale="A join keeps the rows of both inputs by the equated columns. What is asked of a pair of rows beyond "
+    "them stands outside an inner join's state: open-source Flink keeps running with a changed comparison; VVR's page "
+    "knows no such exception.",
+    example=Example(
+        REGULAR_JOIN.format("a.item = b.item"), REGULAR_JOIN.format("a.item = b.item AND a.region = b.region")
+    ),
+)
+
+
+INTERVAL_PAGE = "Interval join page: type, condition, bounds or input schema"
+
+
+def interval_bounds(pair: OperatorPair, difference: Difference) -> Verdict:
+    """Rows that the old bounds let go are gone; narrower ones need none of them."""
+    (low, high), (new_low, new_high) = difference.before, difference.after
+    if new_low < low or new_high > high:
+        return wrong("ij-wider-slight", note="right only as long as no row was let go that a wider bound asks for")
+    if new_low > new_high or any(one_row_twice(side) for side in sides(pair)):
+        return unmeasured("only bounds that some rows can meet were measured")
+    if any(side.join != "INNER" for side in sides(pair)):
+        return unmeasured("narrower bounds of an outer join were not measured: rows that found a partner are marked")
+    return right("ij-narrower", "ij-strict-bound")
+
+
+def interval_join(pair: OperatorPair, difference: Difference) -> Verdict:
+    if difference.after == "INNER":
+        return right("ij-left-to-inner")
+    if difference.before == "INNER":
+        return wrong("ij-inner-to-left", note="rows that found a partner before are not marked")
+    return unmeasured("ij-left-to-full was right on its rows: partners found before are not marked on both inputs")
+
+
+def format_bounds(value: tuple[int, int] | None) -> str:
+    return "no bounds" if value is None else f"from {duration(value[0])} to {duration(value[1])}"
+
+
+ON_INTERVAL_PAGE = documented(Outcome.INCOMPATIBLE, INTERVAL_PAGE)
+INTERVAL_OUTER = unmeasured("a condition of an outer interval join was not measured")
+INTERVAL_ROWS = {
+    "join": Row("another kind of join", ON_INTERVAL_PAGE, interval_join),
+    "bounds": Row("the bounds in time changed", ON_INTERVAL_PAGE, interval_bounds, show=format_bounds),
+    "times": Row(
+        "other time columns",
+        ON_INTERVAL_PAGE,
+        wrong("ij-key-othercol", note="other time columns are as another key", consequence=None),
+    ),
+    "clock": Row("another clock", ON_INTERVAL_PAGE, at_submit("joins-interval-clock")),
+    **join_rows(
+        INTERVAL_PAGE,
+        keys=keys_judge(("rj-key-add", "rj-key-del"), ("ij-key-othercol",)),
+        conditions=conditions_judge(
+            ("joins-interval-condition-changed", "joins-interval-condition-added"), INTERVAL_OUTER
+        ),
+        kept=(("ij-input-add-col", "ij-input-swap-sametype", "ij-cast-input"), ("rj-input-expr",)),
+        filters=("rj-push-add", "rj-push-add-plain", "rj-push-change"),
+    ),
+}
+INTERVAL_JOIN = (
+    "SELECT a.customer, a.amount, b.amount\nFROM orders AS a JOIN orders AS b\n"
+    "ON a.item = b.item AND a.order_time BETWEEN b.order_time - INTERVAL '{0}' MINUTE AND b.order_time;"
+)
+INTERVAL_JOIN_CHANGED = parts_rule(
+    code="interval-join-changed",
+    title="An interval join changed",
+    kinds=(JoinForm.INTERVAL.value,),
+    rows=INTERVAL_ROWS,
+    vvr=ON_INTERVAL_PAGE,
+    flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left", "ij-key-othercol", "ij-input-add-col"),
+    rationale="Rows are kept as long as the bounds allow a partner. Narrower bounds find everything they ask for; "
+    "wider ones ask for rows that are gone. INTERVAL '1' HOUR and '60' MINUTE are the same bound.",
+    example=Example(INTERVAL_JOIN.format(5), INTERVAL_JOIN.format(10)),
+)
+
+
+TEMPORAL_PAGE = "Temporal join page: type, condition or input schema"
+ON_TEMPORAL_PAGE = documented(Outcome.INCOMPATIBLE, TEMPORAL_PAGE)
+
+
+def temporal_join(pair: OperatorPair, difference: Difference) -> Verdict:
+    kinds = {difference.before, difference.after}
+    if kinds != {"INNER", "LEFT"} or any(one_row_twice(side) for side in sides(pair)):
+        return unmeasured("only INNER and LEFT were measured")
+    return right("tj-inner-to-left", "tj-left-to-inner")
+
+
+TEMPORAL_COMMON = join_rows(
+    TEMPORAL_PAGE,
+    keys=keys_judge(("rj-key-add", "rj-key-del"), ("rj-keys-reorder", "ij-key-othercol")),
+    conditions=conditions_judge(("tj-cond-change-noneq",), unmeasured("a condition under LEFT was not measured")),
+    kept=(
+        ("tj-left-add-col", "tj-left-swap-sametype", "tj-cond-add-noneq"),
+        ("tj-subq-expr-change", "tj-view-col-change"),
+    ),
+    filters=("tj-subq-filter-change",),
+)
+TEMPORAL_ROWS = {
+    **TEMPORAL_COMMON,
+    "join": Row("another kind of join", ON_TEMPORAL_PAGE, temporal_join),
+    "times": Row(
+        "rows are looked up by another time", ON_TEMPORAL_PAGE, unmeasured("another time column was not measured")
+    ),
+    "clock": Row("another clock", ON_TEMPORAL_PAGE, unmeasured("another clock was not measured")),
+    # The page names no exception for conditions that the vendor's switch lets pass elsewhere.
+    "filters": Row("a condition on the rows that reach it changed", ON_TEMPORAL_PAGE, TEMPORAL_COMMON["filters"].flink),
+}
+RATES = (
+    "CREATE TABLE rates (item STRING, rate BIGINT, other BIGINT, since TIMESTAMP(3),\n"
+    "  WATERMARK FOR since AS since, PRIMARY KEY (item) NOT ENFORCED) WITH ('connector' = 'upsert-kafka');\n"
+)
+TEMPORAL_JOIN = RATES + (
+    "SELECT orders.customer, orders.amount * {0}\nFROM orders JOIN rates FOR SYSTEM_TIME AS OF orders.order_time\n"
+    "ON orders.item = rates.item;"
+)
+TEMPORAL_JOIN_CHANGED = parts_rule(
+    code="temporal-join-changed",
+    title="A temporal join changed",
+    kinds=(JoinForm.TEMPORAL.value,),
+    rows=TEMPORAL_ROWS,
+    vvr=ON_TEMPORAL_PAGE,
+    flink=measured(Outcome.INCOMPATIBLE, "tj-left-add-col", "tj-subq-filter-change"),
+    rationale="Rows of the left input wait for the watermark, versions of the right one for the rows that need them. "
+    "Whether rows without a version are handed on, and what is asked of a row and its version, is decided when they "
+    "leave.",
+    example=Example(TEMPORAL_JOIN.format("rates.rate"), TEMPORAL_JOIN.format("(rates.rate + rates.other)")),
+)
+
+
+NO_PAGE = inferred(Outcome.UNKNOWN, "no page speaks of window joins")
+
+
+def window_join(pair: OperatorPair, difference: Difference) -> Verdict:
+    if any(one_row_twice(side) for side in sides(pair)):
+        return unmeasured("an input emits one column twice: what is stored of it is not known")
+    return right("wj-inner-to-left", "wj-left-to-inner", "wj-semi-to-anti")
+
+
+WINDOW_COMMON = join_rows(
+    "",
+    keys=keys_judge(("rj-key-add", "rj-key-del"), ("wj-key-othercol",)),
+    conditions=conditions_judge(("wj-noneq-add",), None),
+    kept=(("wj-col-add",), ("wj-inputs-swapped",)),
+    filters=("wj-where-add", "wj-where-change"),
+)
+WINDOW_MEANT = {part: Row(row.says, NO_PAGE, row.flink, row.quiet, row.show) for part, row in WINDOW_COMMON.items()}
+WINDOW_ROWS = {
+    **WINDOW_MEANT,
+    "join": Row("another kind of join", NO_PAGE, window_join),
+    "windows": Row("the windows changed", NO_PAGE, wrong("wj-size-2-to-1", "wj-size-1-to-3", "wj-tumble-to-hop")),
+}
+WINDOWED_SIDE = "(SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(order_time), INTERVAL '{0}' MINUTE))) AS {1}"
+WINDOW_JOIN = (
+    f"SELECT a.customer, b.customer\nFROM {WINDOWED_SIDE.format('{0}', 'a')}\nJOIN {WINDOWED_SIDE.format('{0}', 'b')}\n"
+    "ON a.item = b.item AND a.window_start = b.window_start AND a.window_end = b.window_end;"
+)
+WINDOW_JOIN_CHANGED = parts_rule(
+    code="window-join-changed",
+    title="A window join changed",
+    kinds=(JoinForm.WINDOW.value,),
+    rows=WINDOW_ROWS,
+    vvr=NO_PAGE,
+    flink=measured(Outcome.INCOMPATIBLE, "wj-size-2-to-1", "wj-key-othercol", "wj-col-add", "wj-where-change"),
+    rationale="The rows of a window wait for its end, and only then are joined: which rows without a partner are "
+    "handed on and what else is asked of a pair is decided there. Another window, key or row is another state.",
+    example=Example(WINDOW_JOIN.format(1), WINDOW_JOIN.format(5)),
+)
+
+
+MEASURED_FORMS = (
+    {JoinForm.REGULAR, JoinForm.INTERVAL},
+    {JoinForm.REGULAR, JoinForm.TEMPORAL},
+)
+OTHER_FORMS = inferred(
+    Outcome.INCOMPATIBLE, "another operator, which finds no state of its own; how its restore ends was not measured"
+)
+
+
+def _find_join_form_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    forms = [side.form for side in (pair.old, pair.new) if isinstance(side, JoinOperator)]
+    if len(set(forms)) == 2 and JoinForm.JOIN not in forms:
+        claims = tuple(difference.key for difference in pair.differences)
+        yield RuleMatch(
+            f"a {forms[0].value} became a {forms[1].value}",
+            claims,
+            forms[0].value,
+            forms[1].value,
+            verdicts={} if set(forms) in MEASURED_FORMS else {"flink": OTHER_FORMS},
+        )
+
+
+SELF_JOIN = "SELECT a.customer, b.customer\nFROM orders AS a JOIN orders AS b\nON a.item = b.item{0};"
+JOIN_FORM_CHANGED = Rule(
+    code="join-form-changed",
+    title="A join became another kind of join",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Join pages: type"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "rj-inner-to-interval", "tj-to-regular", consequence=Consequence.REFUSED_AT_SUBMIT
+        ),
+    },
+    rationale="A join of time bounds, of versions, of windows and one of neither are different operators with other "
+    "state.",
+    example=Example(
+        SELF_JOIN.format(""),
+        SELF_JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),
+    ),
+    find=_find_join_form_changed,
+)
+
+
+RULES = (
+    REGULAR_JOIN_CHANGED,
+    INTERVAL_JOIN_CHANGED,
+    TEMPORAL_JOIN_CHANGED,
+    WINDOW_JOIN_CHANGED,
+    JOIN_FORM_CHANGED,
+)

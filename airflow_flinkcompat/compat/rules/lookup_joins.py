@@ -1,0 +1,506 @@
+"""Rules about lookup joins and query hints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_in
+from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
+from airflow_flinkcompat.compat.engines.flink.lookups import MAY_WAIT, LookupMode
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT, REQUIRED, Materializer, strategy
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    combined,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.option_changes import OptionVerdict
+from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
+from airflow_flinkcompat.compat.rule_builders.part_rules import gathered_above, refused, row_types
+from airflow_flinkcompat.compat.rule_builders.projections import ABOVE_WINDOWS
+from airflow_flinkcompat.compat.rules.outputs import own_functions
+from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.plan.expressions import Expression, Leaf
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    Output,
+    Source,
+    operators,
+    sources,
+)
+
+RESOLVED = Verdict(
+    Outcome.UNKNOWN,
+    Basis.DOCUMENT,
+    f"Lookup join page: {lookups.STRATEGY} = TRY_RESOLVE may give it state",
+    Reason.DOCUMENTED,
+)
+ELSEWHERE = ("source", "source hints", "query hints", "table functions")
+"""Parts that rules of their own speak of: another table, hints, functions."""
+
+
+SHOWN = {
+    "row of input 1": "the columns that it passes on",
+    "row of input 2": "the columns that are looked up",
+}
+WAITING_ROW = {**SHOWN, "row of input 1": "the columns that wait for an answer"}
+
+
+def lookup_join_on_vvr(pair: OperatorPair) -> Verdict:
+    if dict(pair.pipeline.new_pipeline.settings).get(lookups.STRATEGY, "").upper() == "TRY_RESOLVE":
+        return RESOLVED
+    if gathered_above(pair):
+        return documented(Outcome.UNKNOWN, "Lookup join page: the rows that it emits may break operators after it")
+    return documented(Outcome.COMPATIBLE, "Lookup join page: any change")
+
+
+IN_ORDER = ("al-stateless-idle-inner", "al-stateless-idle-where", "al-stateless-idle-lookup-column")
+"""Parts an asynchronous lookup was restored right with when they changed."""
+SYNCHRONOUS = ("lj-key-othercol", "lj-where-add", "lj-dim-renamed")
+NOT_QUEUED = frozenset({"join", "keys", "filters of input 1", "row of input 2"})
+"""Parts that the queue of an asynchronous lookup does not hold: the rows that wait, as they came in."""
+
+
+def lookup_join_on_flink(pair: OperatorPair, difference: Difference) -> Verdict:
+    return stateless.settled(pair.pipeline, _by_lookup_mode(pair, difference), *stateless.LOOKUP)
+
+
+def _by_lookup_mode(pair: OperatorPair, difference: Difference) -> Verdict:
+    possible = lookups.possible_modes(pair) or (lookups.modes(pair),)
+    found = [_in_modes(pair, difference, modes) for modes in possible]
+    if len({each.outcome for each in found}) != 1:
+        return unmeasured(MAY_WAIT)
+    return combined(found)
+
+
+def _in_modes(pair: OperatorPair, difference: Difference, modes: tuple[LookupMode, LookupMode]) -> Verdict:
+    both_asynchronous = set(modes) == {LookupMode.ASYNCHRONOUS}
+    if both_asynchronous and difference.part == "row of input 1" and not _same_types(pair, difference):
+        return refused("al-stateless-idle-source-column", "al-stateless-pending-key", "al-group-idle-source-column")
+    if gathered_above(pair):
+        return wrong("lj-agg-key-lookup", "lj-agg-cond-add", "lj-agg-inner-to-left-miss", consequence=None)
+    if set(modes) == {LookupMode.SYNCHRONOUS} and all(map(lookups.from_windows, (pair.old, pair.new))):
+        return _above_windows(pair)
+    if not all(isinstance(side.segments[0].origin, Source) for side in (pair.old, pair.new)):
+        return unmeasured("only lookups from a source or a windowed aggregation are known")
+    if set(modes) != {LookupMode.SYNCHRONOUS} and not both_asynchronous:
+        return unmeasured(MAY_WAIT)
+    if both_asynchronous and any(sum(map(lookups.is_lookup, operators(side))) > 1 for side in _queries(pair)):
+        return unmeasured("rows that wait for another lookup may hold columns of this one")
+    queued = difference.part not in NOT_QUEUED or _computes_keys(pair) or not lookups.computes_alike(pair)
+    if both_asynchronous and queued:
+        return unmeasured("rows that wait for an answer of an asynchronous lookup would be read otherwise")
+    moved = sinks.stays(pair.pipeline) if pair.pipeline.old.sink or pair.pipeline.new.sink else ""
+    if moved:
+        return unmeasured(moved)
+    return right(*(IN_ORDER if both_asynchronous else SYNCHRONOUS))
+
+
+def _above_windows(pair: OperatorPair) -> Verdict:
+    """A lookup that keeps nothing between an aggregation, the last operator with state, and a sink that keeps nothing.
+
+    The ids of what stands below follow from nothing above but that one operator reads it in the same task.
+    """
+    if moved := sinks.stays(pair.pipeline):
+        return unmeasured(moved)
+    if own := own_functions(part for side in (pair.old, pair.new) for part in _asked(side)):
+        return unmeasured(f"a lookup by {', '.join(own)} was not measured")
+    return ABOVE_WINDOWS
+
+
+def _asked(operator: Operator) -> Iterator[Expression]:
+    """What is computed in front of a lookup, and in it."""
+    if isinstance(operator, JoinOperator):
+        yield from (*operator.rows[0], *operator.conditions, *(side for key in operator.keys for side in key))
+        yield from (part for segment in operator.segments for part in segment.filters)
+
+
+def _queries(pair: OperatorPair) -> tuple[Output, Output]:
+    return pair.pipeline.old, pair.pipeline.new
+
+
+def _computes_keys(pair: OperatorPair) -> bool:
+    """Whether a key is computed of the rows that come in: it is then one more column of what waits."""
+    sides = (side for side in (pair.old, pair.new) if isinstance(side, JoinOperator))
+    return any(not isinstance(key, Leaf) for side in sides for key, _ in side.keys)
+
+
+def _same_types(pair: OperatorPair, difference: Difference) -> bool:
+    old, new = row_types(pair, difference)
+    return old == new
+
+
+def _find_lookup_join_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    if not all(isinstance(s, JoinOperator) and s.form is JoinForm.LOOKUP for s in (pair.old, pair.new)):
+        return
+    synchronous = set(lookups.modes(pair)) == {LookupMode.SYNCHRONOUS}
+    stored = "; operators above it have stored results of the old lookup" if gathered_above(pair) else ""
+    shown = SHOWN if synchronous else WAITING_ROW
+    for difference in pair.differences:
+        if difference.part.partition(" of input ")[0] not in ELSEWHERE:
+            yield RuleMatch(
+                f"lookup join: {shown.get(difference.part, f'its {difference.part}')} changed"
+                f"{stored if synchronous else ''}",
+                (difference.key,),
+                format_value(difference.before),
+                format_value(difference.after),
+                verdicts={"vvr": lookup_join_on_vvr(pair), "flink": lookup_join_on_flink(pair, difference)},
+            )
+
+
+RATES_TABLE = "CREATE TABLE names (customer STRING, name STRING) WITH ('connector' = 'jdbc');\n"
+RATES_SINK = "CREATE TABLE named (customer STRING, name STRING) WITH ('connector' = 'print');\nINSERT INTO named\n"
+LOOKUP_JOIN = (
+    RATES_TABLE
+    + RATES_SINK
+    + (
+        "SELECT orders.customer, names.name\nFROM orders {0} names FOR SYSTEM_TIME AS OF orders.arrived\n"
+        "ON orders.customer = names.customer;"
+    )
+)
+LOOKUP_JOIN_CHANGED = Rule(
+    code="lookup-join-changed",
+    title="A lookup join changed",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Lookup join page: any change"),
+        "flink": measured(Outcome.COMPATIBLE, *SYNCHRONOUS),
+    },
+    rationale="A synchronous lookup asks another system and keeps nothing. What reads it may: an aggregation above "
+    "continues from values that were looked up in the old way. An asynchronous lookup keeps the rows that wait for an "
+    "answer, as they come in: Flink refuses to restore them into rows of other columns or types, also when none waits. "
+    "It is asynchronous by the option lookup.async, by the LOOKUP hint, or as its connector decides.",
+    example=Example(LOOKUP_JOIN.format("JOIN"), LOOKUP_JOIN.format("LEFT JOIN")),
+    find=_find_lookup_join_changed,
+    case_dependent=("vvr", "flink"),
+)
+
+
+def _find_lookup_mode_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    if not all(map(lookups.is_lookup, (pair.old, pair.new))):
+        return
+    old, new = lookups.modes(pair)
+    if (old, new) == (LookupMode.ASYNCHRONOUS, LookupMode.SYNCHRONOUS):
+        yield RuleMatch("lookup join: it is no longer asynchronous", (), f"{old.value} lookup", f"{new.value} lookup")
+
+
+TWO_LOOKUPS = (
+    "CREATE TABLE names (customer STRING, name STRING)\n"
+    "WITH ('connector' = 'hbase-2.2', 'table-name' = 'names', 'lookup.async' = '{0}');\n"
+    "CREATE TABLE named (customer STRING, name STRING) WITH ('connector' = 'print');\n"
+    "INSERT INTO named\nSELECT orders.customer, names.name\n"
+    "FROM orders JOIN names FOR SYSTEM_TIME AS OF orders.arrived ON orders.customer = names.customer;"
+)
+LOOKUP_MODE_CHANGED = Rule(
+    code="lookup-mode-changed",
+    title="An asynchronous lookup became synchronous",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE,
+            "al-stateless-pending-hint-sync",
+            "al-group-pending-hint-sync",
+            consequence=Consequence.SILENTLY_WRONG,
+        ),
+    },
+    rationale="Rows that waited for an answer when the savepoint was taken are in the state of the asynchronous "
+    "operator. A synchronous lookup takes no notice of them: they are lost without an error. Where none waited, "
+    "nothing is lost.",
+    example=Example(TWO_LOOKUPS.format("true"), TWO_LOOKUPS.format("false")),
+    find=_find_lookup_mode_changed,
+    not_applicable=("vvr",),
+)
+
+
+PLACES = ("query hints", "source hints", "sink hints")
+UNMEASURED = inferred(Outcome.UNKNOWN, "this hint was not measured here")
+TTL = measured(Outcome.COMPATIBLE, "rj-ttl-hint", note="STATE_TTL put on a regular join")
+GROUPED = ("ps-group-hint-ttl-add", "ps-group-hint-ttl-change")
+GROUPED_TTL = measured(Outcome.COMPATIBLE, *GROUPED, note="STATE_TTL put on a group aggregation, or of another length")
+GROUPED_TTL_GONE = inferred(
+    Outcome.COMPATIBLE,
+    "a time to live is taken from a group aggregation, as by its setting",
+    ids=(*GROUPED, "ga-ttl-unset"),
+)
+RETRIED = measured(
+    Outcome.COMPATIBLE,
+    "lj-agg-retry-hint",
+    "sk-group-lookup-hint-retry",
+    "sk-group-lookup-hint-async",
+    note="a synchronous lookup keeps nothing",
+)
+ASKED_AGAIN = measured(Outcome.COMPATIBLE, "lj-agg-retry-hint", "al-group-pending-hint-retry")
+"""Retries of a lookup of either kind."""
+WAITED = measured(
+    Outcome.COMPATIBLE,
+    "al-stateless-pending-hint-retry",
+    "al-stateless-pending-hint-capacity",
+    "al-group-pending-hint-retry",
+    "al-group-pending-hint-capacity",
+    note="rows that wait for an answer are asked for again",
+)
+BECAME_ASYNCHRONOUS = measured(
+    Outcome.COMPATIBLE,
+    "al-stateless-pending-hint-async",
+    "al-group-pending-hint-async",
+    note="a synchronous lookup had kept nothing",
+)
+SHUFFLED = measured(Outcome.COMPATIBLE, "sk-stateless-lookup-hint-shuffle", note="nothing else keeps state")
+RETRY = {"table", "retry-predicate", "retry-strategy", "fixed-delay", "max-attempts"}
+WAITING_OPTIONS = {"async", "capacity", "timeout"}
+OPTION = re.compile(r"([\w-]+)='")
+DURATION = re.compile(
+    r"\d+ *(d|days?|h|hours?|m|min|minutes?|s|sec|seconds?|ms|milli|millis|milliseconds?)?", re.IGNORECASE
+)
+LOOKUP_VALUES: Mapping[str, re.Pattern[str]] = {
+    "retry-predicate": re.compile("lookup_miss"),
+    "retry-strategy": re.compile("fixed_delay"),
+    "fixed-delay": DURATION,
+    "max-attempts": re.compile("[1-9][0-9]*"),
+    "async": re.compile("true|false"),
+    "output-mode": re.compile("ordered|allow_unordered"),
+    "capacity": re.compile("[1-9][0-9]*"),
+    "timeout": DURATION,
+    "shuffle": re.compile("true|false"),
+}
+"""What Flink takes as values of a LOOKUP hint."""
+READ_APART = OptionVerdict(
+    "a table that the job reads once is read by several sources then, or the other way round: other operators",
+    UNMEASURED,
+)
+_SIDES: tuple[Callable[[PipelinePair], Output], ...] = (lambda pair: pair.old, lambda pair: pair.new)
+
+
+def _hints(value: tuple[tuple[str, str], ...] | None) -> set[tuple[str, str]]:
+    return set(value or ())
+
+
+def _changed(difference: Difference) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """The hints that go and those that come."""
+    old, new = _hints(difference.before), _hints(difference.after)
+    return old - new, new - old
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A difference of hints, where it stands."""
+
+    difference: Difference
+    pipeline: PipelinePair
+    operator: OperatorPair | None = None
+
+    @property
+    def tables(self) -> tuple[Table | None, Table | None]:
+        """The table whose hints differ, on both sides."""
+        names = [self._named(output, side) for output, side in self._sides]
+        programs = (self.pipeline.old_program, self.pipeline.new_program)
+        found = [next((t for t in p.tables if t.name == name), None) for p, name in zip(programs, names, strict=True)]
+        return found[0], found[1]
+
+    @property
+    def _sides(self) -> tuple[tuple[Output, Operator | None], tuple[Output, Operator | None]]:
+        pair = self.operator
+        old, new = (None, None) if pair is None else (pair.old, pair.new)
+        return (self.pipeline.old, old), (self.pipeline.new, new)
+
+    def _named(self, output: Output, operator: Operator | None) -> str | None:
+        if self.difference.part == "sink hints":
+            return output.sink
+        place = self.difference.part.rpartition(" of input ")[2]
+        below = (output.segment,) if operator is None else operator.segments
+        number = int(place) - 1 if place.isdecimal() else 0
+        origin = below[number].origin if number < len(below) else None
+        return origin.table if isinstance(origin, Source) else None
+
+
+def hint_on_flink(place: _Place, kinds: set[str], kept_once_more: bool) -> Verdict:
+    """A time to live on a join or aggregation, and hints of a lookup were measured.
+
+    ``kinds`` are those of the query's operators; ``kept_once_more``: its results are, in front of the sink.
+    """
+    gone, come = _changed(place.difference)
+    names = {name for name, _ in (*gone, *come)}
+    if reason := _misfit(come):
+        return inferred(Outcome.UNKNOWN, reason)
+    if names == {"STATE_TTL"} and kinds == {JoinForm.REGULAR} and not gone:
+        return TTL
+    if names == {"STATE_TTL"} and kinds == {AggregateKind.GROUP} and not kept_once_more:
+        return GROUPED_TTL if come else GROUPED_TTL_GONE
+    if names == {"LOOKUP"}:
+        return _lookup(place, {key for _, text in (*gone, *come) for key in OPTION.findall(text)}, bool(gone))
+    return UNMEASURED
+
+
+def _misfit(come: set[tuple[str, str]]) -> str:
+    """Why Flink may refuse a STATE_TTL or LOOKUP hint; "" where it takes it for sure."""
+    for name, text in come:
+        given = dict(hinted(((name, text),), name))
+        if name == "STATE_TTL" and not all(map(DURATION.fullmatch, given.values())):
+            return "a time to live may be no duration"
+        if name == "LOOKUP" and not _asks_rightly(given):
+            return "the hint may lack an option, or have a value that is none of it"
+    return ""
+
+
+def _asks_rightly(given: Mapping[str, str]) -> bool:
+    retries = {key for key in given if key in RETRY} - {"table"}
+    if retries and retries != RETRY - {"table"}:
+        return False
+    return all(LOOKUP_VALUES[key].fullmatch(value.lower()) for key, value in given.items() if key in LOOKUP_VALUES)
+
+
+def _hint_options(place: _Place) -> OptionVerdict | None:
+    """What hinted options come to: those of the table under those of the hint, on both sides."""
+    old, new = place.tables
+    if old is None or new is None or old.option("connector") != new.option("connector"):
+        return None
+    difference = place.difference
+    before, after = (
+        {**dict(table.options), **dict(hinted(hints or (), OPTIONS))}
+        for table, hints in ((old, difference.before), (new, difference.after))
+    )
+    written = difference.part == "sink hints"
+    uses = [TableUse.SINK] if written else list(_uses(place.pipeline, old.name))
+    used = [UsedTable(use, place.pipeline) for use in uses]
+    return options_judged(old.name, old.option("connector"), before, after, used)
+
+
+def _reads_apart(place: _Place, change: Change) -> bool:
+    """Whether a source that several queries or inputs of one job share becomes several, or the other way round.
+
+    Flink reads a table once for all scans of it that are alike, hints included.
+    """
+    job = [place.pipeline, *change.companions(place.pipeline)]
+    old, new = ([(s.table, s.hints) for pair in job for s in sources(side(pair))] for side in _SIDES)
+    return [old.index(each) for each in old] != [new.index(each) for each in new]
+
+
+def _uses(pipeline: PipelinePair, table: str) -> tuple[TableUse, ...]:
+    found = (use for side in (pipeline.old, pipeline.new) for use in uses_in(side, table))
+    return tuple(dict.fromkeys(use for use in found if use is not TableUse.SINK))
+
+
+def _lookup(place: _Place, keys: set[str], goes: bool) -> Verdict:
+    """Another LOOKUP hint: how rows are asked for, again and again, and how many may wait.
+
+    ``goes``: whether one goes, which was not measured where rows may wait for an answer.
+    """
+    found = [pair for pair in place.pipeline.operators if lookups.is_lookup(pair.new)]
+    if len(found) != 1:
+        return UNMEASURED
+    modes = lookups.modes(found[0])
+    synchronous = set(modes) == {LookupMode.SYNCHRONOUS}
+    if not keys <= RETRY | WAITING_OPTIONS:
+        keeps_nothing = all(map(sinks.keeps_nothing, sinks.connectors(place.pipeline)))
+        alone = len(place.pipeline.operators) == 1 and synchronous and keeps_nothing and not goes
+        return SHUFFLED if keys <= {"table", "shuffle"} and alone else UNMEASURED
+    if synchronous:
+        return RETRIED
+    match modes:
+        case (LookupMode.ASYNCHRONOUS, LookupMode.ASYNCHRONOUS) if not goes:
+            return WAITED
+        case (LookupMode.SYNCHRONOUS, LookupMode.ASYNCHRONOUS):
+            return BECAME_ASYNCHRONOUS
+    return ASKED_AGAIN if keys <= RETRY and not goes else UNMEASURED
+
+
+def _places(change: Change) -> Iterator[tuple[_Place, set[str], bool]]:
+    for pipeline in change.pipelines:
+        own = [_Place(difference, pipeline) for difference in pipeline.differences]
+        below = [_Place(each, pipeline, pair) for pair in pipeline.operators for each in pair.differences]
+        found = [each for each in (*own, *below) if each.difference.part.startswith(PLACES)]
+        if not found:
+            continue
+        kept = Materializer.UPSERT in sinks.materializers(pipeline)
+        sides = [side for pair in pipeline.operators for side in (pair.old, pair.new)]
+        kinds = {str(side.kind) for side in sides}
+        if any(call.distinct for side in sides if isinstance(side, AggregateOperator) for call in side.aggregates):
+            kinds.add("DISTINCT")  # what they keep besides was not restored across a hint
+        yield from ((each, kinds, kept) for each in found)
+
+
+def _of_clause(place: _Place) -> RuleMatch:
+    """Another ON CONFLICT, one that comes or one that goes."""
+    old, new = strategy(place.pipeline.old), strategy(place.pipeline.new)
+    said = f"{ON_CONFLICT} DO {new or old}"
+    words = f"{said} {'was added' if old is None else 'was removed' if new is None else f'took the place of DO {old}'}"
+    does, verdict = sinks.settled_otherwise(place.pipeline)
+    if sinks.lack_clause(place.pipeline)[0]:
+        does += f"; no job of the old script runs on this line, unless {REQUIRED} = false is set elsewhere"
+    difference = place.difference
+    return RuleMatch(
+        words,
+        (difference.key,),
+        f"{ON_CONFLICT} DO {old}" if old else "none",
+        f"{ON_CONFLICT} DO {new}" if new else "none",
+        difference.before_span,
+        difference.after_span,
+        verdicts={"flink": verdict},
+        notes={"flink": f": {does}"},
+    )
+
+
+def _find_hint_changed(change: Change) -> Iterable[RuleMatch]:
+    for place, kinds, kept in _places(change):
+        difference = place.difference
+        gone, come = _changed(difference)
+        if {name for name, _ in (*gone, *come)} == {ON_CONFLICT}:
+            yield _of_clause(place)
+            continue
+        judged = _hint_options(place) if {name for name, _ in (*gone, *come)} == {OPTIONS} else None
+        if judged and difference.part.startswith("source hints") and _reads_apart(place, change):
+            judged = READ_APART
+        yield RuleMatch(
+            f"the {difference.part} changed",
+            (difference.key,),
+            format_value(difference.before),
+            format_value(difference.after),
+            difference.before_span,
+            difference.after_span,
+            verdicts={"flink": judged.verdict if judged else hint_on_flink(place, kinds, kept)},
+            notes={"flink": f": {judged.says}" if judged else ""},
+        )
+
+
+HINT_CHANGED = Rule(
+    code="hint-changed",
+    title="A hint changed",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "hints and dynamic table options are on no page"),
+        "flink": inferred(Outcome.UNKNOWN, "few hints were measured"),
+    },
+    rationale="A hint may set how long state lives, what a source reads, or which operators are planned.",
+    example=Example(
+        "SELECT customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
+        "SELECT /*+ STATE_TTL('orders' = '1d') */ customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
+    ),
+    find=_find_hint_changed,
+)
+
+
+RULES = (
+    LOOKUP_JOIN_CHANGED,
+    LOOKUP_MODE_CHANGED,
+    HINT_CHANGED,
+)

@@ -1,0 +1,380 @@
+"""Rules about OVER aggregations, MATCH_RECOGNIZE, ORDER BY and LIMIT."""
+
+from __future__ import annotations
+
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_expressions, format_value, format_window_definition
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair
+from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule import Example, Verdict, documented, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.part_rules import (
+    Row,
+    by_processing_time,
+    filters_row,
+    layout_row,
+    parts_rule,
+    refused,
+    row_types,
+)
+from airflow_flinkcompat.compat.rule_builders.projections import computed
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan.nodes import Frame
+from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator, Source
+from airflow_flinkcompat.plan.origins import SourceColumn, duration
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+OVER_PAGE = "Over Aggregate page"
+LIKE = inferred(Outcome.INCOMPATIBLE, "the page's table of incompatible changes was not seen; as other pages say")
+
+
+def over_sides(pair: OperatorPair) -> tuple[OverOperator, OverOperator]:
+    assert isinstance(pair.old, OverOperator)
+    assert isinstance(pair.new, OverOperator)
+    return pair.old, pair.new
+
+
+def over_partition_reordered(difference: Difference) -> bool:
+    return set(difference.before) == set(difference.after)
+
+
+def partition_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
+    return (
+        documented(Outcome.COMPATIBLE, f"{OVER_PAGE}: PARTITION BY order")
+        if over_partition_reordered(difference)
+        else LIKE
+    )
+
+
+def over_partition(pair: OperatorPair, difference: Difference) -> Verdict:
+    if over_partition_reordered(difference):
+        return right("oa-part-reorder-sametype", note="the planner puts the keys in an order of its own")
+    same = len(difference.before) == len(difference.after)
+    return wrong("oa-part-othercol") if same else refused("oa-part-add")
+
+
+def over_order(pair: OperatorPair, difference: Difference) -> Verdict:
+    if over_sides(pair)[0].clock is not over_sides(pair)[1].clock:
+        return refused("over-frames-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
+    return unmeasured("another ORDER BY on the same clock was not measured")
+
+
+def frame(pair: OperatorPair, difference: Difference) -> Verdict:
+    old, new = difference.before, difference.after
+    if any(side.other or side.window or side.following != 0 for side in (old, new)):
+        return unmeasured("Flink has no frame on a stream that ends anywhere but at the current row")
+    if old.unit == new.unit == "ROWS" and None not in (old.preceding, new.preceding):
+        return wrong("oa-rows-2-to-4", "oa-rows-4-to-2", "over-rows-fewer", "over-proctime-rows-fewer")
+    if not all(side.clock is TimeAttribute.ROWTIME for side in over_sides(pair)):
+        return unmeasured("other frames were measured by event time only")
+    if old.unit == new.unit == "RANGE" and None not in (old.preceding, new.preceding):
+        narrower = new.preceding < old.preceding
+        return right("oa-range-narrower") if narrower else wrong("oa-range-wider", note="older rows were let go")
+    if old.preceding is None and new.preceding is None:
+        known = all(map(computed, over_sides(pair)))
+        return right("oa-frame-range-to-rows") if known else unmeasured("measured for a SUM only")
+    if None not in (old.preceding, new.preceding):
+        return wrong("over-rows-to-range")
+    return refused("oa-unbounded-to-rows")
+
+
+def keeps_no_rows(pair: OperatorPair) -> bool:
+    """An unbounded frame by processing time keeps its accumulators alone."""
+    return all(
+        side.clock is TimeAttribute.PROCTIME
+        and side.frame == Frame(side.frame.unit)
+        and isinstance(side.segment.origin, Source)
+        for side in over_sides(pair)
+    )
+
+
+def over_row(pair: OperatorPair, difference: Difference) -> Verdict:
+    if keeps_no_rows(pair):
+        return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
+    return wrong("oa-passthrough-add", consequence=None)
+
+
+def all_columns(pair: OperatorPair, difference: Difference) -> Verdict:
+    if keeps_no_rows(pair):
+        return right("over-frames-passed-on-other", "over-frames-passed-on-added", "over-frames-passed-on-added-rows")
+    return unmeasured("which of its columns the planner keeps is not known")
+
+
+def format_frame(value: Frame) -> str:
+    if value.other:
+        return str(value.other).upper()
+    ahead = "" if value.following == 0 else f" AND {bound(value.unit, value.following)} FOLLOWING"
+    ends = "" if value.window is None else f" within {format_window_definition(value.window)}"
+    return f"{value.unit} {bound(value.unit, value.preceding)} PRECEDING{ahead}{ends}"
+
+
+def bound(unit: str, far: int | None) -> str:
+    return "UNBOUNDED" if far is None else duration(far) if unit == "RANGE" else str(far)
+
+
+UNREAD = inferred(Outcome.COMPATIBLE, "Source table page: a field that is not used")
+OVER_ROWS = {
+    "partition by": Row(
+        "PARTITION BY changed", partition_on_vvr, over_partition, over_partition_reordered, format_expressions
+    ),
+    "order": Row("ORDER BY changed", LIKE, over_order),
+    "clock": Row("another clock", LIKE, over_order),
+    "frame": Row("the frame changed", LIKE, frame, show=format_frame),
+    "row": Row("other columns are passed on", documented(Outcome.INCOMPATIBLE, f"{OVER_PAGE}: input schema"), over_row),
+    "all columns": Row("other columns come in", UNREAD, all_columns, lambda difference: True),
+    "filters": filters_row("WHERE page", wrong("oa-where-add", consequence=None)),
+    "windows": Row(
+        "the rows were assigned to other windows",
+        unmeasured("no page speaks of it"),
+        unmeasured("not measured"),
+        show=format_value,
+    ),
+}
+OVER = """\
+SELECT customer, amount,
+  SUM(amount) OVER (PARTITION BY customer ORDER BY order_time ROWS {0} PRECEDING)
+FROM orders;"""
+OVER_CHANGED = parts_rule(
+    code="over-changed",
+    title="An OVER aggregation changed",
+    kinds=(OverOperator.KIND,),
+    of=OverOperator,
+    rows=OVER_ROWS,
+    vvr=LIKE,
+    flink=measured(Outcome.INCOMPATIBLE, "oa-part-othercol", "oa-rows-2-to-4", "oa-range-wider", "oa-passthrough-add"),
+    rationale="It keeps the rows its frame may still need, whole, by its partition keys. A frame that reaches less far "
+    "back needs none that is gone; the order of the partition keys says nothing.",
+    example=Example(OVER.format(5), OVER.format(10)),
+)
+
+
+MATCH_PAGE = documented(Outcome.INCOMPATIBLE, "Pattern recognition page")
+
+
+def match_partition_reordered(difference: Difference) -> bool:
+    return set(difference.before) == set(difference.after)
+
+
+def match_partition(pair: OperatorPair, difference: Difference) -> Verdict:
+    if match_partition_reordered(difference):
+        return right("mr-part-reorder")
+    same = len(difference.before) == len(difference.after)
+    return wrong("mr-part-othercol") if same else refused("mr-part-add", "mr-part-removed")
+
+
+def match_within(pair: OperatorPair, difference: Difference) -> Verdict:
+    """A match that was given up for its length cannot come back; a shorter one asks for none."""
+    old, new = (str(side).split() for side in (difference.before, difference.after))
+    if not old or not new or old[1:] != new[1:]:
+        return unmeasured("WITHIN that comes or goes was not measured")
+    if int(new[0]) < int(old[0]):
+        return right("patterns-within-shorter")
+    return wrong("mr-within-longer")
+
+
+MATCH_ROWS = {
+    "text": Row(
+        "PATTERN, DEFINE, ORDER BY or AFTER MATCH changed",
+        inferred(Outcome.INCOMPATIBLE, "Pattern recognition page; DEFINE is not named but part of the pattern"),
+        wrong(
+            "mr-define-change", "mr-pattern-quant-two", note="others were right on their rows only", consequence=None
+        ),
+        show=str,
+    ),
+    "measures": Row("MEASURES changed", MATCH_PAGE, right("mr-measures-change"), show=str),
+    "within": Row("WITHIN changed", MATCH_PAGE, match_within, show=str),
+    "partition": Row(
+        "PARTITION BY changed", MATCH_PAGE, match_partition, match_partition_reordered, format_expressions
+    ),
+    "partition order": Row(
+        "the order of PARTITION BY changed", MATCH_PAGE, match_partition, match_partition_reordered, format_expressions
+    ),
+    "row": Row("other columns come in", MATCH_PAGE, refused("mr-input-col-add")),
+    "filters": filters_row("WHERE page", wrong("mr-where-add", consequence=None)),
+}
+MATCH = """\
+SELECT * FROM orders MATCH_RECOGNIZE (
+  PARTITION BY customer ORDER BY order_time
+  MEASURES A.amount AS first_amount, LAST(B.amount) AS last_amount
+  ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW
+  PATTERN (A B+ C) DEFINE A AS A.amount > 10, B AS B.amount < {0}, C AS C.amount > 10
+);"""
+PATTERN_CHANGED = parts_rule(
+    code="pattern-changed",
+    title="A pattern recognition changed",
+    kinds=(OtherKind.MATCH_RECOGNIZE,),
+    rows=MATCH_ROWS,
+    vvr=MATCH_ROWS["text"].vvr if isinstance(MATCH_ROWS["text"].vvr, Verdict) else MATCH_PAGE,
+    flink=measured(Outcome.INCOMPATIBLE, "mr-define-change", "mr-pattern-quant-two", "mr-part-add", "mr-within-longer"),
+    rationale="Matches under way are kept with all columns of their rows, as the pattern stood when they began. What "
+    "is computed of a match when it is complete stands outside.",
+    example=Example(MATCH.format(10), MATCH.format(20)),
+)
+
+
+SORT_PAGE = "Temporal sort page"
+SORT_KEYS = documented(Outcome.INCOMPATIBLE, f"{SORT_PAGE}: sort fields or direction")
+
+
+def sort_clocks(pair: OperatorPair) -> tuple[object, object]:
+    old, new = (dict(side.attributes).get("clock") for side in (pair.old, pair.new))  # type: ignore[attr-defined]
+    return old, new
+
+
+def sort_keys(pair: OperatorPair, difference: Difference) -> Verdict:
+    """Rows wait for the watermark in order of arrival; in which order they leave is decided when it comes."""
+    old, new = sort_clocks(pair)
+    if not all(_sorted_by_columns(side) for side in (pair.old, pair.new)):
+        return unmeasured("only columns as sort keys were measured; anything computed becomes a column of its own")
+    if old is new is TimeAttribute.ROWTIME and difference.part == "sort keys":
+        return right("so-key-add", "so-key-swap", "so-key-dir")
+    if by_processing_time(pair.old) and new is TimeAttribute.ROWTIME:
+        return right("so-proc-to-row", note="nothing was kept before")
+    if old is TimeAttribute.ROWTIME and new is TimeAttribute.PROCTIME:
+        return refused("over-frames-sort-clock", consequence=Consequence.REFUSED_AT_SUBMIT)
+    return unmeasured("other sort keys by processing time were not measured")
+
+
+def _sorted_by_columns(side: object) -> bool:
+    if not isinstance(side, OtherOperator):
+        return False
+    detail = dict(side.attributes)
+    return all(key in side.rows[0] for key, _, _ in (*detail["time key"], *detail["sort keys"]))
+
+
+SORTED_ROWS = layout_row("other columns are sorted", SORT_KEYS, ("so-field-add", "so-field-del"), ("so-field-swap",))
+
+
+def sort_row(pair: OperatorPair, difference: Difference) -> Verdict:
+    if by_processing_time(pair.old):
+        return right("so-proc-field-add", "so-proc-field-swap", note="nothing is kept")
+    return SORTED_ROWS.flink(pair, difference) if callable(SORTED_ROWS.flink) else SORTED_ROWS.flink
+
+
+def sort_row_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
+    if set(difference.before) == set(difference.after):
+        return documented(Outcome.COMPATIBLE, f"{SORT_PAGE}: the time column left out of the SELECT list")
+    if sort_clocks(pair) == (TimeAttribute.PROCTIME, TimeAttribute.PROCTIME):
+        return documented(Outcome.COMPATIBLE, f"{SORT_PAGE}: SELECT fields under processing time")
+    return documented(Outcome.INCOMPATIBLE, f"{SORT_PAGE}: SELECT fields under event time")
+
+
+def sort_filters(pair: OperatorPair, difference: Difference) -> Verdict:
+    if by_processing_time(pair.old) and by_processing_time(pair.new):
+        return unmeasured("a condition below a sort by processing time was not measured")
+    return wrong("so-where-change", "so-where-add", consequence=None)
+
+
+SORT_WHERE = filters_row("WHERE page", wrong("so-where-change", "so-where-add", consequence=None))
+SORT_ROWS = {
+    "time key": Row("another time column", SORT_KEYS, sort_keys),
+    "clock": Row("another clock", SORT_KEYS, sort_keys),
+    "sort keys": Row("the sort keys changed", SORT_KEYS, sort_keys),
+    "row": Row(SORTED_ROWS.says, sort_row_on_vvr, sort_row),
+    "filters": Row(SORT_WHERE.says, SORT_WHERE.vvr, sort_filters, SORT_WHERE.quiet, SORT_WHERE.show),
+    "windows": Row("other windows below", inferred(Outcome.UNKNOWN), unmeasured("not measured")),
+}
+SORT_CHANGED = parts_rule(
+    code="sort-changed",
+    title="A sort by time changed",
+    kinds=(OtherKind.TEMPORAL_SORT,),
+    rows=SORT_ROWS,
+    vvr=SORT_KEYS,
+    flink=measured(Outcome.COMPATIBLE, "so-key-add", "so-key-swap", "so-key-dir"),
+    rationale="Rows are kept whole until the watermark passes them. Open-source Flink sorts them only when they leave, "
+    "by whatever the query says then; VVR's page calls any other sort key incompatible.",
+    example=Example(
+        "SELECT customer, amount, order_time FROM orders ORDER BY order_time;",
+        "SELECT customer, amount, order_time FROM orders ORDER BY order_time, amount;",
+    ),
+)
+
+
+SORTED = OtherKind.SORT_LIMIT
+LIMIT_PAGE = documented(Outcome.INCOMPATIBLE, "LIMIT page: LIMIT, OFFSET or schema")
+
+
+def limit_on_vvr(pair: OperatorPair, difference: Difference) -> Verdict:
+    return inferred(Outcome.INCOMPATIBLE, "LIMIT page; it shows no ORDER BY") if pair.new.kind == SORTED else LIMIT_PAGE
+
+
+def counts_only(pair: OperatorPair) -> bool:
+    """The first rows of a table that only appends, whichever they are: none that was let through is taken back."""
+    programs = (pair.pipeline.old_program, pair.pipeline.new_program)
+    first = all(
+        appends_only(side.segments[0], program) for side, program in zip((pair.old, pair.new), programs, strict=True)
+    )
+    return first and pair.new.kind == OtherKind.LIMIT and "offset" not in pair.parts
+
+
+def limit(pair: OperatorPair, difference: Difference) -> Verdict:
+    if pair.new.kind == SORTED:
+        return wrong("li-sort-n-down")
+    if None in (difference.before, difference.after) or not counts_only(pair):
+        return unmeasured("measured over a table that only appends, with the same OFFSET")
+    if difference.after > difference.before:
+        return wrong("li-n-3-to-7", note="once the old LIMIT was reached, what came after is gone")
+    return right("li-n-7-to-3")
+
+
+def limit_keys(pair: OperatorPair, difference: Difference) -> Verdict:
+    return wrong("li-sort-key", consequence=None)
+
+
+def limit_row(pair: OperatorPair, difference: Difference) -> Verdict:
+    if pair.new.kind == SORTED:
+        return refused("li-sort-col-add")
+    old, new = row_types(pair, difference)
+    if old != new:
+        return refused("over-frames-limit-column-added")
+    if not counts_only(pair) or not _in_table_order(pair):
+        return unmeasured("only columns of one table that appends, in its order, were measured")
+    return right("li-col-swap")
+
+
+def _in_table_order(pair: OperatorPair) -> bool:
+    """Whether all are columns of a table, and have the same types in its order too."""
+    found = []
+    for side, program in ((pair.old, pair.pipeline.old_program), (pair.new, pair.pipeline.new_program)):
+        assert isinstance(side, OtherOperator)
+        origin = side.segments[0].origin
+        table = next((t for t in program.tables if isinstance(origin, Source) and t.name == origin.table), None)
+        names = [column.column for column in side.rows[0] if isinstance(column, SourceColumn)]
+        if table is None or len(names) != len(side.rows[0]):
+            return False
+        found.append([str(column.type) for column in table.columns if column.name in names])
+    return found[0] == found[1]
+
+
+LIMIT_ROWS = {
+    "limit": Row("LIMIT changed", limit_on_vvr, limit, show=str),
+    "offset": Row(
+        "OFFSET changed", limit_on_vvr, unmeasured("li-offset-add was right before the LIMIT was reached"), show=str
+    ),
+    "sort keys": Row("the sort keys changed", limit_on_vvr, limit_keys),
+    "time key": Row("the sort keys changed", limit_on_vvr, limit_keys),
+    "clock": Row("the sort keys changed", limit_on_vvr, limit_keys),
+    "row": Row("other columns are limited", limit_on_vvr, limit_row),
+    "filters": filters_row("WHERE page", wrong("li-where-change")),
+}
+LIMIT_CHANGED = parts_rule(
+    code="limit-changed",
+    title="A LIMIT changed",
+    kinds=(OtherKind.LIMIT, SORTED),
+    rows=LIMIT_ROWS,
+    vvr=LIMIT_PAGE,
+    flink=measured(Outcome.INCOMPATIBLE, "li-n-3-to-7", "li-sort-n-down", "li-sort-key", "li-where-change"),
+    rationale="What is kept is how many rows went through, and under an ORDER BY which. A lower LIMIT asks for none "
+    "that was let go; a higher one does, once the old one was reached.",
+    example=Example(
+        "SELECT customer, amount FROM orders LIMIT 100;",
+        "SELECT customer, amount FROM orders LIMIT 200;",
+    ),
+)
+
+
+RULES = (
+    OVER_CHANGED,
+    PATTERN_CHANGED,
+    SORT_CHANGED,
+    LIMIT_CHANGED,
+)

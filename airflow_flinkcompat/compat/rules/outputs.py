@@ -1,0 +1,407 @@
+"""Rules about output columns, nesting, UNION ALL and operators that come or go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from airflow_flinkcompat.compat.changes.format import format_expressions
+from airflow_flinkcompat.compat.changes.pairs import NESTING, OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.ranking import is_number, stores_no_row
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks, stateless
+from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    VerdictsOnDemand,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import selecting
+from airflow_flinkcompat.compat.rule_builders.part_rules import STATELESS, gathered_above, keeps_state, refused
+from airflow_flinkcompat.compat.rule_builders.projections import coming_or_going, on_vvr, seen_above
+from airflow_flinkcompat.model import Consequence, Outcome
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, walk
+from airflow_flinkcompat.plan.nodes import WindowField
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinForm,
+    Operator,
+    OtherKind,
+    OtherOperator,
+    Output,
+    RankOperator,
+    Source,
+    operators,
+)
+from airflow_flinkcompat.plan.origins import SourceColumn, leaves, window_field
+from airflow_flinkcompat.plan.program import Program
+
+WITHOUT_STATE = measured(
+    Outcome.COMPATIBLE,
+    "stateless-column-added",
+    "stateless-column-computed",
+    "stateless-filter-added",
+    "stateless-filter-changed",
+    "stateless-filter-removed",
+    note="nothing is stored",
+)
+IN_FILES = measured(
+    Outcome.COMPATIBLE,
+    "file-sinks-column-computed",
+    "file-sinks-column-computed-removed",
+    "file-sinks-columns-swapped",
+    "file-sinks-metric-computed",
+    "file-sinks-window-start",
+    note="a Calc between the aggregation and the files on both sides",
+)
+
+
+def projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
+    """What a change of the projection in front of the sink means on open-source Flink.
+
+    Nothing, where the sink keeps no state. Where it does, the operators around it must stay the same: a Calc stands in
+    front of the files on both sides for sure. Other sinks, functions of one's own and projections of some operators
+    were not measured. A query that keeps nothing itself is judged by the states of its job.
+    """
+    if reason := _event_times(pair):
+        return _unknown(reason)
+    found = _projection_on_flink(pair)
+    verdict = found.get("flink")
+    return found if verdict is None else {"flink": stateless.settled(pair, verdict, *stateless.OUTPUT)}
+
+
+def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
+    if reason := _unmeasured(pair):
+        return _unknown(reason)
+    nameless = not pair.old.sink and not pair.new.sink
+    if (seen := _seen(pair)) is not None:
+        # Updates may be kept once more, or whole rows, in front of any other sink.
+        moved = "" if nameless else sinks.stays(pair)
+        return _unknown(moved) if moved else {"flink": seen}
+    old, new = sinks.connectors(pair)
+    if nameless or (old == new and old in flink.STATELESS_SINKS):
+        return {"flink": WITHOUT_STATE} if all(isinstance(top, Source) for top in sinks.tops(pair)) else {}
+    if old == new and old in flink.SINKS_WITH_KNOWN_CHAIN and all(map(flink.surely_projected, (pair.old, pair.new))):
+        return {"flink": IN_FILES}
+    declared = sinks.table(pair.old_program, pair.old.sink), sinks.table(pair.new_program, pair.new.sink)
+    if any(table is not None and table.primary_key for table in declared):
+        return _unknown("where a sink has a primary key, Flink may keep the rows that go to it, and these changed")
+    return _unknown(f"sink connector {new or 'of an undeclared table'} was not measured with a changed projection")
+
+
+def _event_times(pair: PipelinePair) -> str:
+    """Why columns of event time that come to the sink make another job of it; "" where they do not."""
+    old = _event_time_columns(pair.old, pair.old_program)
+    new = _event_time_columns(pair.new, pair.new_program)
+    if new > 1:
+        return "Flink may not plan a query that hands several columns of event time to one sink"
+    if old != new and set(sinks.connectors(pair)) & {*flink.SINKS_WITH_KNOWN_CHAIN}:
+        return "a column of event time brings an operator in front of the sink's writer, which then gets another id"
+    return ""
+
+
+def _event_time_columns(output: Output, program: Program) -> int:
+    origin = output.segment.origin
+    read = origin.table if isinstance(origin, Source) else ""
+    times = {table.watermark.column for table in program.tables if table.name == read and table.watermark is not None}
+    return sum(
+        window_field(column) is WindowField.TIME or (isinstance(column, SourceColumn) and column.column in times)
+        for column in output.columns
+    )
+
+
+def _unknown(reason: str) -> Mapping[str, Verdict]:
+    return {"flink": inferred(Outcome.UNKNOWN, reason)}
+
+
+def _unmeasured(pair: PipelinePair) -> str:
+    """Why no measurement speaks of this projection; "" where one does."""
+    if not _measured_top(*sinks.tops(pair), pair) and _seen(pair) is None:
+        kinds = " and ".join(dict.fromkeys(getattr(top, "kind", "a source") for top in sinks.tops(pair)))
+        return f"another projection of {kinds} was not measured"
+    if _prunes_otherwise(pair):
+        return "other partitions may be read: one that comes is read from its beginning, rows of before included"
+    own = own_functions(part for side in (pair.old, pair.new) for part in (*side.columns, *side.segment.filters))
+    return f"a projection with {', '.join(own)} was not measured" if own else ""
+
+
+def own_functions(parts: Iterable[Expression]) -> list[str]:
+    """Functions that are not Flink's own: a Python or asynchronous one is an operator of its own."""
+    calls = {part.function for whole in parts for part in walk(whole) if isinstance(part, FunctionCall)}
+    return sorted(name for name in calls if functions.lookup(name) is None and name not in ACCESSES)
+
+
+def _prunes_otherwise(pair: PipelinePair) -> bool:
+    """Whether a condition on columns by which a source is partitioned changed: such a source reads by it.
+
+    What it stores is what it has read, so that a partition that comes is new to it.
+    """
+    chosen = (
+        {condition for condition in output.segment.filters if _partitions(output, program) & _columns(condition)}
+        for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program))
+    )
+    old, new = chosen
+    return old != new
+
+
+def _partitions(output: Output, program: Program) -> set[str]:
+    origin = output.segment.origin
+    found = sinks.table(program, origin.table) if isinstance(origin, Source) else None
+    return set() if found is None else set(found.partitioned_by)
+
+
+def _columns(condition: Expression) -> set[str]:
+    return {leaf.column for leaf in leaves(condition) if isinstance(leaf, SourceColumn)}
+
+
+def _measured_top(old: object, new: object, pair: PipelinePair) -> bool:
+    """A windowed aggregation, or a source that is only projected and filtered.
+
+    A condition on a source with a primary key may be planned into the operator that keeps its rows (measured:
+    ``cd-normalize-where-change``).
+    """
+    if isinstance(old, Source) and isinstance(new, Source):
+        read = (sinks.table(pair.old_program, old.table), sinks.table(pair.new_program, new.table))
+        kept = any(table is None or table.primary_key for table in read)
+        return not kept and not any(side.segment.functions or side.segment.windows for side in (pair.old, pair.new))
+    return all(isinstance(top, AggregateOperator) and top.windowed for top in (old, new))
+
+
+def computed_columns(output: Output) -> list[Expression]:
+    """What an output shows besides window fields and the number of a rank, which have rules of their own."""
+    return [column for column in output.columns if window_field(column) is None and not is_number(column)]
+
+
+def _seen(pair: PipelinePair) -> Verdict | None:
+    old, new = sinks.tops(pair)
+    if isinstance(old, RankOperator) and isinstance(new, RankOperator):
+        programs = pair.old_program, pair.new_program
+        added_alone = all(map(flink_ranking.appends_only, (old.segment, new.segment), programs))
+        if (stores_no_row(old) or stores_no_row(new)) and not added_alone:
+            return None  # where rows are taken back, whole rows are kept by another operator
+        shown = [[column for column in side.columns if not is_number(column)] for side in (pair.old, pair.new)]
+        return flink_ranking.projected(old, new, only_number=shown[0] == shown[1])
+    return seen_above(pair)
+
+
+def _find_output_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if "columns" not in pair.parts or pair.others:
+        return
+    if computed_columns(pair.old) == computed_columns(pair.new) and pair.operators:
+        return
+    above = " above the state" if operators(pair.old) or operators(pair.new) else ""
+    yield RuleMatch(
+        f"the output computes its columns differently{above}",
+        pair.claim("columns"),
+        format_expressions(pair.old.columns),
+        format_expressions(pair.new.columns),
+        verdicts=VerdictsOnDemand(
+            flink=lambda: projection_on_flink(pair).get("flink"), vvr=lambda: on_vvr(pair).get("vvr")
+        ),
+    )
+
+
+OUTPUT_CHANGED = Rule(
+    code="output-changed",
+    title="Output columns changed above the state",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Alias page; WHERE page: operators without state"),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-having-add", note="a Calc above the state"),
+    },
+    rationale="Expressions over keys and metrics are computed when a result leaves; nothing is stored for them.",
+    example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
+    find=_find_output_changed,
+    case_dependent=("vvr", "flink"),
+    beside_operators=True,
+)
+
+
+def _find_nested_otherwise(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if NESTING in pair.parts:
+        yield RuleMatch(
+            "the query is nested in another way: it has the same result, but Flink may plan other operators for it",
+            pair.claim(NESTING),
+        )
+
+
+INNER = "SELECT customer, amount, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC) AS place FROM orders"
+NESTED_OTHERWISE = Rule(
+    code="nested-otherwise",
+    title="A query is nested in another way",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "both sides are equal after canonicalisation"),
+        "flink": inferred(Outcome.UNKNOWN, "QUALIFY in place of a subquery was refused, as was one below UNNEST"),
+    },
+    rationale="Flink's planner merges a subquery, view or WITH query that only selects and filters with the query "
+    "around it, as plans and restores show. It plans three things as written, so that state may find no operator: "
+    "QUALIFY, a subquery below UNNEST, and a subquery that calls a non-deterministic function or your own.",
+    example=Example(
+        f"SELECT customer, amount FROM ({INNER}) WHERE place <= 3;",
+        "SELECT customer, amount FROM orders\n"
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC) <= 3;",
+    ),
+    find=_find_nested_otherwise,
+)
+
+
+UNION = OtherKind.UNION_ALL
+
+
+def keeps_state_anywhere(pair: OperatorPair) -> bool:
+    """Whether anything between the sources and the sink keeps state."""
+    sides = (pair.pipeline.old, pair.pipeline.new)
+    return gathered_above(pair) or any(o.kind not in STATELESS for side in sides for o in operators(side))
+
+
+def added(pair: OperatorPair) -> Verdict:
+    """A further input behind the others leaves their places; it must not share a source with them."""
+    gone, come = (dict(side.attributes)["further inputs"] for side in (pair.old, pair.new))  # type: ignore[attr-defined]
+    if gone or keeps_state_anywhere(pair):
+        return refused(
+            "ua-remove-last", "ua-stateless-remove", "ua-single-to-union", consequence=Consequence.REFUSED_AT_SUBMIT
+        )
+    inputs = (*pair.new.segments, *(segment for segment, _ in come))
+    tables = [segment.origin.table for segment in inputs if isinstance(segment.origin, Source)]
+    alone = len(set(tables)) == len(inputs) and not any(segment.functions or segment.windows for segment in inputs)
+    moved = sinks.stays(pair.pipeline) if pair.pipeline.new.sink else ""
+    if moved or not alone:
+        return unmeasured(moved or "measured with inputs that read a table of their own each")
+    return right("ua-stateless-add")
+
+
+def _find_union_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    if not all(isinstance(side, OtherOperator) and side.kind == UNION for side in (pair.old, pair.new)):
+        return
+    for difference in pair.differences:
+        part = difference.part.partition(" of input ")[0]
+        if part == "input order":
+            yield RuleMatch(
+                "the inputs of a UNION ALL stand in another order",
+                (difference.key,),
+                verdicts={
+                    "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
+                    "flink": wrong("ua-reorder", "ua-reorder-filtered", "ua-stateless-reorder"),
+                },
+            )
+        elif part == "further inputs":
+            page = documented(Outcome.INCOMPATIBLE, "UNION ALL page: an input added or removed above state")
+            free = inferred(Outcome.COMPATIBLE, "nothing after it keeps state")
+            yield RuleMatch(
+                "inputs of a UNION ALL came or went",
+                (difference.key,),
+                f"{len(pair.old.segments) + len(difference.before)} inputs",
+                f"{len(pair.new.segments) + len(difference.after)} inputs",
+                verdicts={"vvr": page if gathered_above(pair) else free, "flink": added(pair)},
+            )
+        elif part in ("filters", "row"):
+            below = wrong("ua-branch-filter-change", consequence=None) if keeps_state_anywhere(pair) else None
+            vvr = documented(Outcome.INCOMPATIBLE, "WHERE page") if gathered_above(pair) else None
+            yield RuleMatch(
+                "what an input of a UNION ALL hands on changed",
+                (difference.key,),
+                verdicts={
+                    "vvr": vvr or inferred(Outcome.COMPATIBLE, "nothing after it keeps state"),
+                    "flink": below or unmeasured("another branch of a union was not measured"),
+                },
+            )
+
+
+BRANCH = "SELECT customer, amount FROM orders"
+OTHER = "SELECT region, amount FROM orders WHERE amount > 5"
+UNION_CHANGED = Rule(
+    code="union-changed",
+    title="A UNION ALL changed",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "UNION ALL page: order of the inputs"),
+        "flink": measured(Outcome.INCOMPATIBLE, "ua-reorder", "ua-remove-last", consequence=Consequence.SILENTLY_WRONG),
+    },
+    rationale="A union keeps nothing, but open-source Flink finds sources by their place: where inputs change places "
+    "their positions do too, and everything is read again.",
+    example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
+    find=_find_union_changed,
+    case_dependent=("vvr",),
+)
+
+
+NOT_UNDERSTOOD = frozenset({OtherKind.QUERY, JoinForm.JOIN})
+"""Operators that stand for what could not be taken apart: whether they keep anything is not known."""
+REFUSED = Consequence.REFUSED_AT_SUBMIT
+GONE = measured(Outcome.INCOMPATIBLE, "li-removed", "lj-agg-removed", consequence=REFUSED)
+INSERTED = measured(Outcome.INCOMPATIBLE, "rj-third-add", "tj-cast-right", "ua-single-to-union", consequence=REFUSED)
+REPLACED = measured(Outcome.INCOMPATIBLE, "se-intersect-to-except")
+LIMITED = measured(Outcome.INCOMPATIBLE, "li-added", consequence=Consequence.SILENTLY_WRONG)
+EMPTY = inferred(
+    Outcome.INCOMPATIBLE,
+    "it begins empty, as a LIMIT did that came (li-added): what was read before is missing from its results, unless "
+    "its sources are refused",
+)
+NOTHING_KEPT = inferred(Outcome.UNKNOWN, "no operator keeps state; what becomes of the sources was not measured")
+
+
+def moved_on_flink(pair: PipelinePair) -> Verdict:
+    """Stored state that finds no operator is refused; an operator that comes to a query without state begins empty."""
+    if found := coming_or_going(pair):
+        return found
+    if any(map(keeps_state, (*pair.removed, *(operators.old for operators in pair.operators)))):
+        if not pair.removed:
+            return INSERTED
+        return REPLACED if pair.added else GONE
+    kinds = {operator.kind for operator in pair.added if keeps_state(operator)}
+    if not kinds:
+        return stateless.settled(pair, NOTHING_KEPT, *stateless.LOOKUP_CAME_OR_WENT)
+    return LIMITED if kinds == {OtherKind.LIMIT} else EMPTY
+
+
+def _kinds(operators: Iterable[Operator]) -> str:
+    return ", ".join(operator.kind for operator in operators) or "none"
+
+
+def _find_operators_added_or_removed(pair: PipelinePair) -> Iterable[RuleMatch]:
+    moved = (*pair.removed, *pair.added)
+    # What could not be taken apart is told of as such (operator-not-covered).
+    if "operators" not in pair.parts or any(operator.kind in NOT_UNDERSTOOD for operator in moved):
+        return
+    # What stands above reads the operator's columns in place of its input's.
+    claims = pair.claim("operators", *(("columns", "filters") if coming_or_going(pair) else ()))
+    what = "stateful operators" if any(map(keeps_state, moved)) else "operators"
+    yield RuleMatch(
+        f"{what} came into or left the pipeline",
+        claims,
+        _kinds(pair.removed),
+        _kinds(pair.added),
+        verdicts={"flink": moved_on_flink(pair)},
+    )
+
+
+OPERATORS_ADDED_OR_REMOVED = Rule(
+    code="operators-added-or-removed",
+    title="A stateful operator came or went",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no row covers an operator that comes or goes inside a query"),
+        "flink": GONE,
+    },
+    rationale="Open-source Flink finds operators by their place in the topology: state whose operator is gone, or got "
+    "another place, is refused. An operator that comes to a query without state is not: it restores, and begins empty. "
+    "VVR's pages speak of changes within an operator.",
+    example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),
+    find=_find_operators_added_or_removed,
+)
+
+
+RULES = (
+    OUTPUT_CHANGED,
+    NESTED_OTHERWISE,
+    UNION_CHANGED,
+    OPERATORS_ADDED_OR_REMOVED,
+)

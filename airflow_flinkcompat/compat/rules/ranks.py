@@ -1,0 +1,371 @@
+"""Rules about Top-N and deduplication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_flinkcompat.compat.changes.clauses import place_of
+from airflow_flinkcompat.compat.changes.format import format_conditions, format_expressions, format_order_by
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.ranking import Ranking, is_number, rankings, regions_above, stores_no_row
+from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    combined,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import ranked
+from airflow_flinkcompat.compat.rule_builders.part_rules import noticed_above
+from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
+from airflow_flinkcompat.model import Outcome
+from airflow_flinkcompat.plan.operators import AggregateOperator, RankKind, RankOperator, StatelessSegment
+
+KEPT = {
+    "flink": inferred(Outcome.COMPATIBLE, "the same condition is asked above the stored rows", ids=("t-unchanged",))
+}
+
+
+def _of_window_top_n(segment: StatelessSegment) -> bool:
+    return isinstance(segment.origin, RankOperator) and segment.origin.kind == RankKind.WINDOW_TOP_N
+
+
+def _find_rank_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
+    for old, new, claims in regions_above(pair):
+        before, after = (side.filters | side.window_filters for side in (old, new))
+        kept = before == after and bool(before) and pair.changed and _of_window_top_n(new)
+        if before != after or kept:
+            yield RuleMatch(
+                "both sides have a condition next to the one on the rank"
+                if kept
+                else "a condition next to the one on the rank changed",
+                claims,
+                format_conditions(before),
+                format_conditions(after),
+                verdicts=KEPT if kept else {},
+            )
+
+
+RANK_CONDITION = Rule(
+    code="rank-condition",
+    title="A condition next to the one on the rank",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "the page shows nothing but WHERE rk < N"),
+        "flink": inferred(Outcome.UNKNOWN, "a changed condition above a ranking was not measured"),
+    },
+    rationale="The page of Window Top-N knows a condition on the rank and no other.",
+    example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
+    find=_find_rank_condition,
+)
+
+
+def _find_rank_constant_key(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is None or "constant key" not in pair.parts:
+        return
+    old, new = ("a constant among the keys" if side.constant_key else "" for side in (ranking.old, ranking.new))
+    word = "came into" if new else "went from"
+    yield RuleMatch(f"a constant {word} the keys of a ranking", pair.claim("constant key"), old, new)
+
+
+LATEST = """\
+SELECT customer, amount
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {0} ORDER BY order_time DESC) AS place FROM orders)
+WHERE place = 1;"""
+RANK_CONSTANT_KEY = Rule(
+    code="rank-constant-key",
+    title="A constant among the keys of a ranking came or went",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "the pages count any added partition key; Flink's planner drops a constant"),
+        "flink": inferred(Outcome.UNKNOWN, "EXPLAIN: the ranking stays, a projection below it may be gone"),
+    },
+    rationale="Ranked rows are stored by the keys that tell them apart, and a constant tells nothing apart: Flink's "
+    "planner drops it. It may read the source through one projection less then, though, which makes another job of it.",
+    example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
+    find=_find_rank_constant_key,
+)
+
+
+def _find_rank_number_output(pair: PipelinePair) -> Iterable[RuleMatch]:
+    read = [ranking for ranking in rankings(pair) if "number read" in ranking.pair.parts]
+    shown = [any(map(is_number, side.columns)) for side in (pair.old, pair.new)]
+    if not read and shown[0] == shown[1]:
+        return
+    alone = computed_columns(pair.old) == computed_columns(pair.new)
+    claims = [key for ranking in read for key in ranking.pair.claim("number read")]
+    kinds = {kind for ranking in rankings(pair) for kind in ranking.kinds}
+    on_flink = [flink_ranking.number(ranking) for ranking in read]
+    on_flink += [*projection_on_flink(pair).values()] if "columns" in pair.parts else []
+    verdicts = {"flink": combined(on_flink)} if on_flink else {}
+    yield RuleMatch(
+        "the number of the rank came into what is read, or left it",
+        (*claims, *(pair.claim("columns") if alone else ())),
+        format_expressions(pair.old.columns),
+        format_expressions(pair.new.columns),
+        verdicts={"vvr": _number_on_vvr(kinds), **verdicts},
+    )
+
+
+def _number_on_vvr(kinds: set[str]) -> Verdict:
+    if RankKind.WINDOW_DEDUPLICATION in kinds:
+        return inferred(Outcome.UNKNOWN, "no page speaks of window deduplication")
+    if RankKind.DEDUPLICATION in kinds:
+        return inferred(Outcome.COMPATIBLE, "the number of the only row kept is always 1")
+    page = "Window Top-N" if kinds == {RankKind.WINDOW_TOP_N} else "Top-N page"
+    return documented(Outcome.COMPATIBLE, f"{page}: rank in or out of the result")
+
+
+RANK_NUMBER_OUTPUT = Rule(
+    code="rank-number-output",
+    title="The number of the rank came into the output or left it",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: rank in or out of the result"),
+        "flink": measured(Outcome.COMPATIBLE, "t-add-rk", "t-del-rk", "r-add-rk"),
+    },
+    rationale="A row's number is counted when it leaves. Only a Top-N without a window stores one row more for it on "
+    "open-source Flink, which goes wrong when the number is taken out again.",
+    example=Example(ranked(), ranked("customer, total, window_start, place")),
+    find=_find_rank_number_output,
+    case_dependent=("vvr", "flink"),
+)
+
+
+def _find_rank_order_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is None or not pair.parts & {"order", "order clock"}:
+        return
+    yield RuleMatch(
+        "the rows are ranked in another order",
+        pair.claim("order", "order clock", "kind"),
+        format_order_by(ranking.old.order),
+        format_order_by(ranking.new.order),
+        verdicts={
+            "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "ORDER BY fields or direction"),
+            "flink": noticed_above(pair, "flink", flink_ranking.order(ranking)),
+        },
+    )
+
+
+RANK_ORDER_CHANGED = Rule(
+    code="rank-order-changed",
+    title="The ORDER BY of a ranking changed",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: fields or ordering in ORDER BY"),
+        "flink": inferred(Outcome.UNKNOWN, "t-order-dir was right at parallelism 1, tn-dir and wd-dir were wrong"),
+    },
+    rationale="Rows are stored by the values they are ordered by, and rows that ranked too low are gone.",
+    example=Example(ranked(), ranked(order="total")),
+    find=_find_rank_order_changed,
+)
+
+
+def _find_rank_partition_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is None:
+        return
+    old, new = ranking.old.partition, ranking.new.partition
+    if set(old) != set(new):
+        yield RuleMatch(
+            "the rows are ranked within other partitions",
+            pair.claim("partition", "kind"),
+            f"PARTITION BY {format_expressions(old)}",
+            f"PARTITION BY {format_expressions(new)}",
+            verdicts={
+                "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "partition keys added, deleted or computed differently"),
+                "flink": flink_ranking.partition_changed(ranking),
+            },
+        )
+
+
+RANK_PARTITION_CHANGED = Rule(
+    code="rank-partition-changed",
+    title="A partition key of a ranking was added, deleted or computed differently",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: partition keys"),
+        "flink": measured(Outcome.INCOMPATIBLE, "t-part-add", "tn-part-add", "dd-rd-part-othercol"),
+    },
+    rationale="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
+    example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
+    find=_find_rank_partition_changed,
+)
+
+
+def _find_rank_partition_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is None:
+        return
+    old, new = ranking.old.partition, ranking.new.partition
+    if old != new and set(old) == set(new):
+        yield RuleMatch(
+            "the same PARTITION BY keys stand in another order",
+            pair.claim("partition"),
+            f"PARTITION BY {format_expressions(old)}",
+            f"PARTITION BY {format_expressions(new)}",
+            verdicts={
+                "vvr": ranking.on_page(Outcome.COMPATIBLE, "reorder partition keys"),
+                "flink": flink_ranking.partition_reordered(ranking),
+            },
+        )
+
+
+RANK_PARTITION_REORDERED = Rule(
+    code="rank-partition-reordered",
+    title="Partition keys of a ranking changed places",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Window Top-N: reorder partition keys"),
+        "flink": measured(Outcome.COMPATIBLE, "t-part-reorder"),
+    },
+    rationale="The planner puts partition keys in an order of its own, so both orders make the same state.",
+    example=Example(
+        ranked(
+            inner="customer, region, SUM(amount) AS total",
+            keys="customer, region, window_start, window_end",
+            partition="customer, region, window_start, window_end",
+        ),
+        ranked(
+            inner="customer, region, SUM(amount) AS total",
+            keys="customer, region, window_start, window_end",
+            partition="region, customer, window_start, window_end",
+        ),
+    ),
+    find=_find_rank_partition_reordered,
+    case_dependent=("vvr", "flink"),
+)
+
+
+def _ranks(rank: RankOperator) -> str:
+    return f"rank {rank.last}" if rank.first == rank.last else f"ranks {rank.first} to {rank.last}"
+
+
+def _find_rank_range_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is None or not pair.parts & {"first", "last"}:
+        return
+    yield RuleMatch(
+        "other ranks are kept",
+        pair.claim("first", "last", "kind"),
+        _ranks(ranking.old),
+        _ranks(ranking.new),
+        before_span=place_of(ranking.old.conditions),
+        after_span=place_of(ranking.new.conditions),
+        verdicts={
+            "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "the value of N"),
+            "flink": noticed_above(pair, "flink", flink_ranking.kept_ranks(ranking)),
+        },
+    )
+
+
+RANK_RANGE_CHANGED = Rule(
+    code="rank-range-changed",
+    title="The N of a Top-N changed",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: the value of N"),
+        "flink": inferred(Outcome.UNKNOWN, "t-n and t-n-up were right at parallelism 1, tn-n-up and tn-n-down wrong"),
+    },
+    rationale="Rows below the old N were never kept, so a larger N has nothing to show for them.",
+    example=Example(ranked(), ranked(condition="place <= 5")),
+    find=_find_rank_range_changed,
+)
+
+
+def _find_ranked_row_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is None:
+        return
+    other_row = "row" in pair.parts and not ranking.only_window_fields_moved
+    if not other_row and not ranking.metrics_below_changed():
+        return
+    yield RuleMatch(
+        "the ranked rows hold other columns" if other_row else "the aggregation below computes other metrics",
+        pair.claim("selected", *(("row",) if other_row else ())),
+        _format_row(ranking.old, other_row),
+        _format_row(ranking.new, other_row),
+        verdicts={"vvr": _row_on_vvr(ranking), **({"flink": flink_ranking.row(ranking)} if other_row else {})},
+    )
+
+
+def _format_row(rank: RankOperator, row: bool) -> str:
+    below = rank.segment.origin
+    return format_expressions(rank.row if row or not isinstance(below, AggregateOperator) else below.aggregates)
+
+
+def _row_on_vvr(ranking: Ranking) -> Verdict:
+    """Deduplication has rows of its own: by processing time, first row kept, nothing of the row is stored."""
+    if ranking.kinds == {"deduplication"}:
+        if stores_no_row(ranking.old) and stores_no_row(ranking.new):
+            return ranking.on_page(Outcome.COMPATIBLE, "selected fields, first row by processing time")
+        if ranking.same_row_types is not False:
+            return inferred(Outcome.UNKNOWN, "Deduplication page: whether a field of the same type changes the schema")
+    return ranking.on_page(Outcome.INCOMPATIBLE, "the input of the ranking")
+
+
+RANKED_ROW_CHANGED = Rule(
+    code="ranked-row-changed",
+    title="The rows that are ranked changed",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: aggregate fields and the input of the Top-N"),
+        "flink": measured(
+            Outcome.INCOMPATIBLE, "t-mod-agg-sum-max", "r-add-output-col", "dd-rd-add-col", "tn-agg-count-sum"
+        ),
+    },
+    rationale="A ranking stores whole rows: what the query reads of them, the keys and what they are ordered by, in "
+    "the order of the operator below. Another column, metric or order of metrics makes them other rows.",
+    example=Example(ranked(), ranked("customer, total, item, window_start")),
+    find=_find_ranked_row_changed,
+)
+
+
+def _find_ranked_window_key_reordered(pair: OperatorPair) -> Iterable[RuleMatch]:
+    ranking = Ranking.of(pair)
+    if ranking is not None and ranking.only_window_fields_moved:
+        yield RuleMatch(
+            "window_start and window_end stand elsewhere in the GROUP BY below, and so in the ranked rows",
+            pair.claim("row", "selected"),
+            format_expressions(ranking.old.row),
+            format_expressions(ranking.new.row),
+            verdicts={
+                "vvr": ranking.on_page(Outcome.INCOMPATIBLE, "window fields reordered in the GROUP BY"),
+                "flink": flink_ranking.window_keys(ranking),
+            },
+        )
+
+
+RANKED_WINDOW_KEY_REORDERED = Rule(
+    code="ranked-window-key-reordered",
+    title="Window fields moved in the GROUP BY under a Top-N",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window Top-N: window fields reordered in the GROUP BY"),
+        "flink": inferred(Outcome.UNKNOWN, "restored right at parallelism 1 only"),
+    },
+    rationale="The aggregation alone does not mind, but it hands its keys up in the order of the GROUP BY, and the "
+    "ranking stores them in that order.",
+    example=Example(ranked(), ranked(keys="customer, window_end, window_start")),
+    find=_find_ranked_window_key_reordered,
+)
+
+
+RULES = (
+    RANK_CONDITION,
+    RANK_CONSTANT_KEY,
+    RANK_NUMBER_OUTPUT,
+    RANK_ORDER_CHANGED,
+    RANK_PARTITION_CHANGED,
+    RANK_PARTITION_REORDERED,
+    RANK_RANGE_CHANGED,
+    RANKED_ROW_CHANGED,
+    RANKED_WINDOW_KEY_REORDERED,
+)

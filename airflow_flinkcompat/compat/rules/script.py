@@ -1,0 +1,334 @@
+"""Rules about the whole script: settings, versions, dependencies, several changes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_setting, format_value
+from airflow_flinkcompat.compat.changes.naming import within
+from airflow_flinkcompat.compat.engines.flink import emission
+from airflow_flinkcompat.compat.engines.flink import settings as flink_settings
+from airflow_flinkcompat.compat.engines.flink.emission import fires
+from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged
+from airflow_flinkcompat.compat.rule import Example, Level, Rule, RuleMatch, RuleScope, Verdict, inferred, measured
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rules.functions import aggregates_in
+from airflow_flinkcompat.model import Basis, Outcome, Reason
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.plan.operators import AggregateOperator
+
+
+def _doubts(change: Change) -> Iterable[str]:
+    """What the vendor's console may still call unknown or incompatible although nothing changed."""
+    for pair in change.pipelines:
+        if any(segment.functions for segment in pair.segments[1]):
+            yield "a table function"
+        if aggregates_in(pair.new, "python"):
+            yield "a Python aggregate"
+        for operators in pair.operators:
+            side = operators.new
+            if isinstance(side, AggregateOperator) and side.window is not None:
+                if side.segment.window_filters:
+                    yield "a filter on window fields"
+                if side.window_computations:
+                    yield "a computation on window fields"
+                if side.window_aggregates:
+                    yield "an aggregate over a window field"
+                if side.grouping_sets is not None:
+                    yield "grouping sets"
+        if fires(pair.new_pipeline):
+            yield "early or late fire"
+
+
+EQUAL = inferred(Outcome.COMPATIBLE, "both sides are equal; no restore was run on this version of Flink")
+
+
+def _find_unchanged(change: Change) -> Iterable[RuleMatch]:
+    if change.unchanged:
+        doubts = ", ".join(dict.fromkeys(_doubts(change)))
+        note = f"; the vendor's console may still doubt it because of {doubts}" if doubts else ""
+        flink = UNCHANGED.verdicts["flink"]
+        same_here = {} if change.new.version in flink.versions else {"flink": EQUAL}
+        yield RuleMatch(f"nothing that matters to state changed{note}", verdicts=same_here)
+
+
+UNCHANGED = Rule(
+    code="unchanged",
+    title="Nothing changed",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "both sides are equal after canonicalisation"),
+        "flink": measured(
+            Outcome.COMPATIBLE, "w-unchanged", "w-reformat-comment-alias", "w-interval-spelling", "w-named-args"
+        ),
+    },
+    rationale="Layout, comments, aliases, keyword case, CTEs and the spelling of intervals take no part in state.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer,  sum(amount) AS total")),
+    find=_find_unchanged,
+    level=Level.UNCHANGED,
+)
+
+
+TUNING_ON_VVR = Verdict(
+    Outcome.UNKNOWN, Basis.INFERRED, "no page of the vendor's speaks of this setting", Reason.NOT_COVERED
+)
+ON_FLINK = Verdict(Outcome.UNKNOWN, Basis.INFERRED, "nobody measured a restore across it here", Reason.NOT_COVERED)
+SETTINGS_ON_VVR: Mapping[str, Verdict] = {
+    "pipeline.name": inferred(Outcome.COMPATIBLE, "a name takes no part in state"),
+    "table.exec.state.ttl": inferred(Outcome.COMPATIBLE, "values stored before keep their old time to live"),
+    # Both switch what is checked, not what runs.
+    "table.optimizer.state-compatibility.ignore-filter": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
+    "table.optimizer.state-compatibility.ignore-sink": inferred(Outcome.COMPATIBLE, "a switch of the check itself"),
+}
+TUNED = inferred(Outcome.COMPATIBLE, "it affects neither the plan nor the state")
+NOTES: Mapping[str, str] = {
+    emission.TTL: "; stored values keep their old time to live until they are next updated",
+    "parallelism.default": "; without table.exec.source.idle-timeout an idle source holds back every window",
+}
+
+
+def _find_setting_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("setting"):
+        key = difference.key.partition("/")[2]
+        if key.startswith(emission.PREFIX):
+            continue  # judged by what each query makes of it
+        on_flink = flink_settings.verdict(key, difference.before, difference.after, change)
+        yield RuleMatch(
+            f"setting {key} changed{NOTES.get(key, '')}",
+            (difference.key,),
+            format_setting(key, difference.before),
+            format_setting(key, difference.after),
+            verdicts={"vvr": _setting_on_vvr(key, on_flink), "flink": on_flink or ON_FLINK},
+            options=(key,),
+        )
+
+
+def _setting_on_vvr(key: str, on_flink: Verdict | None) -> Verdict:
+    """What no page speaks of, and what takes part in no plan of Flink's either, does nothing to state there."""
+    if key in SETTINGS_ON_VVR:
+        return SETTINGS_ON_VVR[key]
+    tunes = not flink_settings.asks_for_tables(key) and key != "state.backend.type"
+    return TUNED if tunes and on_flink is not None and on_flink.outcome is Outcome.COMPATIBLE else TUNING_ON_VVR
+
+
+SETTING_CHANGED = Rule(
+    code="setting-changed",
+    title="A setting changed",
+    scope=RuleScope.SCRIPT,
+    verdicts={"vvr": TUNING_ON_VVR, "flink": ON_FLINK},
+    rationale="Many settings change the operators a query is planned into, or how their state is laid out; only those "
+    "that were measured or documented are known not to.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "SET 'table.exec.mini-batch.enabled' = 'true';\n" + windowed("customer, SUM(amount)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
+    ),
+    find=_find_setting_changed,
+    beside_operators=True,
+)
+
+
+def _find_engine_version_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("engine"):
+        sides = difference.before, difference.after
+        of_flink = ENGINE_FACTS[change.new.engine].flink_lines is None
+        if change.old.engine != change.new.engine or not of_flink:
+            yield RuleMatch("the engine or its version differs", (difference.key,), *sides)
+            continue
+        for each in judged(change):
+            yield RuleMatch(each.message, (difference.key,), *sides, verdicts={"flink": each.verdict})
+
+
+ENGINE_VERSION_CHANGED = Rule(
+    code="engine-version-changed",
+    title="Engine or engine version differs",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: versions must match", Reason.VERSION),
+        "flink": inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION),
+    },
+    rationale="Another version may plan other operators for the same SQL, or read what they store otherwise. On "
+    "open-source Flink jobs were restored from one line on another: an upgrade is compatible where each operator, "
+    "aggregate function, stored type, connector and setting that decides about the plan was restored right between "
+    "just these two lines, and incompatible where one of them was not. What was not run is named. A script that "
+    "changes with the upgrade has to be compatible on both lines besides; to upgrade it as it is first is surer.",
+    example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
+    find=_find_engine_version_changed,
+    level=Level.VERSION,
+    case_dependent=("flink",),
+)
+
+
+KIND = "ResourceStatement"
+
+
+def _find_dependency_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.parts("statement"):
+        if difference.key.startswith(tuple(f"statement/{sign}{KIND} " for sign in "+-")):
+            yield RuleMatch(
+                "another library is loaded; its connectors and functions are not looked into",
+                (difference.key,),
+                "" if difference.before is None else format_value(difference.before),
+                "" if difference.after is None else format_value(difference.after),
+            )
+
+
+DEPENDENCY_CHANGED = Rule(
+    code="dependency-changed",
+    title="A library came, went or was replaced",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": Verdict(
+            Outcome.UNKNOWN,
+            Basis.DOCUMENT,
+            "Overview: a changed connector or UDF dependency is to be verified by hand",
+            Reason.OPAQUE,
+        ),
+        "flink": inferred(Outcome.UNKNOWN, "what a library does is not seen", Reason.OPAQUE),
+    },
+    rationale="A custom connector or function may keep state of its own, and another version of it may keep another "
+    "one.",
+    example=Example(
+        "ADD JAR '/lib/tidy-1.jar';\n" + windowed("customer, SUM(amount)"),
+        "ADD JAR '/lib/tidy-2.jar';\n" + windowed("customer, SUM(amount)"),
+    ),
+    find=_find_dependency_changed,
+)
+
+
+def _target(difference: Difference, change: Change) -> str | None:
+    """The sink whose target a difference changes, if it does: name, connector or WITH."""
+    if difference.part == "sink":
+        return str(difference.after)
+    place, _, rest = difference.key.partition("/")
+    table, _, part = rest.rpartition("/")
+    target = place == "table" and part in ("connector", "options") and change.pipelines_into(table)
+    return table if target else None
+
+
+def items(change: Change) -> list[str]:
+    """What counts as one item each.
+
+    An item is a changed metric set, a changed sink target, or a changed filter that reaches state.
+    """
+    # Two operators of one query may be called alike, and are two items all the same.
+    found: dict[tuple[str, str], str] = {}
+    for pair in change.operators:
+        if pair.fates is not None and pair.fates.changed:
+            found["metrics", pair.path] = f"the metrics of {within(pair)}"
+        if pair.parts & {"filters", "window filters"}:
+            found["condition", pair.path] = f"a condition below {within(pair)}"
+    for difference in change.differences:
+        target = _target(difference, change)
+        if target is not None:
+            found["sink", target] = f"sink {target}"
+    return list(found.values())
+
+
+def _find_several_changes(change: Change) -> Iterable[RuleMatch]:
+    found = items(change)
+    if len(found) > 1:
+        yield RuleMatch(f"{len(found)} things changed at once: {', '.join(found)}")
+
+
+TOTALS_SINK = "CREATE TABLE {0} (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO {0}\n"
+SEVERAL_CHANGES = Rule(
+    code="several-changes",
+    title="Several changes at once",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": Verdict(
+            Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: more than one item changed at once", Reason.SEVERAL_CHANGES
+        ),
+        # Open-source Flink judges each difference by itself; several add nothing.
+        "flink": inferred(Outcome.COMPATIBLE, "each change is judged by itself"),
+    },
+    rationale="The vendor's check gives up where metrics, sinks and filters change together, unless one of them is "
+    "incompatible.",
+    example=Example(
+        TOTALS_SINK.format("totals") + windowed("customer, SUM(amount), MAX(item)"),
+        TOTALS_SINK.format("sums") + windowed("customer, SUM(amount), MIN(item)"),
+    ),
+    find=_find_several_changes,
+    not_applicable=("flink",),
+)
+
+
+def _find_pairing_ambiguous(change: Change) -> Iterable[RuleMatch]:
+    if change.ambiguous:
+        names = ", ".join(name or "a bare SELECT" for name in change.ambiguous)
+        yield RuleMatch(
+            f"several queries write into {names}, and which replaced which is not known",
+            change.claim("pairing"),
+        )
+
+
+RAW_SET = "CREATE TABLE raw (customer STRING) WITH ('connector' = 'print');\nEXECUTE STATEMENT SET BEGIN\n"
+RAW_PART = "INSERT INTO raw SELECT {0} FROM orders;\n"
+PAIRING_AMBIGUOUS = Rule(
+    code="pairing-ambiguous",
+    title="Which query replaced which is not known",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
+        "flink": inferred(Outcome.UNKNOWN, reason=Reason.AMBIGUOUS),
+    },
+    rationale="An arbitrary pairing would be a guess.",
+    example=Example(
+        RAW_SET + RAW_PART.format("customer") + RAW_PART.format("item") + "END;",
+        RAW_SET + RAW_PART.format("UPPER(customer)") + RAW_PART.format("UPPER(item)") + "END;",
+    ),
+    find=_find_pairing_ambiguous,
+)
+
+
+DATA_STREAM = """\
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.table import StreamTableEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+t_env = StreamTableEnvironment.create(env)
+words = env.from_collection(["a", "b"]).map(lambda word: {})
+t_env.create_temporary_view("words", words)
+t_env.execute_sql("CREATE TABLE seen (word STRING) WITH ('connector' = 'print')")
+t_env.execute_sql("INSERT INTO seen SELECT * FROM words")
+"""
+
+
+def _find_opaque_part_changed(change: Change) -> Iterable[RuleMatch]:
+    old, new = (program.opaque for program in change.programs)
+    if old == new:
+        return
+    said = "the program changed, and a part of it is not looked into: a DataStream, or rows that come from elsewhere"
+    before, after = (f"a program of digest {digest}" if digest else "no such part" for digest in (old, new))
+    yield RuleMatch(said, change.claim("opaque"), before, after)
+
+
+OPAQUE_PART_CHANGED = Rule(
+    code="opaque-part-changed",
+    title="A part that is not looked into may have changed",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "what DataStreams keep is not read", Reason.NOT_READ),
+        "flink": inferred(Outcome.UNKNOWN, "what DataStreams keep is not read", Reason.NOT_READ),
+    },
+    rationale="A DataStream of a PyFlink program, or rows from pandas, are one opaque source or sink: what they keep "
+    "is not known. They are the same where nothing of the program changed but its layout and comments; after any other "
+    "change nobody can tell, for identities of DataStream operators depend on all of the job.",
+    example=Example(DATA_STREAM.format("word.upper()"), DATA_STREAM.format("word.lower()"), language="python"),
+    find=_find_opaque_part_changed,
+    level=Level.REST,
+)
+
+
+RULES = (
+    UNCHANGED,
+    SETTING_CHANGED,
+    ENGINE_VERSION_CHANGED,
+    DEPENDENCY_CHANGED,
+    SEVERAL_CHANGES,
+    PAIRING_AMBIGUOUS,
+    OPAQUE_PART_CHANGED,
+)

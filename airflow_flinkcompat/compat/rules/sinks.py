@@ -1,0 +1,368 @@
+"""Rules about sink tables and the columns written into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_of
+from airflow_flinkcompat.compat.engines.flink import restores as flink
+from airflow_flinkcompat.compat.engines.flink import sinks, stateless
+from airflow_flinkcompat.compat.engines.flink.catalog_tables import another_table
+from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict, sources_append
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import Materializer
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    TableApiCover,
+    Verdict,
+    combined,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches, options_judged
+from airflow_flinkcompat.compat.rules.outputs import projection_on_flink
+from airflow_flinkcompat.compat.rules.sources import SHOWN, format_difference
+from airflow_flinkcompat.connectors import TableUse
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.plan.nodes import Table
+from airflow_flinkcompat.plan.operators import OtherKind, OtherOperator, OverOperator
+
+IGNORE = "table.optimizer.state-compatibility.ignore-sink"
+CHECKED = Verdict(
+    Outcome.UNKNOWN, Basis.DOCUMENT, f"Sink table page (read in part): {IGNORE} = false", Reason.DOCUMENTED
+)
+ALIKE = "the sinks are not declared alike: not measured"
+RENAMED = {
+    "kafka": ("sk-stateless-kafka-topic", "sk-stateless-kafka-eo-topic"),
+    "upsert-kafka": ("sk-group-upsert-renamed",),
+    "jdbc": ("sk-stateless-jdbc-renamed", "sk-group-jdbc-renamed"),
+    "filesystem": ("file-sinks-renamed",),
+}
+"""Sinks under another table's name: nothing that is stored holds it."""
+
+
+def sink_on_flink(pair: PipelinePair, change: Change) -> Verdict | None:
+    """None, where both sinks keep no state and no operator in front of them comes or goes."""
+    for side, name in zip(change.programs, (pair.old.sink, pair.new.sink), strict=True):
+        if sum(pipeline.sink.name == name for pipeline in side.pipelines) > 1:
+            return inferred(Outcome.UNKNOWN, "several queries write into one of the sinks: they are planned as a union")
+    if found := connector_verdict(pair) if any(sinks.connectors(pair)) else another_table(pair, change):
+        return found
+    tables = [table for table in sinks.tables(pair) if table is not None]
+    connector = sinks.connectors(pair)[0]
+    if len(tables) < 2:
+        return inferred(Outcome.UNKNOWN, sinks.UNDECLARED)
+    facts = connectors.sink(connector)
+    if facts.ids_use_table_name and len({table.path[-1] for table in tables}) > 1:
+        return Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, f"{facts.document}: those of the new table find no state",
+                       consequence=Consequence.REFUSED_AT_SUBMIT)  # fmt: skip
+    before, after = map(table_parts, tables)
+    options = options_judged(tables[0].name, connector, before["options"], after["options"], _written(pair))
+    if connector not in RENAMED or any(before[part] != after[part] for part in before if part != "options"):
+        if reason := sinks.stays(pair):
+            return inferred(Outcome.UNKNOWN, reason)
+        if not all(before[part] == after[part] for part in ("metadata", "computed")):
+            return inferred(Outcome.UNKNOWN, ALIKE)
+    if connector not in RENAMED:
+        return None if options is None else options.verdict
+    renamed = measured(Outcome.COMPATIBLE, *RENAMED[connector], note="nothing that is stored holds a table's name")
+    return renamed if options is None else combined((renamed, options.verdict))
+
+
+def _written(pair: PipelinePair) -> tuple[UsedTable]:
+    return (UsedTable(TableUse.SINK, pair),)
+
+
+def sink_state_checked(change: Change) -> Verdict | None:
+    """Unknown where ignore-sink is off on either side: then a sink counts as stateful, by rows that are not known."""
+    on = [
+        dict(pipeline.settings).get(IGNORE, "true").lower()
+        for program in change.programs
+        for pipeline in program.pipelines
+    ]
+    return CHECKED if "false" in on else None
+
+
+def _find_sink_changed(change: Change) -> Iterable[RuleMatch]:
+    for pair in change.pipelines:
+        if "sink" in pair.parts:
+            old, new = pair.old.sink, pair.new.sink
+            claims = [*pair.claim("sink")]
+            claims += [d.key for d in change.parts("declared") if d.key.split("/")[1] in (old, new)]
+            checked = sink_state_checked(change)
+            found = sink_on_flink(pair, change)
+            yield RuleMatch(
+                "results go to another table",
+                tuple(claims),
+                old or "a bare SELECT",
+                new or "a bare SELECT",
+                pair.old.span,
+                pair.new.span,
+                verdicts={k: v for k, v in (("flink", found), ("vvr", checked)) if v is not None},
+            )
+
+
+PRINT_SINK = "CREATE TABLE {0} (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
+SUM_QUERY = "INSERT INTO {0} SELECT customer, amount FROM orders;"
+SINK_CHANGED = Rule(
+    code="sink-changed",
+    title="Another sink table",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": documented(
+            Outcome.COMPATIBLE, "Sink table page (read in part): name, connector and WITH under ignore-sink = true"
+        ),
+        "flink": measured(Outcome.COMPATIBLE, "sinks-renamed"),
+    },
+    rationale="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
+    example=Example((PRINT_SINK + SUM_QUERY).format("totals"), (PRINT_SINK + SUM_QUERY).format("sums")),
+    find=_find_sink_changed,
+    beside_operators=True,
+    case_dependent=("vvr", "flink"),
+)
+
+
+UNKNOWN = inferred(Outcome.UNKNOWN)
+FOLLOW = ("columns", "types", "order", "computed", "metadata")
+"""Parts of a sink's declaration that follow the query's output."""
+METADATA = inferred(
+    Outcome.UNKNOWN,
+    "written metadata may be cast or moved by a Calc, and the sink's writer gets another id then",
+)
+CAST_IN_A_SET = inferred(
+    Outcome.UNKNOWN,
+    "values may be cast by a Calc that comes or goes, which numbers the operators of the statement set's other queries "
+    "anew",
+)
+CAST_INTO_ROWS = inferred(
+    Outcome.UNKNOWN,
+    "values are cast for the sink, and Flink may plan the cast below a sort or an OVER, into the rows that it stores",
+)
+OTHER_ROWS_KEPT = Verdict(
+    Outcome.INCOMPATIBLE,
+    Basis.INFERRED,
+    "the operator that keeps the results by the sink's primary key stores rows of the sink's types",
+)
+PROJECTED = ("w-add-window-start", "sinks-columns-renamed", "sinks-column-wider", "sinks-column-not-null")
+"""Other columns of a print sink, with those of the query or by themselves."""
+KEYED = ("sinks-group-key-added", "sinks-group-key-removed", "sinks-window-key-added", "sinks-window-key-removed")
+REKEYED = {"upsert-kafka": ("sk-group-upsert-pk",), "jdbc": ("sk-group-jdbc-pk",)}
+"""Another primary key that holds the key of the results, in another place."""
+KEY_OF_CHANGES = (
+    "a source may change its rows: whether Flink keeps them once more, or the results, follows from the sink's key"
+)
+STALE = inferred(
+    Outcome.UNKNOWN,
+    "where it makes other keys of results, those under the former ones are never replaced or deleted: "
+    "write into another place",
+)
+VVR: Mapping[str, Verdict] = {
+    **dict.fromkeys(FOLLOW, inferred(Outcome.COMPATIBLE, "sink columns follow the query's output")),
+    "connector": documented(Outcome.COMPATIBLE, "Sink table page (read in part): connector under ignore-sink = true"),
+    "options": documented(Outcome.COMPATIBLE, "Sink table page (read in part): WITH under ignore-sink = true"),
+    "partitions": inferred(Outcome.COMPATIBLE, "Sink table page (read in part): ignore-sink = true counts no sink"),
+}
+
+
+def sink_table_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
+    """A stateless sink may change its columns, key and options; a filesystem sink its columns with the projection."""
+    if difference.part == "metadata" and not all(map(sinks.keeps_nothing, sinks.connectors(pair))):
+        return METADATA
+    if sinks.shares_its_job(pair) and _takes_other_types(pair) and not _surely_projected(pair):
+        return CAST_IN_A_SET
+    found = _part_on_flink(pair, difference)
+    ids = stateless.SINK_PARTS.get(difference.part)
+    return found if ids is None else stateless.settled(pair, found, *ids)
+
+
+def _surely_projected(pair: PipelinePair) -> bool:
+    return flink.surely_projected(pair.old) and flink.surely_projected(pair.new)
+
+
+def _takes_other_types(pair: PipelinePair) -> bool:
+    """Whether values are cast to other types for the sink, column by column."""
+    old, new = (None if table is None else [column.type for column in table.stored] for table in sinks.tables(pair))
+    return old != new
+
+
+def _part_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
+    if swapped := connector_verdict(pair):
+        # Another sink of which the front stays takes other columns as well.
+        safe = swapped.outcome is Outcome.COMPATIBLE and difference.part in ("columns", "types", "order")
+        return combined((swapped, measured(Outcome.COMPATIBLE, *PROJECTED))) if safe else swapped
+    reason = sinks.stays(pair)
+    if difference.part == "primary key" and sinks.connectors(pair)[0] in sinks.TAKES_UPSERTS:
+        return _rekeyed(pair)
+    if difference.part == "primary key" and not sources_append(pair):
+        return inferred(Outcome.UNKNOWN, KEY_OF_CHANGES)
+    if not reason:
+        return _cast_into_state(pair) or _on_stateless(difference)
+    if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*flink.STATELESS_SINKS}:
+        return projection_on_flink(pair).get("flink", UNKNOWN)
+    return inferred(Outcome.UNKNOWN, reason)
+
+
+def _cast_into_state(pair: PipelinePair) -> Verdict | None:
+    """The verdict where values cast for the sink are stored; None where no operator stores them."""
+    if not _takes_other_types(pair):
+        return None
+    if any(front is not None and front.materializer is not Materializer.NONE for front in sinks.fronts(pair)):
+        return OTHER_ROWS_KEPT
+    stores = any(
+        isinstance(top, OverOperator) or (isinstance(top, OtherOperator) and top.kind == OtherKind.TEMPORAL_SORT)
+        for top in sinks.tops(pair)
+    )
+    return CAST_INTO_ROWS if stores and _casts(pair) else None
+
+
+def _casts(pair: PipelinePair) -> bool:
+    """Whether a value may be cast otherwise than before: a column's type changed, not the list of columns alone."""
+    old, new = ([] if table is None else table.stored for table in sinks.tables(pair))
+    types = {column.name: column.type for column in old}
+    return len(old) == len(new) or any(types.get(column.name, column.type) != column.type for column in new)
+
+
+def _rekeyed(pair: PipelinePair) -> Verdict:
+    """Another key of results that replace each other by it."""
+    old, new = sinks.tables(pair)
+    connector = sinks.connectors(pair)[0] or ""
+    if old is None or new is None or not sinks.written_elsewhere(old, new):
+        return STALE
+    if reason := sinks.front_stays(pair):
+        return inferred(Outcome.UNKNOWN, reason)
+    ids = REKEYED.get(connector)
+    return measured(Outcome.COMPATIBLE, *ids) if ids else UNKNOWN
+
+
+def _on_stateless(difference: Difference) -> Verdict:
+    match difference.part:
+        case "columns" | "types" | "order":
+            return measured(Outcome.COMPATIBLE, *PROJECTED)
+        case "primary key":
+            return measured(Outcome.COMPATIBLE, *KEYED)
+    return UNKNOWN
+
+
+def _find_sink_table_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.script_differences:
+        place, _, table = difference.key.rpartition("/")[0].partition("/")
+        writers = [pair for pair in change.pipelines if table in (pair.old.sink, pair.new.sink)]
+        if place != "table" or not writers or difference.part == "declared":
+            continue
+        before, after = format_difference(difference)
+        same = len({sink.option("connector") for sink in _declared(change, table)}) == 1
+        if difference.part == "options" and same:
+            yield from _sink_options(change, table, difference)
+            continue
+        if difference.part == "connector":
+            yield _sink_connector(change, table, difference, writers)
+            continue
+        if difference.part == "options":
+            continue  # what is said of the other connector holds of its options too
+        yield RuleMatch(
+            f"the declaration of sink table {table} changed: {SHOWN.get(difference.part, difference.part)}",
+            (difference.key,),
+            before,
+            after,
+            difference.before_span,
+            difference.after_span,
+            verdicts={
+                "vvr": sink_state_checked(change) or VVR.get(difference.part, UNKNOWN),
+                "flink": combined(sink_table_on_flink(pair, difference) for pair in writers),
+            },
+        )
+
+
+def _declared(change: Change, table: str) -> list[Table]:
+    return [each for program in change.programs for each in program.tables if each.name == table]
+
+
+def _sink_options(change: Change, table: str, difference: Difference) -> Iterable[RuleMatch]:
+    written = [used for used in uses_of(change, table) if used.use is TableUse.SINK]
+    vvr = sink_state_checked(change) or VVR["options"]
+    connector = _declared(change, table)[0].option("connector")
+    yield from option_matches(table, f"sink table {table}", connector, difference, written, lambda *_: vvr)
+
+
+def _sink_connector(change: Change, table: str, difference: Difference, writers: Iterable[PipelinePair]) -> RuleMatch:
+    """One sentence for another connector; its options belong to it."""
+    verdict = combined(connector_verdict(pair) or UNKNOWN for pair in writers)
+    options = (each.key for each in change.parts("options") if each.key == f"table/{table}/options")
+    before, after = format_difference(difference)
+    return RuleMatch(
+        f"sink table {table}: another connector",
+        (difference.key, *options),
+        before,
+        after,
+        difference.before_span,
+        difference.after_span,
+        verdicts={"vvr": sink_state_checked(change) or VVR["connector"], "flink": verdict},
+        notes={"flink": f": {verdict.source}" if verdict.source else ""},
+    )
+
+
+TOTALS_SINK = "CREATE TABLE totals ({0}) WITH ('connector' = 'print');\nINSERT INTO totals\n"
+SINK_TABLE_CHANGED = Rule(
+    code="sink-table-changed",
+    title="A sink table's declaration changed",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
+        "flink": measured(Outcome.COMPATIBLE, "x-sink-option", *PROJECTED),
+    },
+    rationale="The columns of a sink follow the query; its options are its own business unless it keeps state.",
+    example=Example(
+        TOTALS_SINK.format("customer STRING, total BIGINT") + windowed("customer, SUM(amount)"),
+        TOTALS_SINK.format("who STRING, total BIGINT") + windowed("customer, SUM(amount)"),
+    ),
+    find=_find_sink_table_changed,
+    beside_operators=True,
+    case_dependent=("vvr", "flink"),
+    table_api_cover=TableApiCover.ONE_WINDOW,
+)
+
+
+def _find_insert_columns_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if "insert columns" in pair.parts and not pair.others:
+        old, new = (", ".join(side.insert_columns) or "all columns" for side in (pair.old, pair.new))
+        reason = sinks.stays(pair)
+        doubt = inferred(Outcome.UNKNOWN, reason)
+        kept = {"flink": stateless.settled(pair, doubt, *stateless.COLUMN_LIST)}
+        verdicts = kept if reason else projection_on_flink(pair)
+        claims = pair.claim("insert columns")
+        yield RuleMatch("the INSERT names other columns of its sink", claims, old, new, verdicts=verdicts)
+
+
+TOTALS_COLUMNS = "CREATE TABLE totals (customer STRING, total BIGINT) WITH ('connector' = 'print');\nINSERT INTO totals"
+INSERT_COLUMNS_CHANGED = Rule(
+    code="insert-columns-changed",
+    title="The INSERT's column list changed",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "sink columns follow the query's output"),
+        "flink": measured(Outcome.COMPATIBLE, "sinks-column-list"),
+    },
+    rationale="The list maps values to columns of the sink; nothing is stored for it.",
+    example=Example(
+        TOTALS_COLUMNS + "\n" + windowed("customer, SUM(amount)"),
+        TOTALS_COLUMNS + " (total, customer)\n" + windowed("SUM(amount), customer"),
+    ),
+    find=_find_insert_columns_changed,
+    beside_operators=True,
+    case_dependent=("flink",),
+)
+
+
+RULES = (
+    SINK_CHANGED,
+    SINK_TABLE_CHANGED,
+    INSERT_COLUMNS_CHANGED,
+)

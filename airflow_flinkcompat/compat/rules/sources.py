@@ -1,0 +1,560 @@
+"""The rule about the declaration of a source table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from airflow_flinkcompat import connectors
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.diff_fields import Difference
+from airflow_flinkcompat.compat.changes.format import format_value
+from airflow_flinkcompat.compat.changes.pairs import PipelinePair
+from airflow_flinkcompat.compat.changes.references import stateless_expressions
+from airflow_flinkcompat.compat.changes.table_use import uses_of
+from airflow_flinkcompat.compat.engines.flink import lookups, one_aggregation, sinks, stateless
+from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode, is_lookup, mode
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    Verdict,
+    combined,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.rule_builders.option_matches import option_matches
+from airflow_flinkcompat.compat.rules import lookup_joins
+from airflow_flinkcompat.connectors import Known, SourceState, TableUse
+from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal
+from airflow_flinkcompat.plan.nodes import WatermarkStrategy
+from airflow_flinkcompat.plan.operators import (
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    Output,
+    RankOperator,
+    Source,
+    operators,
+    sources,
+)
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, PassedOutput, SourceColumn, leaves
+from airflow_flinkcompat.plan.program import Program
+from airflow_flinkcompat.plan.types import DataType
+
+
+class Use(Enum):
+    """What becomes of a column: part of a grouping key or a stored row, what a metric adds up, or anything else."""
+
+    STORED = "stored"
+    WINDOW_COUNT = "a windowed COUNT"
+    WINDOW_SUM = "a windowed SUM"
+    WINDOW_MAX = "a windowed MAX"
+    SUM = "a running SUM"
+    MAX = "a running MAX"
+    IN_FLIGHT = "a row that may wait for the answer of an asynchronous lookup"
+    OTHER = "other"
+
+
+def uses(change: Change, table: str, column: str) -> frozenset[Use]:
+    """What either side makes of a column of a table; one of the same name in another table of the query counts too."""
+    return frozenset(
+        use
+        for pair in change.pipelines
+        for output, program in ((pair.old, pair.old_program), (pair.new, pair.new_program))
+        if table in {source.table for source in sources(output)}
+        for use in _uses(output, program, column)
+    )
+
+
+def _uses(output: Output, program: Program, column: str) -> Iterator[Use]:
+    passed_on = (leaf for value in stateless_expressions(output) for leaf in leaves(value))
+    if any(isinstance(leaf, SourceColumn) and leaf.column == column for leaf in passed_on):
+        yield Use.OTHER
+    for operator in operators(output):
+        if isinstance(operator, AggregateOperator):
+            places: list[tuple[Use, tuple[Any, ...]]] = [(Use.STORED, operator.keys)]
+            places += [
+                (_use(call, operator), call.args if call.filter is None else (*call.args, call.filter))
+                for call in operator.aggregates
+            ]
+        else:
+            places = [(_use_of_row(operator), operator.expressions)]
+            if is_lookup(operator) and mode(operator, output, program) is LookupMode.ASYNCHRONOUS:
+                places.append((Use.IN_FLIGHT, operator.rows[0]))  # type: ignore[attr-defined]
+        yield from (use for use, parts in places if any(column in _columns(part) for part in parts))
+
+
+def _columns(value: Any) -> set[str]:
+    """The columns of tables below a value, also through what operators below hand up: its type follows theirs."""
+    found: set[str] = set()
+    for leaf in leaves(value):
+        match leaf:
+            case SourceColumn():
+                found.add(leaf.column)
+            case OperatorColumn(output=KeyOutput(key=below) | PassedOutput(column=below)):
+                found |= _columns(below)
+            case OperatorColumn(output=AggregateCall(args=args)):
+                found |= {column for arg in args for column in _columns(arg)}
+            case OperatorColumn(output=below):
+                found |= _columns(below)
+    return found
+
+
+SUMS = frozenset({Use.SUM, Use.WINDOW_SUM})
+MAXIMA = frozenset({Use.MAX, Use.WINDOW_MAX})
+RUNNING = frozenset({Use.SUM, Use.MAX})
+"""Inputs of aggregations without a window: what was measured of them was measured on 2.3 alone."""
+
+
+def _use(call: AggregateCall, operator: AggregateOperator) -> Use:
+    """What was measured: an input that is a bare column."""
+    bare = call.filter is None and not call.distinct and all(isinstance(arg, SourceColumn) for arg in call.args)
+    if not bare or (operator.window is not None and not operator.windowed):
+        return Use.OTHER
+    if operator.windowed:
+        windowed = {"COUNT": Use.WINDOW_COUNT, "SUM": Use.WINDOW_SUM, "MAX": Use.WINDOW_MAX}
+        return windowed.get(call.function, Use.OTHER)
+    return {"SUM": Use.SUM, "MAX": Use.MAX}.get(call.function, Use.OTHER)
+
+
+def _use_of_row(operator: Operator) -> Use:
+    """A join that may be a lookup stores nothing of its input."""
+    lookup = isinstance(operator, JoinOperator) and operator.kind in (JoinForm.LOOKUP, JoinForm.JOIN)
+    return Use.OTHER if lookup else Use.STORED
+
+
+ON_VVR = documented(
+    Outcome.INCOMPATIBLE, "Source table page (its summary): a field changes what a stateful operator stores"
+)
+REFUSED = Consequence.REFUSED_AT_RESTORE
+NOT_NULL = ("types-sum-argument-not-null", "types-max-argument-not-null")
+NOT_NULL_RUNNING = ("ga-input-notnull", "ga-max-notnull")
+"""The same over all rows instead of a window; such state was measured on one line only."""
+
+
+def retyped_on_vvr(found: frozenset[Use]) -> Verdict:
+    """What another type means for such uses; the pages show changed computations, never a changed type."""
+    if Use.STORED in found:
+        return ON_VVR
+    return inferred(Outcome.UNKNOWN, "the row on changed fields shows another computation; types are on no page")
+
+
+def retyped_on_flink(old: DataType, new: DataType, found: frozenset[Use]) -> Verdict:
+    """As measured; by the law, key and row types must be equal, lengths and nullability included."""
+    if Use.STORED in found:
+        return measured(
+            Outcome.INCOMPATIBLE,
+            "ga-key-notnull",
+            "types-key-length",
+            "rj-key-notnull",
+            "dd-rd-notnull",
+            consequence=REFUSED,
+        )
+    if Use.IN_FLIGHT in found:
+        return measured(Outcome.INCOMPATIBLE, "al-stateless-idle-type", consequence=REFUSED)
+    same = replace(old, nullable=True) == replace(new, nullable=True)
+    if found == {Use.WINDOW_COUNT}:
+        return measured(Outcome.COMPATIBLE, "types-count-argument")
+    if same and found and found <= SUMS | MAXIMA:
+        return measured(Outcome.COMPATIBLE, *(NOT_NULL_RUNNING if found & RUNNING else NOT_NULL))
+    if found and found <= MAXIMA and old.name == new.name == "VARCHAR" and old.nullable == new.nullable:
+        return measured(Outcome.COMPATIBLE, "ga-max-varchar-len" if found & RUNNING else "types-max-argument-length")
+    if found and found <= SUMS and old.name == new.name == "DECIMAL" and old.parameters[1:] == new.parameters[1:]:
+        return measured(
+            Outcome.COMPATIBLE, "ga-sum-decimal-prec" if found & RUNNING else "types-sum-argument-precision"
+        )
+    if found & (SUMS | MAXIMA) and not same:
+        return measured(
+            Outcome.INCOMPATIBLE,
+            "x-source-b-int",
+            "types-sum-argument-wider",
+            "ga-max-decimal-prec",
+            consequence=REFUSED,
+        )
+    return inferred(Outcome.UNKNOWN, "another type of this use was not measured")
+
+
+SHOWN = {"columns": "its columns", "types": "column types", "computed": "computed columns", "order": "column order"}
+"""Parts of a declaration as a reader would say them, where the part's name is too short."""
+
+CONDITIONAL = frozenset(
+    {
+        "scan.incremental.snapshot.chunk.key-column",
+        "cdcmode",
+        "scan.full-changelog",
+        "changelog-mode",
+        "upsertsource",
+        "scan.read-changelog-as-append-only.enabled",
+        "rows",
+    }
+)
+"""Options the page calls compatible on conditions the script does not tell: the snapshot's key, the changelog mode.
+
+``rows`` stands for those that a program holds itself: no page speaks of them.
+"""
+CHANGELOG_FORMAT = re.compile("debezium|canal|maxwell|ogg|changelog")
+"""Formats whose rows update and delete: one of them sets the changelog mode as well."""
+
+UNKNOWN = inferred(Outcome.UNKNOWN)
+UNUSED = documented(Outcome.COMPATIBLE, "Source table page (its summary): a field the query does not use is added")
+RENAMED = measured(Outcome.COMPATIBLE, "ga-col-renamed", note="an unused column under another name")
+BESIDE_STATE = inferred(
+    Outcome.COMPATIBLE,
+    "Source table page (its summary): the whole query is judged, by what its stateful operators take; it has none",
+)
+KEYED = Verdict(
+    Outcome.UNKNOWN,
+    Basis.DOCUMENT,
+    "Source table page (its summary): a primary key is compatible on conditions, as what follows takes its key from it",
+    Reason.DOCUMENTED,
+)
+JOINED = measured(Outcome.INCOMPATIBLE, "cd-join-pk-col", consequence=Consequence.REFUSED_AT_RESTORE)
+PARTS: Mapping[str, Mapping[str, Verdict]] = {
+    "columns": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "columns added": {"vvr": UNUSED, "flink": UNKNOWN},
+    "columns renamed": {"vvr": UNKNOWN, "flink": RENAMED},
+    "types": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "types added": {"vvr": UNUSED, "flink": UNKNOWN},
+    "types renamed": {"vvr": UNKNOWN, "flink": RENAMED},
+    "types unused": {"vvr": UNKNOWN, "flink": measured(Outcome.COMPATIBLE, "types-unused-column")},
+    # What a computed column means shows in every query that reads it.
+    "computed": {
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): judged where it is used"),
+        "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
+    },
+    "order": {
+        "vvr": inferred(Outcome.COMPATIBLE, "columns are found by name"),
+        "flink": measured(Outcome.COMPATIBLE, "x-source-add-column-end"),
+    },
+    "watermark": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "watermark delay": {
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): watermark interval"),
+        "flink": measured(Outcome.COMPATIBLE, "declarations-watermark-delay"),
+    },
+    "connector": {
+        "vvr": documented(Outcome.INCOMPATIBLE, "Source table page (its summary): connector type"),
+        "flink": UNKNOWN,
+    },
+    "options": {
+        "vvr": documented(Outcome.COMPATIBLE, "Source table page (its summary): other WITH options are not checked"),
+        "flink": UNKNOWN,
+    },
+    "options conditional": {
+        "vvr": documented(
+            Outcome.UNKNOWN, "Source table page (its summary): sharding column and changelog mode are conditional"
+        ),
+        "flink": UNKNOWN,
+    },
+    "metadata": {"vvr": UNKNOWN, "flink": UNKNOWN},
+    "metadata added": {"vvr": UNUSED, "flink": UNKNOWN},
+    "primary key": {"vvr": KEYED, "flink": UNKNOWN},
+    "primary key joined": {"vvr": KEYED, "flink": JOINED},
+    "partitions": {"vvr": UNKNOWN, "flink": UNKNOWN},
+}
+
+
+def refined(change: Change, table: str, difference: Difference) -> str:
+    """The row of :data:`PARTS` a difference falls into."""
+    old, new = difference.before, difference.after
+    match difference.part:
+        case "columns":
+            if _renamed(change, table, old, new):
+                return "columns renamed"
+            kept = tuple(column for column in new if column in old)
+            return "columns added" if kept == old else "columns"
+        case "types":
+            if _renamed(change, table, tuple(old), tuple(new)) and list(old.values()) == list(new.values()):
+                return "types renamed"
+            if old.keys() == new.keys():
+                return "types unused"
+            same = all(old[name] == new[name] for name in old if name in new)
+            return "types added" if same and set(old) <= set(new) else "types"
+        case "metadata" if old == tuple(each for each in new if each in old):
+            return "metadata added"
+        case "primary key" if _joined(change, table):
+            return "primary key joined"
+        case "watermark" if old is not None and new is not None and old.column == new.column:
+            return "watermark delay" if delay_of(old) == delay_of(new) is not None else "watermark"
+    return difference.part
+
+
+def delay_of(watermark: WatermarkStrategy) -> Expression | None:
+    """The column a watermark runs behind by a constant; None where it is computed in another way."""
+    match watermark.expression:
+        case SourceColumn() as column:
+            return column
+        case FunctionCall("-", (SourceColumn() as column, Literal())):
+            return column
+    return None
+
+
+def format_difference(difference: Difference) -> tuple[str, str]:
+    """Only what differs, where a part is a mapping."""
+    old, new = difference.before, difference.after
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+        old, new = ({key: side[key] for key in keys if key in side} for side in (old, new))
+    if difference.part == "watermark":
+        return tuple(  # type: ignore[return-value]
+            "no watermark" if mark is None else f"WATERMARK FOR {mark.column} AS {format_value(mark.expression)}"
+            for mark in (old, new)
+        )
+    return format_value(old), format_value(new)
+
+
+def _renamed(change: Change, table: str, old: tuple[str, ...], new: tuple[str, ...]) -> bool:
+    """Columns in their places got other names, none of which any query uses."""
+    names = {name for pair in zip(old, new, strict=False) if pair[0] != pair[1] for name in pair}
+    return len(old) == len(new) and not names & change.used_columns(table)
+
+
+def _joined(change: Change, table: str) -> bool:
+    """Whether a regular join reads the table: it stores its rows by their key."""
+    return any(
+        operator.kind == JoinForm.REGULAR and any(segment.origin == source for segment in operator.segments)
+        for pair in change.pipelines
+        for operator in (*operators(pair.old), *operators(pair.new))
+        for source in (*sources(pair.old), *sources(pair.new))
+        if source.table == table
+    )
+
+
+def retyped(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict] | None:
+    """What other types of columns mean by what they are used for; None where no used column got another type."""
+    old, new = difference.before, difference.after
+    changed = {name for name in old if name in new and old[name] != new[name]} & change.used_columns(table)
+    if not changed:
+        return None
+    kinds = [{c.name: c.type for t in p.tables if t.name == table for c in t.columns} for p in change.programs]
+    found = {name: uses(change, table, name) for name in changed}
+    flink = (retyped_on_flink(kinds[0][name], kinds[1][name], used) for name, used in found.items())
+    return {
+        "vvr": combined(retyped_on_vvr(used) for used in found.values()),
+        "flink": combined(flink),
+    }
+
+
+def verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
+    """What the part means to every query that reads the table: one that keeps nothing is judged by its job's states."""
+    found = _verdicts_of(change, table, difference)
+    readers = [
+        pair
+        for pair in change.pipelines
+        if table in {source.table for side in (pair.old, pair.new) for source in sources(side)}
+    ]
+    if difference.part not in stateless.SOURCE_PARTS or not readers:
+        return found
+    vvr = found["vvr"]
+    by_key = any(each.primary_key for program in change.programs for each in program.tables if each.name == table)
+    doubted = vvr.outcome is Outcome.UNKNOWN and vvr.basis is Basis.INFERRED
+    if doubted and not by_key and all(map(_stores_no_row, readers)):
+        vvr = BESIDE_STATE
+    elif doubted:
+        vvr = _looked_up_on_vvr(change, table, readers) or vvr
+    flink = combined(_settled(change, table, pair, difference, found["flink"]) for pair in readers)
+    return {**found, "vvr": vvr, "flink": flink}
+
+
+def _stores_no_row(pair: PipelinePair) -> bool:
+    """Whether a query keeps nothing itself, and no results by the key of its sink either."""
+    sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
+    keyed = any(table is not None and table.primary_key for table in sinks.tables(pair))
+    return not keyed and all(stateless.keeps_no_rows(output, program) for output, program in sides)
+
+
+def _looks_up(operator: Operator, table: str) -> bool:
+    looked_up = operator.segments[1].origin if lookups.is_lookup(operator) else None
+    return isinstance(looked_up, Source) and looked_up.table == table
+
+
+def _looked_up_on_vvr(change: Change, table: str, readers: Iterable[PipelinePair]) -> Verdict | None:
+    """What the page on lookup joins says where rows of the table are looked up alone: the page has any change of it."""
+    if {used.use for used in uses_of(change, table)} != {TableUse.LOOKUP}:
+        return None
+    found = [
+        [
+            lookup_joins.lookup_join_on_vvr(operator)
+            for operator in pair.operators
+            if all(_looks_up(side, table) for side in (operator.old, operator.new))
+        ]
+        for pair in readers
+    ]
+    return combined(verdict for each in found for verdict in each) if all(found) else None
+
+
+def _settled(change: Change, table: str, pair: PipelinePair, difference: Difference, found: Verdict) -> Verdict:
+    verdict = stateless.settled(pair, found, *stateless.SOURCE_PARTS[difference.part])
+    if verdict.outcome is not Outcome.UNKNOWN:
+        return verdict
+    row = refined(change, table, difference)
+    part = row if row == "watermark delay" else difference.part
+    return one_aggregation.kept(pair, part, change.used_columns(table)) or verdict
+
+
+def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:
+    """The row's verdicts; what was measured on a filesystem source says nothing of one that takes watermarks itself."""
+    if difference.part == "types" and (verdicts := retyped(change, table, difference)):
+        return verdicts
+    row = refined(change, table, difference)
+    read_by = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
+    if row in ON_FILESYSTEM and read_by != {"filesystem"}:
+        in_source = all(connectors.source(each).watermark is Known.YES for each in read_by)
+        return {**PARTS[row], "flink": DELAY_IN_SOURCE if in_source and row == "watermark delay" else UNKNOWN}
+    if row == "computed" and _ranked(change, table):
+        return {**PARTS[row], "flink": BELOW_A_RANK}
+    return PARTS[row]
+
+
+def _ranked(change: Change, table: str) -> bool:
+    """Return whether a ranking or a deduplication reads the table."""
+    sides = (side for pair in change.pipelines for side in (pair.old, pair.new))
+    readers = (side for side in sides if table in {source.table for source in sources(side)})
+    return any(isinstance(operator, RankOperator) for side in readers for operator in operators(side))
+
+
+DELAY_IN_SOURCE = inferred(
+    Outcome.COMPATIBLE,
+    "no state holds the delay, and Flink plans the same operators for any",
+    ids=(
+        "declarations-watermark-delay",
+        "kafka-source-tumble-watermark-delay",
+        "kafka-source-group-watermark-delay",
+        "kafka-source-stateless-watermark-delay",
+    ),
+)
+BELOW_A_RANK = inferred(
+    Outcome.UNKNOWN,
+    "below a ranking Flink plans a Calc of its own for computed columns, read or not, which may move every id above it",
+)
+ON_FILESYSTEM = ("computed", "order", "watermark delay", "columns renamed", "types renamed", "types unused")
+
+
+def option_on_vvr(key: str, before: Mapping[str, str], after: Mapping[str, str]) -> Verdict:
+    """The page's row for an option: the snapshot's key and the changelog mode are compatible on conditions alone."""
+    formats = (str(side.get(key)).lower() for side in (before, after) if key.endswith("format"))
+    conditional = key.lower() in CONDITIONAL or any(map(CHANGELOG_FORMAT.search, formats))
+    return PARTS["options conditional" if conditional else "options"]["vvr"]
+
+
+NORMALIZED = measured(
+    Outcome.INCOMPATIBLE,
+    "ks-group-to-upsert-kafka",
+    note="rows by key are normalised by an operator of its own",
+    consequence=Consequence.REFUSED_AT_SUBMIT,
+)
+
+
+READ_BY_ITSELF = frozenset(
+    {
+        SourceState.PARTITIONS,
+        SourceState.FILES,
+        SourceState.SHARDS,
+        SourceState.LOG,
+        SourceState.TABLE_VERSION,
+    }
+)
+"""Positions that a source writes in a form of its own: one that writes others does not read them."""
+ANEW = "it fails, or begins where its options say, and rows of in between may be left out or come twice"
+OLD_CONSUMER = Verdict(
+    Outcome.INCOMPATIBLE,
+    Basis.INFERRED,
+    "FlinkKafkaConsumer stored its offsets as a state of its function; KafkaSource keeps splits of its reader",
+)
+ANOTHER_SOURCE = Verdict(Outcome.INCOMPATIBLE, Basis.INFERRED, "each source reads back what it wrote itself")
+
+
+def connector_on_flink(change: Change, table: str, difference: Difference) -> tuple[str, Verdict]:
+    """Positions of one connector are given to another one."""
+    stored, other = (connectors.source(each).positions for each in (difference.before, difference.after))
+    read = [used.pair for used in uses_of(change, table) if used.use is TableUse.SOURCE]
+    kept = any(pair.old.segment.origin and pair.operators for pair in read)
+    if (difference.before, difference.after) == ("kafka", "upsert-kafka") and kept:
+        return "rows by key are normalised by an operator of its own, so that every id after it changes", NORMALIZED
+    if not read:
+        says = "rows are looked up by another connector"
+        return says, inferred(Outcome.UNKNOWN, f"{says}: no restore shows it")
+    style = next((t.option("connector.type") for t in change.programs[0].tables if t.name == table), None)
+    if difference.before is None and style == "kafka" and difference.after is not None:
+        return f"what the consumer of the old connector.type has stored, no other source reads: {ANEW}", OLD_CONSUMER
+    if stored is not other and {stored, other} <= READ_BY_ITSELF:
+        says = f"the savepoint holds {stored.value}, which a source of {difference.after} cannot resume from: {ANEW}"
+        return says, ANOTHER_SOURCE
+    old = difference.before or (f"the old connector.type {style}" if style else "a table of a catalog")
+    says = f"the savepoint holds what {old} stored ({stored.value}), not positions for another connector"
+    return says, inferred(Outcome.UNKNOWN, "a change between these source connectors was not measured")
+
+
+def _same_connector(change: Change, table: str) -> tuple[bool, str | None]:
+    """Whether both sides read the table by one connector, and which."""
+    found = {t.option("connector") for program in change.programs for t in program.tables if t.name == table}
+    return len(found) == 1, next(iter(found), None)
+
+
+def _find_source_table_changed(change: Change) -> Iterable[RuleMatch]:
+    for difference in change.script_differences:
+        place, _, table = difference.key.rpartition("/")[0].partition("/")
+        if place != "table" or table not in change.source_tables or difference.part == "declared":
+            continue
+        before, after = format_difference(difference)
+        same, connector = _same_connector(change, table)
+        if difference.part == "options" and same:
+            read = tuple(used for used in uses_of(change, table) if used.use is not TableUse.SINK)
+            yield from option_matches(table, f"source table {table}", connector, difference, read, option_on_vvr)
+            continue
+        if difference.part == "connector":
+            says, verdict = connector_on_flink(change, table, difference)
+            options = (d.key for d in change.parts("options") if d.key == f"table/{table}/options")
+            yield RuleMatch(
+                f"source table {table}: another connector",
+                (difference.key, *options),
+                before,
+                after,
+                difference.before_span,
+                difference.after_span,
+                verdicts={**PARTS["connector"], "flink": verdict},
+                notes={"flink": f": {says}"},
+            )
+            continue
+        if difference.part == "options":
+            continue  # options of another connector: what is said of the connector holds of them too
+        yield RuleMatch(
+            f"the declaration of source table {table} changed: {SHOWN.get(difference.part, difference.part)}",
+            (difference.key,),
+            before,
+            after,
+            difference.before_span,
+            difference.after_span,
+            verdicts=verdicts_of(change, table, difference),
+        )
+
+
+SOURCE_TABLE_CHANGED = Rule(
+    code="source-table-changed",
+    title="A source table's declaration changed",
+    scope=RuleScope.SCRIPT,
+    verdicts={"vvr": UNKNOWN, "flink": UNKNOWN},
+    rationale="The vendor checks a source's connector and the fields that are used; open-source Flink restores a "
+    "source whatever its options say, as far as they were measured.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "CREATE TABLE orders (\n"
+        "  customer STRING, amount BIGINT, item STRING, region STRING, order_time TIMESTAMP(3),\n"
+        "  arrived AS PROCTIME(), WATERMARK FOR order_time AS order_time - INTERVAL '9' SECOND\n"
+        ") WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json');\n" + windowed("customer, SUM(amount)"),
+        outcomes=dict.fromkeys(("vvr", "flink"), Outcome.COMPATIBLE),
+    ),
+    find=_find_source_table_changed,
+    beside_operators=True,
+)
+
+
+RULES = (SOURCE_TABLE_CHANGED,)

@@ -1,0 +1,503 @@
+"""Rules about statements and programs that are refused, not read or not covered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from airflow_flinkcompat.compat.changes.change import Change
+from airflow_flinkcompat.compat.changes.format import format_expressions, shortened
+from airflow_flinkcompat.compat.changes.naming import into
+from airflow_flinkcompat.compat.changes.pairs import COLUMNS_BELOW, STEPS, PipelinePair
+from airflow_flinkcompat.compat.changes.query_form import operations
+from airflow_flinkcompat.compat.changes.references import expressions, function_names, may_name, with_views, words
+from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
+from airflow_flinkcompat.compat.engines.flink import settings
+from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
+from airflow_flinkcompat.compat.engines.flink.ranking import expected, right, unmeasured
+from airflow_flinkcompat.compat.engines.flink.table_api_same_form import merged
+from airflow_flinkcompat.compat.engines.flink.validation import Fault, Query, brought, faults
+from airflow_flinkcompat.compat.engines.flink.validation import of_declarations as declaration_faults
+from airflow_flinkcompat.compat.engines.flink.validation.conflicts import ON_CONFLICT
+from airflow_flinkcompat.compat.refusals import Refusal, of_old_style
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Level,
+    Remedy,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    TableApiCover,
+    Verdict,
+    inferred,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import windowed
+from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.model import NormalForm, Outcome, Reason
+from airflow_flinkcompat.model.engine import ENGINE_FACTS
+from airflow_flinkcompat.plan.nodes import Opaque, Sink, walk_nodes
+from airflow_flinkcompat.plan.operators import JoinForm, OtherKind, sources
+from airflow_flinkcompat.plan.program import REFUSALS, Problem
+
+_SETS = ("ADD", "ALTER", "BEGIN", "DROP", "EXECUTE", "LOAD", "REMOVE", "RESET", "SET", "STATEMENT", "UNLOAD", "USE")
+"""How unread statements begin that may change what others mean, or hold them."""
+
+
+def unread_alike(change: Change) -> frozenset[str]:
+    """Messages of what neither side could be read of, where it is the same before and after the change.
+
+    It is a query, a declaration or no SQL at all. A query outside of any set is a job of its own; neither it nor a
+    declaration means anything else than before unless it names something that changed, and where a query that changed
+    names what was declared, this is in doubt.
+
+    Args:
+        change: What is judged.
+
+    Returns:
+        The messages of both sides; none where anything of this is in doubt.
+    """
+    a, b = ([(problem.reason, problem.text) for problem in program.problems] for program in change.programs)
+    texts = [problem for problem in change.programs[0].problems if problem.reason == "statement"]
+    # First: most scripts are read whole, and what follows looks at every query and every view.
+    if not texts or a != b or len(texts) != len(a) or any(map(_sets_something, texts)):
+        return frozenset()
+    names = _changed_names(change)
+    if names is None:
+        return frozenset()
+    found = words(*(problem.text for problem in texts))
+    for program in change.programs:
+        found |= with_views(found, {name: text.normal for name, text in program.views})
+    if any(may_name(found, name) for name in names):
+        return frozenset()
+    return frozenset(problem.message for program in change.programs for problem in program.problems)
+
+
+def _sets_something(problem: Problem) -> bool:
+    text = problem.text.text if isinstance(problem.text, NormalForm) else problem.text
+    return text.lstrip().upper().startswith(_SETS)
+
+
+def _changed_names(change: Change) -> frozenset[str] | None:
+    """Names of all that changed and of all that changed queries use; None where a change has no name."""
+    names: set[str] = set()
+    for difference in change.script_differences:
+        place, _, rest = difference.key.partition("/")
+        if place == "table":
+            names.add(rest.rpartition("/")[0])
+        elif place in ("view", "function"):
+            names.add(rest)
+        elif place != "setting" or settings.asks_for_tables(rest):
+            return None
+    for pair in change.pipelines:
+        if pair.changed:
+            for output in (pair.old, pair.new):
+                names |= {output.sink, *(source.table for source in sources(output))}
+                names |= set(function_names(tuple(expressions(output))))
+    return frozenset(names - {""})
+
+
+RESTED = inferred(Outcome.COMPATIBLE, "filters and selected columns are compared by their own rules")
+AS_IT_WAS = right(
+    "wording-output-alias", "wording-window-alias", "wording-group-by-order", "wording-view", "wording-view-inserted"
+)
+
+
+def _find_table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
+    claims, verdict = pair.claim(STEPS, COLUMNS_BELOW), api_change_verdict(pair)
+    if not claims and verdict is None:
+        return
+    old, new = (" > ".join(steps) or "SQL" for steps in pair.steps)
+    if verdict is None:
+        rest = AS_IT_WAS if same_places(pair) else merged(pair)
+        said = "other conditions, columns or views between the operations of the Table API"
+        yield RuleMatch(said, claims, old, new, verdicts={"vvr": RESTED, "flink": rest})
+    elif not pair.moved:
+        old, new = ("; ".join(map(format_expressions, side.input_columns)) for side in pair.query_forms)
+        said = "other columns that nobody reads come into an operation of the Table API"
+        order = RESTED if same_order(pair) else unmeasured("on Flink, such an order decided over that of the keys")
+        yield RuleMatch(said, claims, old, new, verdicts={"vvr": order, "flink": verdict})
+    elif all(pair.steps):
+        said = "the query goes through other operations of the Table API"
+        yield RuleMatch(said, claims, old, new, verdicts={"flink": verdict})
+    else:
+        yield RuleMatch("the query moved between SQL and the Table API", claims, old, new, verdicts={"flink": verdict})
+
+
+def same_order(pair: PipelinePair) -> bool:
+    """Whether the columns that come in on both sides come in the same order."""
+    for old, new in zip(*(side.input_columns for side in pair.query_forms), strict=False):
+        if [column for column in old if column in new] != [column for column in new if column in old]:
+            return False
+    return True
+
+
+def same_places(pair: PipelinePair) -> bool:
+    """Whether filters stand between the same operations on both sides, both made through the Table API."""
+    old, new = (operations(steps, filters=True) for steps in pair.steps)
+    return old == new and all(pair.steps)
+
+
+PROGRAM = '''\
+from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.table.expressions import col, lit
+from pyflink.table.window import Tumble
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+t_env.execute_sql("""
+    CREATE TABLE orders (
+        customer STRING, amount BIGINT, order_time TIMESTAMP(3), WATERMARK FOR order_time AS order_time
+    ) WITH ('connector' = 'kafka', 'topic' = 'orders', 'format' = 'json')""")
+'''
+TABLE_API_CHANGED = Rule(
+    code="table-api-changed",
+    title="The query goes through other operations of the Table API",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "no page speaks of it", Reason.NOT_COVERED),
+        "flink": inferred(Outcome.UNKNOWN, "not among the moves that were measured", Reason.NOT_COVERED),
+    },
+    rationale="Flink plans the Table API otherwise than SQL that says the same. SQL leaves out columns that nobody "
+    "reads, the Table API does not: what a table computes stays as an operator of its own below a window unless a "
+    "select in front leaves it out, and with the chain of operators goes where state is found again. SQL keeps COUNT "
+    "and $SUM0 of SUM and AVG over rows, the Table API does not: such state is misread. What was restored right is one "
+    "aggregation by one key, straight from a table; whatever else moves is unknown.",
+    example=Example(
+        PROGRAM
+        + """\
+minute = Tumble.over(lit(1).minutes).on(col("order_time")).alias("w")
+orders = t_env.from_path("orders")
+orders.window(minute).group_by(col("w"), col("customer")).select(col("customer"), col("amount").sum).execute()
+""",
+        PROGRAM
+        + '''\
+t_env.execute_sql("""
+    SELECT customer, SUM(amount) FROM orders
+    GROUP BY TUMBLE(order_time, INTERVAL '1' MINUTE), customer""")
+''',
+        language="python",
+    ),
+    find=_find_table_api_changed,
+    case_dependent=("vvr", "flink"),
+    table_api_cover=TableApiCover.OWN,
+)
+
+
+DEPLOYED = inferred(Outcome.UNKNOWN, "what Flink refuses does not run: another program is deployed", Reason.NOT_READ)
+
+ON_VVR = inferred(Outcome.UNKNOWN, "no page speaks of it; VVR is made of Flink", Reason.NOT_READ)
+"""What Flink refuses, whatever it is."""
+SCRIPT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "whether Flink accepts the proposed script is not known")
+OF_SQL = inferred(Outcome.INCOMPATIBLE, "the words of Flink's own check of the statement")
+NAME_ON_VVR = inferred(Outcome.INCOMPATIBLE, "VVR is made of Flink and has no other columns or tables to find")
+
+
+def _find_program_refused(change: Change) -> Iterable[RuleMatch]:
+    old, new = change.refusals
+    if not change.unchanged:
+        # The same script goes on wherever it runs today, on an older line say that the check was not told.
+        new = (*new, *of_old_style(change.new))
+    claims = change.claim("unread") if old or new else ()
+    known = {each.message for each in of_declarations(change.old)}
+    new = (*new, *(each for each in of_declarations(change.new) if each.message not in known), *_added(change))
+    for refusal in new:
+        said = f"Flink {refusal.verb} the proposed {refusal.what}: {refusal.message}"
+        if not refusal.of_session or ENGINE_FACTS[change.engine].takes_commands:
+            yield RuleMatch(said, claims, after_span=refusal.span, verdicts=program_verdicts(refusal))
+    for refusal in old:
+        if not refusal.certain or refusal.of_session:
+            continue
+        yield RuleMatch(
+            f"Flink refuses the deployed {refusal.what}: {refusal.message}",
+            claims,
+            before_span=refusal.span,
+            verdicts={"vvr": DEPLOYED, "flink": DEPLOYED},
+        )
+
+
+def of_declarations(side: Side) -> Iterator[Refusal]:
+    """Find what Flink refuses where tables and views are declared, and what no query of the script is refused for.
+
+    Args:
+        side: A side of a change.
+
+    Yields:
+        A refusal for each fault.
+    """
+    found = dict.fromkeys(declaration_faults(side.program))
+    if not found:
+        return
+    queries = ((side.program.pipelines[place], output) for place, output in side.outputs[0].items())
+    told = {
+        fault.message
+        for pipeline, output in queries
+        for fault in faults(Query(pipeline, output, side.program, side.flink_line))
+    }
+    for fault, span in found:
+        if fault.message not in told:
+            yield Refusal(fault.message, span, "script", fault.of_name, certain=fault.certain)
+
+
+def _added(change: Change) -> Iterator[Refusal]:
+    """Refusals of queries that the deployed script does not have."""
+    for place, output in change.new.outputs[0].items():
+        if any(output is each for each in change.added):
+            pipeline = change.new.program.pipelines[place]
+            for fault in faults(Query(pipeline, output, change.new.program, change.new.flink_line)):
+                yield Refusal(fault.message, pipeline.span, "statement", fault.of_name, certain=fault.certain)
+
+
+def program_verdicts(refusal: Refusal) -> Mapping[str, Verdict]:
+    """Return the verdicts on a refusal where they are not those of the rule.
+
+    Args:
+        refusal: What Flink refuses, or may refuse.
+
+    Returns:
+        A verdict for each engine that has one of its own.
+    """
+    if not refusal.certain:
+        return {"flink": SCRIPT_MAY_BE_REFUSED}
+    found = {"flink": OF_SQL} if refusal.what in ("script", "statement") else {}
+    return found | ({"vvr": NAME_ON_VVR} if refusal.of_name else {})
+
+
+MINUTE_WINDOW = """\
+minute = Tumble.over({}).on(col("order_time")).alias("w")
+orders = t_env.from_path("orders")
+orders.window(minute).group_by(col("w"), col("customer")).select(col("customer"), col("amount").sum).execute()
+"""
+PROGRAM_REFUSED = Rule(
+    code="program-refused",
+    title="Flink refuses the program",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": ON_VVR,
+        "flink": expected("each rule was seen with PyFlink 2.3.0"),
+    },
+    rationale="A window or an aggregate is written in a way that Flink's validator or planner turns down: with state "
+    "or without it no job comes of it. The finding says what to write instead.",
+    example=Example(
+        PROGRAM + MINUTE_WINDOW.format("lit(10).minutes"), PROGRAM + MINUTE_WINDOW.format("lit(10)"), language="python"
+    ),
+    find=_find_program_refused,
+    level=Level.REST,
+    case_dependent=("flink", "vvr"),
+    beside_operators=True,
+)
+
+
+def _find_notation_not_run(change: Change) -> Iterable[RuleMatch]:
+    for side, which in ((change.old, "deployed"), (change.new, "proposed")):
+        found = side.not_run
+        if found:
+            spans = (found[0].span, None) if side is change.old else (None, found[0].span)
+            what = "; ".join(dict.fromkeys(note.text for note in found))
+            yield RuleMatch(
+                f"{side.engine} {side.version} does not take the {which} program: {what}", (), "", "", *spans
+            )
+
+
+LITERAL_MINUTE = """\
+minute = Tumble.over(lit(1).minutes).on(col("order_time")).alias("w")
+orders = t_env.from_path("orders").window(minute)
+"""
+NOTATION_NOT_RUN = Rule(
+    code="notation-not-run",
+    title="The engine does not take this notation",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, "VVR is made of Flink", Reason.VERSION),
+        "flink": inferred(Outcome.UNKNOWN, "old string expressions were refused by 2.3.0", Reason.VERSION),
+    },
+    rationale="What the program says is understood, but this version of the engine has no way to express it: the "
+    "old string expressions went with Flink 1.16, and the rest of FLIP-11 never came. Another program runs.",
+    example=Example(
+        PROGRAM + LITERAL_MINUTE + 'orders.group_by(col("w"), col("customer")).select(col("amount").sum).execute()\n',
+        PROGRAM + LITERAL_MINUTE + 'orders.group_by("w, customer").select("amount.sum").execute()\n',
+        versions=("8", "8"),
+        language="python",
+    ),
+    find=_find_notation_not_run,
+)
+
+
+_REFUSED = expected("asked of Flink's planner, 2.3.0")
+STATEMENT_MAY_BE_REFUSED = inferred(Outcome.UNKNOWN, "whether Flink accepts the proposed statement is not known")
+
+_REFUSED_TOTALS = "CREATE TABLE totals (customer STRING, amount BIGINT) WITH ('connector' = 'print');\n"
+
+
+def _find_statement_refused(pair: PipelinePair) -> Iterable[RuleMatch]:
+    old = Query(pair.old_pipeline, pair.old, pair.old_program, pair.lines[0])
+    new = Query(pair.new_pipeline, pair.new, pair.new_program, pair.lines[1])
+    for fault in brought(old, new):
+        said = "refuses" if fault.certain else "may refuse"
+        yield RuleMatch(f"Flink {said} the proposed statement: {fault.message}", verdicts=statement_verdicts(fault))
+
+
+def statement_verdicts(fault: Fault) -> Mapping[str, Verdict]:
+    """Return the verdicts on a fault where they are not those of the rule.
+
+    Args:
+        fault: What Flink refuses, or may refuse.
+
+    Returns:
+        A verdict for each engine that has one of its own.
+    """
+    if not fault.certain:
+        return {"flink": STATEMENT_MAY_BE_REFUSED}
+    own = {"vvr": NAME_ON_VVR} if fault.of_name else {}
+    return own | ({"flink": replace(_REFUSED, remedy=Remedy.ON_CONFLICT)} if fault.kind == ON_CONFLICT else {})
+
+
+STATEMENT_REFUSED = Rule(
+    code="statement-refused",
+    title="Flink does not take the statement",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": ON_VVR,
+        "flink": _REFUSED,
+    },
+    rationale="Flink refuses the new statement: the columns of the query do not fit the sink, the sink takes inserts "
+    "alone, a declaration or a call is invalid, or the statement needs ON CONFLICT (from Flink 2.3 on). No job starts, "
+    "with state or without. A fault that the deployed version has as well is reported only if the line of Flink "
+    "decides it: other faults did not keep that version from running.",
+    example=Example(
+        _REFUSED_TOTALS + "INSERT INTO totals SELECT customer, amount FROM orders;",
+        _REFUSED_TOTALS + "INSERT INTO totals SELECT customer, amount, item FROM orders;",
+    ),
+    find=_find_statement_refused,
+    case_dependent=("flink", "vvr"),
+    beside_operators=True,
+)
+
+
+MALFORMED = {
+    "flink": inferred(
+        Outcome.INCOMPATIBLE,
+        "Flink's parser refuses it: of 302 statements of public scripts that are no SQL by this grammar, 2.3.0 refused "
+        "290",
+    ),
+    "vvr": inferred(Outcome.INCOMPATIBLE, "VVR reads SQL with Flink's parser, which refuses it"),
+}
+_GRAMMAR_OF_BOTH = re.compile(
+    r"(?:SELECT|WITH|INSERT|EXECUTE STATEMENT SET|CREATE (?:TEMPORARY )?(?:TABLE|VIEW))\b|[^\w\s]|\w+$", re.IGNORECASE
+)
+"""How statements begin of which VVR's documents show no more than Flink's grammar has; none is a word alone."""
+_OWN_ON_VVR = re.compile(r"\b(?:MATCH_RECOGNIZE|EMIT|AS (?:TABLE|DATABASE))\b", re.IGNORECASE)
+"""Clauses that VVR's grammar has more of: patterns, and tables made of others."""
+
+
+def is_malformed(side: Side) -> bool:
+    """Whether a statement of a side is one that Flink's own grammar knows, in Flink's own dialect, and is wrong."""
+    return any(each.kind is ObstacleKind.SYNTAX for each in obstacles(side))
+
+
+def _alike_on_both(problem: Problem) -> bool:
+    """Whether VVR's parser reads a statement of this kind as Flink's does."""
+    text = str(problem.text).strip()
+    return _GRAMMAR_OF_BOTH.match(text) is not None and _OWN_ON_VVR.search(text) is None
+
+
+def _find_statement_not_read(change: Change) -> Iterable[RuleMatch]:
+    alike = unread_alike(change)
+    deployed = {problem.text for problem in change.programs[0].problems}
+    for i, program in enumerate(change.programs):
+        for problem in program.problems:
+            if problem.reason in REFUSALS or problem.message in alike:
+                continue
+            refused = i == 1 and problem.malformed and problem.text not in deployed and is_malformed(change.new)
+            engines = ("flink", "vvr") if _alike_on_both(problem) else ("flink",)
+            yield RuleMatch(
+                f"{'deployed' if i == 0 else 'proposed'} script: {problem.message}",
+                change.claim("unread"),
+                before_span=None if i else problem.span,
+                after_span=problem.span if i else None,
+                verdicts={engine: MALFORMED[engine] for engine in engines} if refused else {},
+            )
+    for problem in change.failures:
+        yield RuleMatch(problem.message, (), before_span=problem.span)
+
+
+STATEMENT_NOT_READ = Rule(
+    code="statement-not-read",
+    title="A statement could not be read",
+    scope=RuleScope.SCRIPT,
+    verdicts={
+        "vvr": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
+        "flink": inferred(Outcome.UNKNOWN, reason=Reason.NOT_READ),
+    },
+    rationale="What was not read may hold anything. Flink's parser refuses a proposed statement of a kind that this "
+    "grammar knows whole, and no job starts.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        "SELECT FROM WHERE;\n" + windowed("customer, SUM(amount)"),
+        outcomes=dict.fromkeys(MALFORMED, Outcome.INCOMPATIBLE),
+    ),
+    find=_find_statement_not_read,
+    level=Level.REST,
+    case_dependent=("flink", "vvr"),
+)
+
+
+def _find_operator_not_covered(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if not pair.others or not pair.changed:
+        return
+    claims = [difference.key for difference in pair.differences if difference.part != "sink"]
+    for operators in pair.operators:
+        if operators.old in pair.others or operators.new in pair.others:
+            claims += [difference.key for difference in operators.differences]
+    found = [next(unresolved(pipeline.sink), None) for pipeline in (pair.old_pipeline, pair.new_pipeline)]
+    spans = [None if node is None else node.span for node in found]
+    if not any(found):
+        spans[0] = pair.others[0].span
+    yield RuleMatch(_message(pair, found), tuple(claims), before_span=spans[0], after_span=spans[1])
+
+
+def _message(pair: PipelinePair, kept_whole: list[Opaque | None]) -> str:
+    query = into(pair.sink)
+    if any(kept_whole):
+        sides = zip(("deployed", "proposed"), kept_whole, strict=True)
+        why = {side: node.reason for side, node in sides if node is not None}
+        if len(set(why.values())) == 1 and len(why) == 2:
+            return f"{query} changed, and cannot be resolved on either side: {why['deployed']}"
+        return f"{query} cannot be resolved: " + "; ".join(f"{side} script: {reason}" for side, reason in why.items())
+    kinds = " and ".join(sorted({_LABELS.get(operator.kind, operator.kind) for operator in pair.others}))
+    parts = sorted({difference.part for each in pair.operators for difference in each.differences} | pair.parts)
+    return shortened(
+        f"{query} changed ({', '.join(parts)}) with {kinds} in it, which was not restored across changes", 200
+    )
+
+
+_LABELS: dict[str, str] = {JoinForm.JOIN: "a join that is of no known kind"}
+
+
+def unresolved(sink: Sink) -> Iterator[Opaque]:
+    """The queries below a sink whose names could not be resolved, so that they are kept whole."""
+    return (each for each in walk_nodes(sink) if isinstance(each, Opaque) and each.kind == OtherKind.QUERY)
+
+
+OPERATOR_NOT_COVERED = Rule(
+    code="operator-not-covered",
+    title="A change around an operator without rules",
+    scope=RuleScope.PIPELINE,
+    verdicts={"vvr": inferred(Outcome.UNKNOWN), "flink": inferred(Outcome.UNKNOWN)},
+    rationale="INTERSECT and EXCEPT, subqueries in conditions and joins that cannot be matched keep state of their "
+    "own, often whole rows; any difference in such an operator or in its chain may break it.",
+    example=Example(
+        "SELECT customer FROM orders INTERSECT SELECT region FROM orders;",
+        "SELECT customer FROM orders INTERSECT SELECT item FROM orders;",
+    ),
+    find=_find_operator_not_covered,
+)
+
+
+RULES = (
+    TABLE_API_CHANGED,
+    PROGRAM_REFUSED,
+    NOTATION_NOT_RUN,
+    STATEMENT_REFUSED,
+    STATEMENT_NOT_READ,
+    OPERATOR_NOT_COVERED,
+)

@@ -1,0 +1,202 @@
+"""Rules about window start and end in keys, metrics and output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from airflow_flinkcompat.compat.changes.aggregates import listed
+from airflow_flinkcompat.compat.changes.format import format_expressions
+from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
+from airflow_flinkcompat.compat.changes.ranking import is_number
+from airflow_flinkcompat.compat.engines.flink.ranking import expected
+from airflow_flinkcompat.compat.rule import (
+    Example,
+    Rule,
+    RuleMatch,
+    RuleScope,
+    TableApiCover,
+    Verdict,
+    documented,
+    inferred,
+    measured,
+)
+from airflow_flinkcompat.compat.rule_builders.examples import selecting, windowed
+from airflow_flinkcompat.compat.rules.functions import kept_on_flink
+from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
+from airflow_flinkcompat.model import Basis, Consequence, Outcome
+
+CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-agg-on-window-start")}
+
+
+def _find_window_field_aggregated(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.windowed
+    if sides is None:
+        return
+    old, new = (side.window_aggregates for side in sides)
+    if old or new:
+        yield RuleMatch(
+            "a window field is aggregated",
+            (),
+            listed(old) or "none",
+            listed(new) or "none",
+            verdicts=kept_on_flink(pair.pipeline) if old == new else CHANGED,
+        )
+
+
+WINDOW_FIELD_AGGREGATED = Rule(
+    code="window-field-aggregated",
+    title="An aggregate over a window field",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 25"),
+        "flink": inferred(Outcome.UNKNOWN, "only unchanged aggregates over window fields were measured"),
+    },
+    rationale="The window field becomes an ordinary column of the aggregation's input.",
+    example=replace(
+        selecting("customer, SUM(amount)", "customer, SUM(amount), MAX(window_start)"),
+        outcomes={"flink": Outcome.INCOMPATIBLE},
+    ),
+    find=_find_window_field_aggregated,
+)
+
+
+def _find_window_field_computation_changed(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.windowed
+    if sides is None:
+        return
+    old, new = (side.window_computations for side in sides)
+    if bool(old) != bool(new):
+        yield RuleMatch(
+            "something is computed from a window field between the window and the GROUP BY on one side only",
+            pair.claim("keys", "window keys", "key order", "windowed", "kind"),
+            format_expressions(old),
+            format_expressions(new),
+        )
+
+
+WINDOW_FIELD_COMPUTATION_CHANGED = Rule(
+    code="window-field-computation-changed",
+    title="A computation on window fields was added or deleted",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.INCOMPATIBLE, "Window TVF row 18"),
+        "flink": expected("EXPLAIN: the window is materialised"),
+    },
+    rationale="A computed window field is an ordinary column: the aggregation no longer runs per window.",
+    example=Example(
+        windowed("customer, SUM(amount)"),
+        windowed("customer, SUM(amount)", "customer, window_start + INTERVAL '1' SECOND, window_end"),
+    ),
+    find=_find_window_field_computation_changed,
+)
+
+
+def _find_window_field_computation_kept(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.windowed
+    if sides is None:
+        return
+    old, new = (side.window_computations for side in sides)
+    if old and new:
+        yield RuleMatch(
+            "something is computed from a window field on both sides",
+            # Which computation it is: the document leaves that open too.
+            pair.claim("keys", "key order") if set(old) ^ set(new) else (),
+            format_expressions(old),
+            format_expressions(new),
+            verdicts=kept_on_flink(pair.pipeline),
+        )
+
+
+COMPUTED_KEYS = "customer, window_start + INTERVAL '1' SECOND, window_end"
+WINDOW_FIELD_COMPUTATION_KEPT = Rule(
+    code="window-field-computation-kept",
+    title="A computation on window fields before and after",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": documented(Outcome.UNKNOWN, "Window TVF row 21"),
+        "flink": inferred(Outcome.UNKNOWN, "only unchanged computations were measured"),
+    },
+    rationale="The vendor's check does not look into computations on window fields, whether they changed or not.",
+    example=Example(
+        windowed("customer, SUM(amount)", COMPUTED_KEYS), windowed("customer, SUM(amount), window_end", COMPUTED_KEYS)
+    ),
+    find=_find_window_field_computation_kept,
+)
+
+
+def _find_window_field_mismatch(pair: OperatorPair) -> Iterable[RuleMatch]:
+    sides = pair.windowed
+    if sides is None:
+        return
+    old, new = (side.window.mismatched if side.window else () for side in sides)
+    if old or new:
+        yield RuleMatch(
+            "a field of a group window names another window than the GROUP BY",
+            pair.claim("window field calls"),
+            ", ".join(map(str, old)) or "none",
+            ", ".join(map(str, new)) or "none",
+        )
+
+
+WINDOW_START_QUERY = "SELECT customer, SUM(amount), TUMBLE_START(order_time, INTERVAL '{0}' MINUTE)\nFROM orders\n"
+GROUP_WINDOW = "GROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);"
+WINDOW_FIELD_MISMATCH = Rule(
+    code="window-field-mismatch",
+    title="A window field of another window",
+    scope=RuleScope.OPERATOR,
+    verdicts={
+        "vvr": inferred(Outcome.COMPATIBLE, "a note: the documents' own examples hold such fields"),
+        "flink": Verdict(
+            Outcome.INCOMPATIBLE,
+            Basis.INFERRED,
+            "the validator asks for a matching call in the GROUP BY",
+            consequence=Consequence.REFUSED_AT_SUBMIT,
+        ),
+    },
+    rationale="TUMBLE_START and its kin stand for the window of the GROUP BY; one of another window has none to show.",
+    example=Example(WINDOW_START_QUERY.format(1) + GROUP_WINDOW, WINDOW_START_QUERY.format(2) + GROUP_WINDOW),
+    find=_find_window_field_mismatch,
+)
+
+
+def only_window_fields(pair: PipelinePair) -> bool:
+    """Bare window fields came into or left the output; everything else but the number of a rank stands as before."""
+    old, new = ([c for c in side.columns if not is_number(c)] for side in (pair.old, pair.new))
+    return old != new and computed_columns(pair.old) == computed_columns(pair.new)
+
+
+def _find_window_field_output(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if pair.operators and not pair.others and only_window_fields(pair):
+        yield RuleMatch(
+            "only window fields came into or left the output",
+            pair.claim("columns"),
+            format_expressions(pair.old.columns),
+            format_expressions(pair.new.columns),
+            verdicts=projection_on_flink(pair),
+        )
+
+
+WINDOW_FIELD_OUTPUT = Rule(
+    code="window-field-output",
+    title="A window field was added to or deleted from the output",
+    scope=RuleScope.PIPELINE,
+    verdicts={
+        "vvr": documented(Outcome.COMPATIBLE, "Window TVF row 7; Group Window Aggregate row 7"),
+        "flink": measured(Outcome.COMPATIBLE, "w-add-window-start", "w-del-window-start", "g-add-wend"),
+    },
+    rationale="Window fields are known for every window; showing them needs no state.",
+    example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
+    find=_find_window_field_output,
+    case_dependent=("flink",),
+    table_api_cover=TableApiCover.ONE_WINDOW,
+)
+
+
+RULES = (
+    WINDOW_FIELD_AGGREGATED,
+    WINDOW_FIELD_COMPUTATION_CHANGED,
+    WINDOW_FIELD_COMPUTATION_KEPT,
+    WINDOW_FIELD_MISMATCH,
+    WINDOW_FIELD_OUTPUT,
+)
