@@ -31,14 +31,7 @@ _ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
 
 
 def stored_type(written: Any) -> str:
-    """A type of a compiled plan in Flink's words; a time attribute as the timestamp that it is.
-
-    Args:
-        written: As the plan has it: a text, an object, or an object's JSON.
-
-    Returns:
-        The type, such as ``TIMESTAMP(3) NOT NULL``; a shape that is not known here as it was written.
-    """
+    """A type of a compiled plan in Flink's words; a time attribute as the timestamp that it is."""
     if isinstance(written, str):
         return (
             stored_type(json.loads(written)) if written.startswith("{") else _ZONED.sub(r"TIMESTAMP_LTZ(\1)", written)
@@ -54,27 +47,12 @@ def stored_type(written: Any) -> str:
 
 
 def nullable(type: str) -> str:
-    """The type without NOT NULL.
-
-    Args:
-        type: In Flink's words.
-
-    Returns:
-        The type that takes NULL.
-    """
+    """The type without NOT NULL."""
     return type.removesuffix(_NOT_NULL)
 
 
 def columns(read: ColumnMeanings, places: Iterable[int]) -> tuple[StateField, ...]:
-    """Columns as fields.
-
-    Args:
-        read: The columns.
-        places: Which of them, in order.
-
-    Returns:
-        A field for each.
-    """
+    """Columns as fields."""
     return tuple(_column(stored_type(read.types[place]), read.at(place), read.names[place]) for place in places)
 
 
@@ -84,15 +62,7 @@ def _column(type: str, meaning: Hashable, name: str) -> StateField:
 
 
 def row(read: ColumnMeanings, form: str = "row") -> Stored:
-    """The whole row, as operators store what they read.
-
-    Args:
-        read: The columns.
-        form: What the row stands in.
-
-    Returns:
-        The row.
-    """
+    """The whole row, as operators store what they read."""
     return Stored(form, columns(read, range(len(read.types))))
 
 
@@ -110,17 +80,7 @@ class LayoutNotDerived(Exception):
 
 
 def stored_as(type: DataType) -> str:
-    """A type as it is stored.
-
-    Args:
-        type: Of a column or result.
-
-    Returns:
-        It in Flink's words, such as ``VARCHAR(2147483647) NOT NULL``.
-
-    Raises:
-        LayoutNotDerived: How such values are stored was not measured.
-    """
+    """A type as it is stored."""
     if type.name not in _PLAIN or not type.is_known:
         raise LayoutNotDerived(f"how a {type} is stored is not known")
     text = str(type)

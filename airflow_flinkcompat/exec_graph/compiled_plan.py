@@ -65,15 +65,7 @@ class CompiledPlan:
 
 
 def call_function(call: Mapping[str, Any]) -> str:
-    """The function of a call.
-
-    Args:
-        call: An aggregate call of a compiled plan.
-
-    Returns:
-        Of Flink's own its name without version and signs, such as ``SUM`` and ``SUM0``; of one that was registered the
-        name it has there.
-    """
+    """The function of a call."""
     own = call.get("internalName")
     if own is None:
         named = (call.get(key) for key in ("catalogName", "systemName", "class"))
@@ -82,17 +74,7 @@ def call_function(call: Mapping[str, Any]) -> str:
 
 
 def read_plan(text: str) -> CompiledPlan:
-    """Read the plan that one ``COMPILE PLAN`` wrote.
-
-    Args:
-        text: The plan's JSON.
-
-    Returns:
-        Flink's version and the operators, each after those it reads.
-
-    Raises:
-        PlanError: The text is no compiled plan, or the plan holds no operators or names one before those it reads.
-    """
+    """Read the plan that one ``COMPILE PLAN`` wrote."""
     try:
         data = json.loads(text)
         rows = data["nodes"]
@@ -134,17 +116,7 @@ def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def seconds(duration: str) -> Decimal:
-    """How long a duration is.
-
-    Args:
-        duration: As Java writes it, ``PT1H-5M0.5S``.
-
-    Returns:
-        Its seconds.
-
-    Raises:
-        ValueError: It is another text.
-    """
+    """How long a duration is."""
     match = _DURATION.fullmatch(duration)
     if not match:
         raise ValueError(f"{duration!r} is no duration")

@@ -51,11 +51,7 @@ class FacetRow:
 
 @cache
 def facet_rows() -> Mapping[tuple[str, str], tuple[FacetRow, ...]]:
-    """The rows of the table by operator and facet.
-
-    Returns:
-        Rows with conditions stand before those without.
-    """
+    """The rows of the table by operator and facet."""
     table = tomllib.loads(files(__package__).joinpath("facets.toml").read_text(encoding="utf-8"))
     found: dict[tuple[str, str], tuple[FacetRow, ...]] = {}
     for each in table["row"]:
@@ -69,15 +65,7 @@ def facet_rows() -> Mapping[tuple[str, str], tuple[FacetRow, ...]]:
 
 
 def rows_about(operator: str, facet: str) -> tuple[FacetRow, ...]:
-    """The rows about a facet of an operator.
-
-    Args:
-        operator: The kind of its node.
-        facet: The name of the facet.
-
-    Returns:
-        Its own rows, else those of every operator.
-    """
+    """The rows about a facet of an operator."""
     rows = facet_rows()
     return rows.get((operator, facet)) or rows.get((_ANY, facet), ())
 

@@ -74,15 +74,7 @@ class CompiledGraph:
     of: tuple[tuple[int, ...], ...]
 
     def id_of(self, node: Node) -> str:
-        """The id under which the state of a node is stored.
-
-        Args:
-            node: A node of the plan that is an operator.
-
-        Returns:
-            The id of the operator that keeps the node's state: of a sink the materializer, where there is one, else the
-            writer.
-        """
+        """The id under which the state of a node is stored."""
         places = self.of[node.place]
         kinds = [self.graph.nodes[place].kind for place in places]
         held = next((kinds.index(kind) for kind in (MATERIALIZER, WRITER) if kind in kinds), -1)
@@ -92,17 +84,7 @@ class CompiledGraph:
 def compiled_graph(
     plan: CompiledPlan, stateless_sinks: Set[str] = frozenset(), settings: JobSettings = DEFAULTS
 ) -> CompiledGraph:
-    """The operators of a compiled plan, in the order in which Flink creates them.
-
-    Args:
-        plan: What Flink compiled.
-        stateless_sinks: Identifiers of the sinks whose connector is one operator that keeps nothing; any other one is a
-            writer that keeps state, and one operator behind it.
-        settings: Of the job.
-
-    Returns:
-        The graph.
-    """
+    """The operators of a compiled plan, in the order in which Flink creates them."""
     made: list[StreamNode] = []
     of: list[tuple[int, ...]] = []
     out: list[tuple[tuple[int, bool], ...]] = []
@@ -191,24 +173,7 @@ def compiled_state(
     settings: JobSettings = DEFAULTS,
     waiting: Set[str] = frozenset(),
 ) -> CompiledState:
-    """What a job keeps, of its compiled plan.
-
-    Args:
-        plan: What Flink compiled.
-        symbols: The table of meanings; one for both sides makes them comparable.
-        tables: The name under which a table's identifier is known to both sides.
-        stateless_sinks: Identifiers of the sinks whose connector keeps nothing.
-        identities: By the identifier of a source what makes a column of it the same one; its name, where nothing is
-            said.
-        settings: Of the job.
-        waiting: Identifiers of tables of which rows may wait for an answer, whatever the plan says.
-
-    Returns:
-        The operators with their ids.
-
-    Raises:
-        PlanError: An operator is not written as the measured versions write it.
-    """
+    """What a job keeps, of its compiled plan."""
     if settings.expires:
         plan = replace(plan, nodes=tuple(map(_with_time_to_live, plan.nodes)))
     try:
@@ -243,15 +208,7 @@ _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys"
 
 
 def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
-    """What a job keeps, state by state.
-
-    Args:
-        compiled: What its compiled plan says.
-        symbols: The table of meanings that was used for it.
-
-    Returns:
-        The states of sources, operators and sinks, in the order in which Flink hashes them.
-    """
+    """What a job keeps, state by state."""
     specs = tuple(_spec(number, each, symbols, compiled) for number, each in compiled.operators if each.keeps)
     return JobState((compiled.graph,), specs)
 

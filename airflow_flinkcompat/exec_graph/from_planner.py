@@ -68,17 +68,7 @@ class PlannerRefusal:
     def of(
         cls, chain: Sequence[Mapping[str, str]], statement: Span | None, stand_ins: Collection[str] = ()
     ) -> PlannerRefusal:
-        """The refusal that a chain of exceptions shows.
-
-        Args:
-            chain: Exceptions from the outermost to its root cause, a class and a message each.
-            statement: The place of the statement.
-            stand_ins: The tables whose connector or format is absent. What they take and hand on is a guess, so only
-                syntax and names are refused for certain where there are any.
-
-        Returns:
-            The refusal.
-        """
+        """The refusal that a chain of exceptions shows."""
         texts = [each["message"] for each in chain]
         classes = " ".join(each["class"].rpartition(".")[2] for each in chain)
         located = next((text for text in texts if _PLACE.search(text)), "")
@@ -201,15 +191,7 @@ class PlannedScript:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], statements: Sequence[Statement]) -> PlannedScript:
-        """The script that an answer tells of.
-
-        Args:
-            answer: The answer of the planner's process.
-            statements: The statements that it was asked about.
-
-        Returns:
-            The script.
-        """
+        """The script that an answer tells of."""
         said, refusal = answer.get("refusal"), None
         if said is not None:
             place = statements[said["statement"]].span if said["statement"] < len(statements) else None

@@ -48,15 +48,7 @@ class LayoutDifference:
     stored: str
 
     def words(self, plan: str, savepoint: str) -> str:
-        """Return both sides in a sentence.
-
-        Args:
-            plan: The words for the plan.
-            savepoint: The words for the savepoint.
-
-        Returns:
-            The sentence, without the name of the operator.
-        """
+        """Return both sides in a sentence."""
         if self.stored == _MISSING:
             kept = "" if self.predicted == _OPERATOR else f", which stores {self.predicted}"
             return f"{plan} has this operator{kept}; {savepoint} does not"
@@ -71,17 +63,6 @@ def layout_differences(
     """Compare the state that a plan predicts with the headers of a savepoint of its job.
 
     An operator whose layout is unknown predicts nothing, so that its state is not compared.
-
-    Args:
-        specs: The predicted states of all operators of the plan.
-        savepoint: Path or URI of the savepoint's folder.
-        muted_sinks: Whether the job may have run with stand-ins for its sinks.
-
-    Returns:
-        One difference for each operator that stores something else, that is missing, or that no state was predicted of.
-
-    Raises:
-        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
     """
     stored = {operator.id: operator for operator in read_metadata(savepoint).operators}
     predicted = {spec.id: spec for spec in specs}
@@ -106,19 +87,7 @@ _NOTHING, _MISSING, _OPERATOR = "nothing", "no such operator", "an operator"
 
 
 def layout_difference(spec: StateSpec, operator: OperatorState, savepoint: str) -> LayoutDifference | None:
-    """Compare the predicted state of one operator with the headers of a savepoint.
-
-    Args:
-        spec: The predicted state.
-        operator: The operator in the savepoint.
-        savepoint: Path or URI of the savepoint's folder.
-
-    Returns:
-        The difference; None where the layouts are equal, or where no layout is predicted.
-
-    Raises:
-        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
-    """
+    """Compare the predicted state of one operator with the headers of a savepoint."""
     if isinstance(spec.layout, LayoutUnknown):
         return None
     predicted = spec.layout and spec.layout.stored
@@ -130,34 +99,13 @@ def layout_difference(spec: StateSpec, operator: OperatorState, savepoint: str) 
 
 
 def stored_layouts(path: str) -> Mapping[str, StateLayout]:
-    """The layouts of the operators of a savepoint that keep state by key.
-
-    Args:
-        path: Path or URI of the savepoint's folder.
-
-    Returns:
-        Layouts by the operators' ids, without meanings.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here, is damaged, or is of a form that is not known.
-    """
+    """The layouts of the operators of a savepoint that keep state by key."""
     found = {each.id: [*operator_layouts(each, path)] for each in read_metadata(path).operators}
     return {id: layout for id, layouts in found.items() for layout in layouts if layout is not None}
 
 
 def operator_layouts(operator: OperatorState, path: str) -> Iterator[StateLayout | None]:
-    """The layouts of the subtasks of an operator that have not finished.
-
-    Args:
-        operator: The operator in the savepoint.
-        path: Path or URI of the savepoint's folder.
-
-    Yields:
-        The layout of each subtask; None for one without keyed state.
-
-    Raises:
-        SavepointUnreadable: The savepoint cannot be read from here, is damaged, or is of an unknown form.
-    """
+    """The layouts of the subtasks of an operator that have not finished."""
     for subtask in operator.subtasks or ():
         if subtask.index < 0:
             continue
@@ -196,17 +144,7 @@ def _columns(fields: Iterable[StateField]) -> str:
 
 
 def layout_of(header: KeyedHeader) -> StateLayout:
-    """The layout that a file of keyed state says.
-
-    Args:
-        header: Of the file.
-
-    Returns:
-        The layout, without meanings.
-
-    Raises:
-        SavepointUnreadable: Keys, timers or the namespace of a state are of a form that is not known here.
-    """
+    """The layout that a file of keyed state says."""
     if header.key.name != "RowData":
         raise SavepointUnreadable(f"keys are stored as {header.key}, and not as rows, which is not known here")
     states = tuple(_state(state) for state in header.states if state.kind is not KeyedStateKind.TIMERS)

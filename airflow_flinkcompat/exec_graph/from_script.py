@@ -71,16 +71,7 @@ _TIME_TO_LIVE = "table.exec.state.ttl"
 
 
 def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | JobStateUnknown:
-    """What the job of one query keeps.
-
-    Args:
-        output: The query as its operators see it.
-        pipeline: The query as it stands in its script.
-        program: The script, which declares the tables.
-
-    Returns:
-        The states with their ids, or why they cannot be told.
-    """
+    """What the job of one query keeps."""
     try:
         return _job_state(PlannedJob(output, pipeline, program))
     except OperatorsUnknown as error:
@@ -90,17 +81,7 @@ def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState 
 def sole_layout(
     output: Output, pipeline: Pipeline, program: Program, symbols: Symbols
 ) -> StateLayout | LayoutUnknown | None:
-    """How the only stateful operator of one query stores what it keeps.
-
-    Args:
-        output: The query as its operators see it.
-        pipeline: The query as it stands in its script.
-        program: The script, which declares the tables.
-        symbols: The table of meanings.
-
-    Returns:
-        The layout, or why it is not known; None of a query with no such operator, or several.
-    """
+    """How the only stateful operator of one query stores what it keeps."""
     found = operators(output)
     return _operator_layout(PlannedJob(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
 
@@ -109,15 +90,6 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
     """What the job of a query with one stateful operator keeps, without the ids.
 
     That is enough to say what a rewritten savepoint would keep.
-
-    Args:
-        output: The query as its operators see it.
-        pipeline: The query as it stands in its script.
-        program: The script, which declares the tables.
-        symbols: The table of meanings, one for both sides of a change.
-
-    Returns:
-        The states of the sources, the operator and the sink, or why they cannot be told.
     """
     found = operators(output)
     if len(found) != 1:
@@ -297,16 +269,7 @@ def _id(graphs: tuple[StreamGraph, ...], kind: str) -> str:
 
 
 def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | LayoutUnknown:
-    """How an operator stores what it keeps.
-
-    Args:
-        operator: Over rows that are only added.
-        symbols: The table of meanings.
-        time_to_live: Whether the job's state has one; that of windows lives as long as they do.
-
-    Returns:
-        Its layout, or why it is not told.
-    """
+    """How an operator stores what it keeps."""
     try:
         if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
             raise LayoutNotDerived("only operators directly over tables are known")

@@ -155,14 +155,7 @@ class StateLayout:
     carried_only: bool = field(default=False, compare=False)
 
     def with_compositions(self, told: Callable[[Hashable], Composition | None]) -> StateLayout:
-        """The same with what each field is computed of.
-
-        Args:
-            told: Says it by the meaning of a field.
-
-        Returns:
-            The layout.
-        """
+        """The same with what each field is computed of."""
 
         def fields(row: tuple[StateField, ...]) -> tuple[StateField, ...]:
             return tuple(replace(each, composition=told(each.meaning)) for each in row)

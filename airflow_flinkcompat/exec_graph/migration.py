@@ -208,14 +208,7 @@ class Migration:
     operators: tuple[OperatorMigration, ...]
 
     def of_savepoint(self, stored: Container[str]) -> Iterator[OperatorMigration]:
-        """The lines of a savepoint.
-
-        Args:
-            stored: The ids of the operators that it holds state of.
-
-        Yields:
-            The lines, and one for each further operator of a sink that is carried, where it keeps something.
-        """
+        """The lines of a savepoint."""
         for line in self.operators:
             yield line
             if line.old is not None and line.new is not None:
@@ -256,17 +249,7 @@ class Migration:
 def migration(
     old: JobState, new: JobState, declared: DdlEffects | None = None, accepted: Container[Accept] = ()
 ) -> Migration:
-    """What of a job's state another job could keep.
-
-    Args:
-        old: What the deployed job keeps, told with the same table of meanings as ``new``.
-        new: What the proposed job would keep.
-        declared: What the tables' declarations say beside; None: nothing of them changed.
-        accepted: What is done on request alone.
-
-    Returns:
-        A line for each state of the new job, then for each of the old one that nothing takes.
-    """
+    """What of a job's state another job could keep."""
     declared, left = declared or DdlEffects(), list(old.specs)
     found: dict[int, OperatorMigration] = {}
     # What means the same goes first, so that a rewriting takes nothing from it.
@@ -311,17 +294,7 @@ def migration(
 
 
 def with_history(found: Migration, computable: Callable[[StateSpec], bool]) -> Migration:
-    """What another job could keep, where history is known too.
-
-    Args:
-        found: What it could keep without.
-        computable: Whether the state of an operator of the new job can be computed from history.
-
-    Returns:
-        The same lines. What begins now beside what goes on is computed where that is possible, and so is the whole
-        state of an operator that would begin empty, would mix what two conditions let through, or cannot be kept.
-        Above an operator that does not have all of its history, no state is computed.
-    """
+    """What another job could keep, where history is known too."""
     made = {place: _with_history(line, computable) for place, line in enumerate(found.operators)}
     while True:
         partial = {line.new.id for line in made.values() if line.new and _has_partial_history(line)}

@@ -73,14 +73,7 @@ class JobState:
     specs: tuple[StateSpec, ...]
 
     def has_operator(self, operator_id: str) -> bool | None:
-        """Whether an operator of the job has an id.
-
-        Args:
-            operator_id: The id.
-
-        Returns:
-            None where it is not known.
-        """
+        """Whether an operator of the job has an id."""
         found = {operator_id in graph.ids for graph in self.graphs}
         return found.pop() if len(found) == 1 else None
 

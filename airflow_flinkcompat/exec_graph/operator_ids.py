@@ -80,14 +80,7 @@ class StreamGraph:
         return tuple(hashes[place].hex() for place in range(len(self.nodes)))
 
     def upstream_of(self, operator_id: str) -> frozenset[int]:
-        """The places of all operators whose rows come to one.
-
-        Args:
-            operator_id: Its id.
-
-        Returns:
-            The places, none of an operator that the graph does not have.
-        """
+        """The places of all operators whose rows come to one."""
         waiting = [place for place, each in enumerate(self.ids) if each == operator_id]
         found: set[int] = set()
         while waiting:
@@ -98,26 +91,12 @@ class StreamGraph:
 
 
 def kinds_in_order(graph: StreamGraph) -> Sequence[str]:
-    """The kinds of the operators in the order in which they are hashed.
-
-    Args:
-        graph: The operators of a job.
-
-    Returns:
-        A kind for each operator.
-    """
+    """The kinds of the operators in the order in which they are hashed."""
     return [graph.nodes[place].kind for place in graph.order]
 
 
 def murmur3_128(data: bytes) -> bytes:
-    """MurmurHash3 for x64, 128 bits, seed 0, as guava writes it: both halves little endian.
-
-    Args:
-        data: What is hashed.
-
-    Returns:
-        16 bytes.
-    """
+    """MurmurHash3 for x64, 128 bits, seed 0, as guava writes it: both halves little endian."""
     h1 = h2 = 0
     whole = len(data) // 16 * 16
     for place in range(0, whole, 16):

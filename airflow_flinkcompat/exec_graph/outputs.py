@@ -14,16 +14,7 @@ Columns = frozenset[int]
 
 
 def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns], Columns]:
-    """Which columns of an operator its readers compute something of together.
-
-    Args:
-        plan: A compiled plan.
-        node: One of its nodes.
-
-    Returns:
-        The columns of which one output each is computed, then those that decide which rows go on. A call of a further
-        aggregation is computed of its arguments and its condition, and behind it nothing is looked for.
-    """
+    """Which columns of an operator its readers compute something of together."""
     jointly_used: set[Columns] = set()
     filtering: set[int] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
@@ -54,15 +45,7 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
 
 
 def outputs_of(plan: CompiledPlan, node: Node) -> frozenset[tuple[str, Columns]]:
-    """Map columns of sinks to the columns of an operator they are computed from.
-
-    Args:
-        plan: A compiled plan.
-        node: One of its nodes.
-
-    Returns:
-        The name of each such column of a sink with the columns of the operator, through all operators in between.
-    """
+    """Map columns of sinks to the columns of an operator they are computed from."""
     found: set[tuple[str, Columns]] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
     reached = [(reader, node.place, own) for reader in plan.readers[node.place]]
@@ -104,14 +87,7 @@ def _filled_up(columns: Sequence[Columns], reader: Node, own: Columns) -> list[C
 
 
 def taken_by(call: Mapping[str, Any]) -> list[int]:
-    """The columns that a call takes.
-
-    Args:
-        call: An aggregate call of a compiled plan.
-
-    Returns:
-        The places of its arguments, and of its condition.
-    """
+    """The columns that a call takes."""
     condition = call.get("filterArg", -1)
     return [*(call.get("argList") or ()), *([condition] if condition >= 0 else [])]
 

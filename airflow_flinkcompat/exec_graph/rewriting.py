@@ -53,76 +53,33 @@ class StateRewrite:
 
 
 def words(fields: Iterable[StateField]) -> tuple[str, ...]:
-    """Fields for a reader.
-
-    Args:
-        fields: Of stored values.
-
-    Returns:
-        The metrics or columns that they are of, each once.
-    """
+    """Fields for a reader."""
     return tuple(dict.fromkeys(field.words for field in fields))
 
 
 def begun(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
-    """The fields that begin now.
-
-    Args:
-        states: All of an operator.
-
-    Returns:
-        The fields, in order.
-    """
+    """The fields that begin now."""
     return tuple(field for state in states for field in state.begun)
 
 
 def taken(states: Iterable[StateRewrite]) -> tuple[StateField, ...]:
-    """The fields that go on.
-
-    Args:
-        states: All of an operator.
-
-    Returns:
-        The fields, as the new operator has them, in order.
-    """
+    """The fields that go on."""
     found = ((state.new.row, state.fields) for state in states)
     return tuple(field for new, old in found for field, place in zip(new, old, strict=True) if place is not None)
 
 
 def means(fields: Iterable[StateField]) -> list[object]:
-    """What fields say.
-
-    Args:
-        fields: Of a stored row.
-
-    Returns:
-        The meaning of each, in order.
-    """
+    """What fields say."""
     return [field.meaning for field in fields]
 
 
 def stored_fields(layout: StateLayout) -> list[StateField]:
-    """All fields of the values that an operator stores.
-
-    Args:
-        layout: How it stores them.
-
-    Returns:
-        The fields, state by state.
-    """
+    """All fields of the values that an operator stores."""
     return [field for state in layout.states for field in state.row]
 
 
 def by_fields(new: NamedState, before: StateLayout) -> StateRewrite:
-    """Rows by their fields.
-
-    Args:
-        new: A state that holds rows.
-        before: What the old operator stores.
-
-    Returns:
-        The state, made of the old one of its name that holds rows in the same way, or rows whose unique key it lacks.
-    """
+    """Rows by their fields."""
     old = next((state for state in before.states if state.name == new.name and _holds_rows_of(state, new)), None)
     if old is None:
         return StateRewrite(new, None, (None,) * len(new.row))
@@ -141,15 +98,7 @@ _COUNTED = {"Int": "row", "Tuple<Int, Int>": "Tuple<row, Int>"}
 
 
 def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
-    """A whole state.
-
-    Args:
-        new: What stands in the new operator.
-        old: What the same stands in; None: it begins empty.
-
-    Returns:
-        The state, made of the old one.
-    """
+    """A whole state."""
     places = range(len(new.row))
     return StateRewrite(new, old, tuple(place if old else None for place in places))
 
@@ -165,16 +114,7 @@ _GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL"})
 
 
 def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
-    """Which of the old fields goes on in a new one.
-
-    Args:
-        field: Of a new row.
-        old: The fields of the old row.
-
-    Returns:
-        The place of the one that says and stores the same, or holds the same number for another function; None where
-        there is none.
-    """
+    """Which of the old fields goes on in a new one."""
     same = next((place for place, each in enumerate(old) if each == field), None)
     if same is None:
         alike = (place for place, each in enumerate(old) if each.meaning == field.meaning)
@@ -186,15 +126,7 @@ def source_of(field: StateField, old: Sequence[StateField]) -> int | None:
 
 
 def key_places(old: Sequence[StateField], new: Sequence[StateField]) -> tuple[int, ...] | str:
-    """Where the fields of a new key stand in the old one.
-
-    Args:
-        old: The fields of the old key.
-        new: Those of the new one, all of which the old one has too.
-
-    Returns:
-        A place for each, or why the old values are no values of the new key.
-    """
+    """Where the fields of a new key stand in the old one."""
     known = means(old)
     places = tuple(known.index(field.meaning) for field in new)
     other = [field for place, field in zip(places, new, strict=True) if not widens(old[place].type, field.type)]
@@ -210,15 +142,7 @@ def _outgrows_a_word(old: str, new: str) -> bool:
 
 
 def widens(old: str, new: str) -> bool:
-    """Whether each value of a type is the same value of another one.
-
-    Args:
-        old: A type in Flink's words.
-        new: Another one.
-
-    Returns:
-        True for equal types, longer integers, texts and decimals, and where NULL comes to be allowed.
-    """
+    """Whether each value of a type is the same value of another one."""
     if nullable(new) == new:
         old = nullable(old)
     if old == new:
@@ -234,15 +158,7 @@ def widens(old: str, new: str) -> bool:
 
 
 def count_beside(field: StateField, fields: Sequence[StateField]) -> int | None:
-    """Where it stands of how many values a sum is.
-
-    Args:
-        field: Of a sum.
-        fields: The row that it stands in.
-
-    Returns:
-        The place; None where it does not stand there.
-    """
+    """Where it stands of how many values a sum is."""
     assert isinstance(field.meaning, CallPart)
     wanted = ("count", field.meaning.over)
     return next((place for place, each in enumerate(fields) if _content(each) == wanted), None)
@@ -270,17 +186,7 @@ def mixed(
     jointly_used: Set[frozenset[Hashable]],
     filtering: Set[Hashable],
 ) -> str:
-    """Why outputs above a rewritten operator would be neither of all rows nor of those from now on.
-
-    Args:
-        kept: The fields that go on.
-        begun: Those that begin now.
-        jointly_used: The calls, or columns of stored rows, of which one output each is computed.
-        filtering: Those that decide which results go on.
-
-    Returns:
-        The reason, "" where there is none.
-    """
+    """Why outputs above a rewritten operator would be neither of all rows nor of those from now on."""
     of_all, of_later = _calls(kept), _calls(begun)
     for calls in (*jointly_used, *(frozenset({call}) for call in of_all)):
         if calls & of_all and calls & of_later:

@@ -15,15 +15,7 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, window_field
 
 
 def with_script_compositions(operator: Operator, layout: StateLayout) -> StateLayout:
-    """A layout with what each field is computed of.
-
-    Args:
-        operator: Of the script's own plan.
-        layout: What it stores.
-
-    Returns:
-        The layout; columns are as :data:`~airflow_flinkcompat.plan.column_lineage.ColumnOrigin` names them.
-    """
+    """A layout with what each field is computed of."""
     match operator:
         case AggregateOperator():
             return layout.with_compositions(lambda meaning: _of_meaning(meaning, operator.segment))

@@ -130,15 +130,7 @@ _MAY_BE_THE_COLUMN = frozenset({
 
 
 def decided(condition: Expression, *tables: Table) -> bool:
-    """Whether a condition may hold of every row or of none, whatever they are.
-
-    Args:
-        condition: A condition on rows of the tables.
-        tables: What is read.
-
-    Returns:
-        True where it is not known.
-    """
+    """Whether a condition may hold of every row or of none, whatever they are."""
     if not any(isinstance(_passed(leaf), SourceColumn) for leaf in leaves(condition)):
         return True
     never_null = {column.name for table in tables for column in table.columns if not column.type.nullable}
@@ -162,27 +154,13 @@ def _passed(part: Expression) -> Expression:
 
 
 def contradictory(conditions: Iterable[Expression]) -> bool:
-    """Whether one of several conditions may be the opposite of another.
-
-    Args:
-        conditions: All of which are to hold.
-
-    Returns:
-        True where a condition is negated that is there as well.
-    """
+    """Whether one of several conditions may be the opposite of another."""
     every = set(conditions)
     return any(isinstance(part, FunctionCall) and part.function == "NOT" and part.args[0] in every for part in every)
 
 
 def at_least(wanted: tuple[Expression, ...]) -> tuple[Expression, ...]:
-    """What is wanted of an input, after all that the planner may simplify.
-
-    Args:
-        wanted: What an operator takes.
-
-    Returns:
-        The column in place of a call that may come to it.
-    """
+    """What is wanted of an input, after all that the planner may simplify."""
     return tuple(_column(part) for part in wanted)
 
 

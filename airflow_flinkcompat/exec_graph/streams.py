@@ -117,15 +117,7 @@ def _union(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Co
 
 
 def adds_only(node: Node, inputs: Sequence[bool]) -> bool:
-    """Whether the rows that a node hands on are surely only ever added.
-
-    Args:
-        node: Of a compiled plan.
-        inputs: Whether those of each of its inputs are.
-
-    Returns:
-        False also where nobody knows.
-    """
+    """Whether the rows that a node hands on are surely only ever added."""
     if node.kind is ExecKind.TABLE_SOURCE_SCAN:
         return _table_adds_only(node.config["scanTableSource"]["table"])
     if node.kind is ExecKind.VALUES:

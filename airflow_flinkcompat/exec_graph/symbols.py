@@ -84,15 +84,7 @@ class Symbols:
         return frozenset({value})
 
     def composition(self, value: Hashable) -> Composition | None:
-        """What a column is computed of, through all operators below, down to the columns of tables.
-
-        Args:
-            value: A symbol, or a value that is none yet.
-
-        Returns:
-            The columns as :func:`.streams.scanned` means them; None where it is not
-            told.
-        """
+        """What a column is computed of, through all operators below, down to the columns of tables."""
         if not isinstance(value, int):
             return self._composed(value) if isinstance(value, tuple) else None
         if value not in self._compositions:
@@ -127,14 +119,7 @@ class Symbols:
         return together([Composition(functions=frozenset({bound})), self.composition(time)])
 
     def composition_of_call(self, call: Hashable) -> Composition | None:
-        """What an aggregate is computed of.
-
-        Args:
-            call: As :func:`resolved` says it of a node.
-
-        Returns:
-            What its arguments and its condition are; None where that is not told.
-        """
+        """What an aggregate is computed of."""
         assert isinstance(call, tuple)
         told = dict(call)
         condition = told.get("filterArg")
@@ -151,15 +136,7 @@ class Symbols:
         return self.of("filtered", rows, conditions)
 
     def narrowed(self, rows: Symbol, below: Symbol) -> frozenset[Symbol] | None:
-        """The conditions that let rows through of others below.
-
-        Args:
-            rows: The rows.
-            below: Those of which they may be a part.
-
-        Returns:
-            The further conditions; None where the rows are no part of the others.
-        """
+        """The conditions that let rows through of others below."""
         match self._values[rows], self._values[below]:
             case ("filtered", int(one), frozenset() as more), ("filtered", int(other), frozenset() as fewer):
                 return more - fewer if one == other and more > fewer else None

@@ -58,28 +58,14 @@ class SlicedWindow:
 
     @classmethod
     def of(cls, window: Window) -> SlicedWindow | None:
-        """A window of a script.
-
-        Args:
-            window: Over event time.
-
-        Returns:
-            None of one that is not kept in slices.
-        """
+        """A window of a script."""
         step = window.size if window.kind is WindowKind.TUMBLE else window.slide
         if window.kind is WindowKind.SESSION or window.measure is not Measure.TIME or not window.size or not step:
             return None
         return cls(window.kind, window.size, step, window.normalised_offset)
 
     def unfit(self, old: SlicedWindow) -> str:
-        """Why these windows cannot go on from the slices of others.
-
-        Args:
-            old: The others.
-
-        Returns:
-            The reason, "" where they can.
-        """
+        """Why these windows cannot go on from the slices of others."""
         if self.size > old.size:
             return _LONGER
         apart = old.size if old.kind is WindowKind.CUMULATE else old.step
@@ -88,38 +74,15 @@ class SlicedWindow:
         return _UNCOUNTED if self.kind is WindowKind.HOP is not old.kind else ""
 
     def merges(self, old: SlicedWindow) -> bool:
-        """Whether several slices of others may become one.
-
-        Args:
-            old: The others.
-
-        Returns:
-            False where each slice stays by itself.
-        """
+        """Whether several slices of others may become one."""
         return self != old and (self.step != old.step or WindowKind.CUMULATE in (self.kind, old.kind))
 
     def next_end(self, moment: int) -> int:
-        """The first end of a slice, and so of a window, from a moment on.
-
-        Args:
-            moment: In milliseconds.
-
-        Returns:
-            The end.
-        """
+        """The first end of a slice, and so of a window, from a moment on."""
         return moment + (self.offset - moment) % self.step
 
     def place(self, end: int, watermark: int) -> tuple[int, int] | None:
-        """Where the rows of a slice stand under these windows.
-
-        Args:
-            end: Of a slice that lies in one of these.
-            watermark: How far time has come.
-
-        Returns:
-            The end of their slice, and that of the first window still to fire that takes them; None where all have
-            fired.
-        """
+        """Where the rows of a slice stand under these windows."""
         found = self.next_end(end)
         last = found - self.step + self.size
         if self.kind is WindowKind.CUMULATE:
@@ -149,14 +112,7 @@ _BY_EVENT_TIME = {
 
 
 def sliced_window(windowing: Hashable) -> SlicedWindow | None:
-    """The windows of an aggregation.
-
-    Args:
-        windowing: What a compiled plan says of them, resolved.
-
-    Returns:
-        None where they are not kept in slices of event time, or where a time zone shifts them.
-    """
+    """The windows of an aggregation."""
     told = dict(windowing) if isinstance(windowing, tuple) else {}
     if any(told.get(key) != wanted for key, wanted in _BY_EVENT_TIME.items()):
         return None
@@ -171,12 +127,5 @@ def sliced_window(windowing: Hashable) -> SlicedWindow | None:
 
 
 def meaning_without_window(windowing: Hashable) -> Hashable:
-    """By which time windows are assigned, and how.
-
-    Args:
-        windowing: What a compiled plan says of them, resolved.
-
-    Returns:
-        The same without which windows they are.
-    """
+    """By which time windows are assigned, and how."""
     return tuple(pair for pair in windowing if pair[0] != "window") if isinstance(windowing, tuple) else windowing

@@ -62,17 +62,7 @@ class Accumulator:
 
 
 def accumulator(function: str, result: str, argument: str, retracting: bool) -> Accumulator | LayoutUnknown:
-    """What one call keeps.
-
-    Args:
-        function: As compiled plans name it, without version and signs: ``SUM``, ``COUNT``.
-        result: The type of its result, without NOT NULL.
-        argument: The type of its first argument, without NOT NULL; "" without one.
-        retracting: Whether rows are taken back from it.
-
-    Returns:
-        Its accumulator, or that it is not known.
-    """
+    """What one call keeps."""
     made = (_RETRACTING if retracting else _APPENDING).get(function) or _EITHER.get(function)
     if made is None:
         of = " over rows that are taken back" if retracting else ""
@@ -81,28 +71,12 @@ def accumulator(function: str, result: str, argument: str, retracting: bool) -> 
 
 
 def is_retractable_extreme(type: str) -> bool:
-    """Whether MIN or MAX keeps beside its value all others, of which one follows where that is taken back.
-
-    Args:
-        type: Of a field of its accumulator.
-
-    Returns:
-        True of the value and how many others there are, which a map holds.
-    """
+    """Whether MIN or MAX keeps beside its value all others, of which one follows where that is taken back."""
     return type.startswith(_PACKAGE) and "WithRetractAccumulator<`m" in type
 
 
 def begins(function: str, part: str, type: str) -> Begins | None:
-    """What stands in a field of an accumulator before any row came.
-
-    Args:
-        function: As compiled plans name it.
-        part: What the field says of the call.
-        type: The field's.
-
-    Returns:
-        As savepoints of 2.3.0 and 1.20.3 show it; None where none did.
-    """
+    """What stands in a field of an accumulator before any row came."""
     if part == "count" or function in ("SUM0", "AVG"):
         return Begins.ZERO
     if part == "spread":
@@ -111,17 +85,7 @@ def begins(function: str, part: str, type: str) -> Begins | None:
 
 
 def merges(function: str, part: str, type: str, distinct: bool) -> Merges | None:
-    """What is left of a field of two accumulators that become one.
-
-    Args:
-        function: As compiled plans name it.
-        part: What the field says of the call.
-        type: The field's.
-        distinct: Whether the call is over distinct values.
-
-    Returns:
-        None where the two fields do not say it.
-    """
+    """What is left of a field of two accumulators that become one."""
     if distinct:
         return None
     if part in ("sum", "count"):

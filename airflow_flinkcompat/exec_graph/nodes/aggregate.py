@@ -129,16 +129,7 @@ MERGED_SESSIONS = NamedState(
 
 
 def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
-    """The state of an aggregation.
-
-    Args:
-        node: A GROUP BY or window aggregation of a compiled plan, the global one of two.
-        below: What it reads, or its local half hands on.
-        symbols: The table of meanings.
-
-    Returns:
-        Its layout, or why it is not known.
-    """
+    """The state of an aggregation."""
     read = below.before or below
     calls = _with_row_counter(node)
     rows = accumulated(compiled_calls(calls, _retractions(node, len(calls)), read, symbols))
@@ -204,14 +195,7 @@ def _with_row_counter(node: Node) -> list[Mapping[str, Any]]:
 
 
 def counted(calls: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The calls of an aggregation that counts its rows, as one does from which rows are taken back.
-
-    Args:
-        calls: In the order of the plan.
-
-    Returns:
-        The same, with a COUNT(*) that nobody asked for, unless somebody does.
-    """
+    """The calls of an aggregation that counts its rows, as one does from which rows are taken back."""
     there = any(all(call.get(key) == value for key, value in _COUNT_ALL.items()) for call in calls)
     return calls if there else [*calls, _HIDDEN_COUNTER]
 
@@ -254,14 +238,7 @@ class PlannedCall:
 def accumulated(
     calls: Sequence[PlannedCall],
 ) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | LayoutUnknown:
-    """The row of accumulators, and the states beside it.
-
-    Args:
-        calls: In the order of the plan.
-
-    Returns:
-        The fields of the row, then states without a namespace; or what is not known.
-    """
+    """The row of accumulators, and the states beside it."""
     fields: list[StateField] = []
     beside: list[NamedState] = []
     for number, call in enumerate(calls):
@@ -314,17 +291,7 @@ def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: st
 def compiled_calls(
     calls: Sequence[Mapping[str, Any]], retracting: Sequence[bool], read: ColumnMeanings, symbols: Symbols
 ) -> list[PlannedCall]:
-    """The calls of a compiled plan.
-
-    Args:
-        calls: In the order of the plan.
-        retracting: Whether rows are taken back from each.
-        read: What the calls are over.
-        symbols: The table of meanings.
-
-    Returns:
-        The calls, in that order.
-    """
+    """The calls of a compiled plan."""
     made = []
     for call, retracts in zip(calls, retracting, strict=True):
         places = [place for place in call["argList"] if place < len(read.types)]
@@ -348,16 +315,7 @@ def compiled_calls(
 
 
 def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
-    """What a call is over: arguments, DISTINCT and filter, resolved.
-
-    Args:
-        call: Of a compiled plan.
-        read: What it is over.
-        symbols: The table of meanings.
-
-    Returns:
-        Equal values of calls over the same.
-    """
+    """What a call is over: arguments, DISTINCT and filter, resolved."""
     told = {key: part for key, part in call.items() if key not in ("type", "internalName")}
     over: Any = resolved(told, read, symbols)
     types = {plain(read.types[place]) for place in call["argList"] if place < len(read.types)}
@@ -367,16 +325,7 @@ def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -
 
 
 def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:
-    """A call for a reader, such as ``COUNT(DISTINCT c)``.
-
-    Args:
-        function: Its name.
-        call: Of a compiled plan.
-        read: What it is over.
-
-    Returns:
-        The call in SQL's words.
-    """
+    """A call for a reader, such as ``COUNT(DISTINCT c)``."""
     names = ", ".join(read.names[place] for place in call["argList"] if place < len(read.names)) or "*"
     filtered = call.get("filterArg", -1)
     condition = f" FILTER (WHERE {read.names[filtered]})" if 0 <= filtered < len(read.names) else ""
@@ -384,30 +333,13 @@ def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> 
 
 
 def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
-    """The states of an aggregation.
-
-    Args:
-        before: What the old operator stores.
-        after: What the new one stores, over the same rows, windows and keys.
-
-    Returns:
-        Where each comes from, or why it would be read wrong.
-    """
+    """The states of an aggregation."""
     states = tuple(_state(state, before) for state in after.states)
     return _refused(states, before, after) or states
 
 
 def unmerged(states: Sequence[StateRewrite], before: StateLayout, what: str) -> str:
-    """Why values of several keys or slices cannot be merged.
-
-    Args:
-        states: Where the states of an aggregation come from.
-        before: What the old operator stores.
-        what: What becomes one, in a word.
-
-    Returns:
-        The reason, "" where there is none.
-    """
+    """Why values of several keys or slices cannot be merged."""
     if any(state.name == MERGED_SESSIONS.name for state in before.states):
         return "sessions of several keys would be one with sessions that have ended, of which nothing is stored"
     if any(state.time_to_live for state in before.states):

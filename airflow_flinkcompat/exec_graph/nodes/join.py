@@ -33,19 +33,7 @@ JOINS = {
 
 
 def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
-    """Lower a join of two tables to which rows are only added.
-
-    Args:
-        operator: The join.
-        symbols: The table of meanings.
-        time_to_live: Whether the job's state has one; that of windows and intervals lives as long as they do.
-
-    Returns:
-        Its exec node.
-
-    Raises:
-        LayoutNotDerived: How Flink plans it is unknown.
-    """
+    """Lower a join of two tables to which rows are only added."""
     require_certain_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
     if operator.form is JoinForm.INTERVAL and not by_time:

@@ -129,15 +129,7 @@ _IN_TWO_WAYS = frozenset({FieldForm.DECIMAL, FieldForm.TIMESTAMP})
 
 
 def row_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
-    """The states of an operator that stores the rows it reads.
-
-    Args:
-        before: What the old operator stores.
-        after: What the new one stores, over the same rows and keys.
-
-    Returns:
-        Where each comes from, or why it would be read wrong.
-    """
+    """The states of an operator that stores the rows it reads."""
     states = tuple(
         by_fields(state, before)
         if state.value.form in ROWS or state.counts_rows

@@ -114,15 +114,7 @@ _ACCUMULATORS = "accState"
 
 
 def over_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
-    """The states of an OVER aggregation.
-
-    Args:
-        before: What the old operator stores.
-        after: What the new one stores, over the same rows, keys and frames.
-
-    Returns:
-        Where each comes from, or why it would be read wrong.
-    """
+    """The states of an OVER aggregation."""
     accumulators = next(by_fields(state, before) for state in after.states if state.name == _ACCUMULATORS)
     refused = (_refused(call, before) for call in accumulators.begun)
     if reason := next(filter(None, refused), ""):

@@ -34,19 +34,7 @@ RANKS = {
 
 
 def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
-    """Lower a Top-N or a deduplication over rows that are only added.
-
-    Args:
-        operator: The ranking.
-        symbols: The table of meanings.
-        time_to_live: Whether the job's state has one; that of windows lives as long as they do.
-
-    Returns:
-        Its exec node.
-
-    Raises:
-        LayoutNotDerived: How Flink plans it is unknown.
-    """
+    """Lower a Top-N or a deduplication over rows that are only added."""
     if operator.constant_key or operator.selected:
         raise LayoutNotDerived("which columns a ranking stores depends on how it is written")
     require_certain_columns(operator.segments)

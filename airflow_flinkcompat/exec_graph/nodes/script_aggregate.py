@@ -82,21 +82,7 @@ def derive_aggregation(
     retracting: bool = False,
     unretracted: Collection[int] = (),
 ) -> StateLayout:
-    """The state of an aggregation to which rows come one by one.
-
-    Args:
-        operator: The aggregation.
-        time_to_live: Whether the job's state has one; that of windows lives as long as they do.
-        keys_in_order: Whether the keys stand in the order in which they are stored, which the script need not tell.
-        retracting: Whether rows are taken back from it.
-        unretracted: The places among the calls of each MIN and MAX that, as the planner knows, no such row changes.
-
-    Returns:
-        Its layout.
-
-    Raises:
-        LayoutNotDerived: It cannot be told.
-    """
+    """The state of an aggregation to which rows come one by one."""
     namespace = _namespace(operator, keys_in_order)
     fields, beside = _accumulated(_calls(operator, retracting), retracting, unretracted)
     grouped = namespace is StateNamespace.NONE
@@ -116,14 +102,7 @@ def derive_aggregation(
 
 
 def planned_calls(operator: AggregateOperator) -> Mapping[AggregateCall, Hashable]:
-    """The calls of a script as the layout of its aggregation names them.
-
-    Args:
-        operator: An aggregation.
-
-    Returns:
-        For each of its calls the :attr:`~airflow_flinkcompat.exec_graph.layout.CallPart.call`.
-    """
+    """The calls of a script as the layout of its aggregation names them."""
     return dict(zip(operator.aggregates, map(_meaning, _written(operator)), strict=True))
 
 

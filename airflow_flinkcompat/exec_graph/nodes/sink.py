@@ -148,14 +148,6 @@ def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
     """Whether rows replace each other in a sink as they do where they are read, so that none is kept in front of it.
 
     Flink asks whether the sink's primary key holds a key of the rows, which a Calc hands on only as it is.
-
-    Args:
-        output: A query over one table.
-        read: That table.
-        written: Its sink.
-
-    Returns:
-        False where the table has no primary key.
     """
     if not isinstance(output.segment.origin, Source) or output.insert_columns or output.partition:
         return False

@@ -215,17 +215,7 @@ def with_output_calc(stretch: PossibleChains, converted: Known) -> PossibleChain
 
 
 def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, *, ordered: bool) -> PossibleChains:
-    """The operators from the scan to what stands above it.
-
-    Args:
-        table: What is read.
-        wanted: What the operator above takes, in order.
-        filtered: Whether conditions stand in between.
-        ordered: Whether the planner asks the source for columns in the order of the table, as below a window.
-
-    Returns:
-        The kinds, in each way that they may be planned.
-    """
+    """The operators from the scan to what stands above it."""
     facts = registry.source(table.option("connector"))
     if Known.NOT_KNOWN in (facts.projection, facts.watermark):
         raise OperatorsUnknown(f"what is handed down into a source of {connector_words(table)} is not known")
