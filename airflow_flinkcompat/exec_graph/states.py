@@ -9,7 +9,8 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, Node
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
-from airflow_flinkcompat.exec_graph.nodes.aggregate import aggregation_facets, local_columns
+from airflow_flinkcompat.exec_graph.nodes import family_of
+from airflow_flinkcompat.exec_graph.nodes.aggregate import local_columns
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import looked_up, lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, sink_facets, sink_identifier
@@ -75,11 +76,7 @@ def operators(
         elif is_stateless(node):
             columns.append(passed_on(node, inputs, symbols))
         else:
-            facets = (
-                aggregation_facets(node, inputs[0], symbols)
-                if Trait.AGGREGATES in node.kind.traits
-                else kept_row_facets(node, inputs, symbols)
-            )
+            facets = family_of(node.kind).meaning(node, inputs, symbols)
             columns.append(_handed_up(node, inputs, facets, symbols))
             found.append(CompiledOperator(node, facets, inputs=tuple(inputs)))
         columns[-1] = replace(columns[-1], appends=adds_only(node, [each.appends for each in inputs]))
@@ -97,7 +94,7 @@ def _handed_up(node: Node, inputs: Sequence[ColumnMeanings], facets: Facets, sym
         fields = [each["property"]["kind"] for each in node.config.get("namedWindowProperties") or ()]
         parts = [*keys, *calls, *fields]  # type: ignore[misc]
         parts += [(i, calls) for i in range(len(node.names) - len(parts))]
-    elif node.kind is ExecKind.MATCH:  # it hands up its measures, in order
+    elif node.kind in (ExecKind.MATCH, ExecKind.PROCESS_TABLE_FUNCTION):  # columns of their own, in order
         op = rows_meaning(node.kind, facets, symbols)
         parts = [(i, facets.get((Aspect.OTHER, "measures"))) for i in range(len(node.names))]
     else:

@@ -55,6 +55,8 @@ def is_stateless(node: Node) -> bool:
     """Whether a node is known to keep nothing; every other one counts as stateful."""
     if node.kind is ExecKind.WINDOW_TABLE_FUNCTION:  # a session has to keep its rows
         return bool(node.config["windowing"]["window"]["type"] != "SessionWindow")
+    if node.kind is ExecKind.PROCESS_TABLE_FUNCTION:  # Flink has a uid for each that may keep state or timers
+        return node.config.get("uid") is None
     if is_sort_by_arrival(node):
         return True
     return Trait.STATELESS in node.kind.traits and not node.config.get("state") and not node.config.get("asyncOptions")
@@ -99,6 +101,9 @@ def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) ->
             window = symbols.of("window", resolved(own(node), first, symbols))
             fields = (symbols.of("window field", window, i) for i in range(len(node.names) - len(first.names)))
             return made(node, (*first.symbols, *fields), symbols.of("windowed", first.rows, window))
+        case ExecKind.PROCESS_TABLE_FUNCTION:
+            op = symbols.of(node.kind, frozen(own(node)), *((each.rows, each.symbols) for each in inputs))
+            return made(node, [symbols.of("made", op, i) for i in range(len(node.names))], symbols.of("rows of", op))
     # A table function: the row's own columns go through by name, the others are made here.
     op = symbols.of(node.kind, resolved(own(node), first, symbols), first.rows)
     known = dict(zip(first.names, first.symbols, strict=True))

@@ -19,11 +19,12 @@ NO_STATE = {
 """Kinds that keep nothing."""
 WITHOUT_LAYOUT = {
     "async-calc", "async-correlate", "group-table-aggregate", "lookup-join", "ml-predict-table-function",
-    "process-table-function", "python-async-calc", "python-calc", "python-correlate", "python-group-aggregate",
+    "python-async-calc", "python-calc", "python-correlate", "python-group-aggregate",
     "python-group-table-aggregate", "python-group-window-aggregate", "python-over-aggregate", "sort",
     "table-source-scan", "values", "vector-search-table-function",
 }  # fmt: skip
 WITHOUT_REWRITING = WITHOUT_LAYOUT | {
+    "process-table-function",
     "changelog-normalize", "delta-join", "incremental-group-aggregate", "limit", "match", "multi-join", "sink",
     "sort-limit", "temporal-sort", "window-table-function",
 }  # fmt: skip

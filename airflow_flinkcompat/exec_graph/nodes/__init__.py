@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from airflow_flinkcompat.exec_graph.compiled_plan import Node
 from airflow_flinkcompat.exec_graph.facets import Facets
@@ -29,6 +30,7 @@ from airflow_flinkcompat.exec_graph.nodes.join import (
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets, row_states
 from airflow_flinkcompat.exec_graph.nodes.match import match_layout
 from airflow_flinkcompat.exec_graph.nodes.over import over_layout, over_states
+from airflow_flinkcompat.exec_graph.nodes.process_table_function import function_facets, function_layout
 from airflow_flinkcompat.exec_graph.nodes.rank import (
     WAITING,
     deduplicate_layout,
@@ -46,6 +48,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 Layout = StateLayout | LayoutUnknown | None
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ class NodeFamily:
 
 
 def _over_first(
-    of_input: Callable[[Node, ColumnMeanings, Symbols], Layout],
-) -> Callable[[Node, Sequence[ColumnMeanings], Symbols], Layout]:
+    of_input: Callable[[Node, ColumnMeanings, Symbols], T],
+) -> Callable[[Node, Sequence[ColumnMeanings], Symbols], T]:
     return lambda node, inputs, symbols: of_input(node, inputs[0], symbols)
 
 
@@ -78,7 +81,11 @@ _FAMILIES = (
     NodeFamily((ExecKind.TABLE_SOURCE_SCAN,), source_facets),
     NodeFamily((ExecKind.SINK,), sink_facets, _over_first(materializer_layout)),
     NodeFamily(
-        _AGGREGATES, aggregation_facets, _over_first(aggregation_layout), accumulator_states, derive_aggregation
+        _AGGREGATES,
+        _over_first(aggregation_facets),
+        _over_first(aggregation_layout),
+        accumulator_states,
+        derive_aggregation,
     ),
     NodeFamily((ExecKind.INCREMENTAL_GROUP_AGGREGATE,), kept_row_facets, _over_first(incremental_layout)),
     NodeFamily((ExecKind.OVER_AGGREGATE,), kept_row_facets, _over_first(over_layout), over_states),
@@ -98,12 +105,25 @@ _FAMILIES = (
     NodeFamily((ExecKind.LIMIT,), kept_row_facets, _over_first(limit_layout)),
     NodeFamily((ExecKind.SORT_LIMIT,), kept_row_facets, _over_first(sort_limit_layout)),
     NodeFamily((ExecKind.TEMPORAL_SORT,), kept_row_facets, _over_first(sort_layout)),
+    NodeFamily((ExecKind.PROCESS_TABLE_FUNCTION,), function_facets, function_layout),
     NodeFamily((ExecKind.MATCH,), kept_row_facets, _over_first(match_layout)),
     NodeFamily((ExecKind.CHANGELOG_NORMALIZE,), kept_row_facets, _over_first(normalize_layout)),
     NodeFamily((ExecKind.WINDOW_TABLE_FUNCTION,), kept_row_facets, _over_first(session_layout)),
 )
 FAMILIES: Mapping[ExecKind, NodeFamily] = {kind: family for family in _FAMILIES for kind in family.kinds}
-"""The family of each kind of which anything is known. Facets of any other kind are those of stored rows."""
+"""The family of each kind of which anything is known."""
+
+
+def family_of(kind: ExecKind) -> NodeFamily:
+    """The family of a kind.
+
+    Args:
+        kind: A kind of exec node.
+
+    Returns:
+        Its family; of a kind of which nothing is known one with the facets of stored rows.
+    """
+    return FAMILIES.get(kind) or NodeFamily((kind,), kept_row_facets)
 
 
 _NO_TIME = "0 ms"
@@ -122,19 +142,16 @@ def layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> St
     """
     if not inputs or _keeps_nothing_by_key(node):
         return None
-    family = FAMILIES.get(node.kind)
-    if family is None or family.layout is None:
+    family = family_of(node.kind)
+    if family.layout is None:
         return LayoutUnknown(f"what an operator of kind {node.kind} keeps was not measured")
     made = family.layout(node, inputs, symbols)
     return _with_time_to_live(node, made) if isinstance(made, StateLayout) else made
 
 
 def _keeps_nothing_by_key(node: Node) -> bool:
-    match node.kind:
-        case ExecKind.SINK:
-            return not keeps_rows(node)
-        case ExecKind.PROCESS_TABLE_FUNCTION:  # Flink asks for the uid of one that has state or timers
-            return node.config.get("uid") is None
+    if node.kind is ExecKind.SINK:
+        return not keeps_rows(node)
     return Trait.WAITS in node.kind.traits and not node.config.get("state")
 
 
@@ -158,4 +175,4 @@ def _expiring(state: NamedState) -> NamedState:
     return replace(state, value=replace(state.value, form=f"List<Ttl<Long, {element}>>"))
 
 
-__all__ = ["FAMILIES", "NodeFamily", "layout"]
+__all__ = ["FAMILIES", "NodeFamily", "family_of", "layout"]

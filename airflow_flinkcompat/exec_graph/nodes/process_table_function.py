@@ -1,0 +1,48 @@
+"""Process table functions: state that the class of the function declares, by the partition keys of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
+from airflow_flinkcompat.exec_graph.streams import facets_aside, types_at
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen
+
+
+def function_facets(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
+    """The facets of a process table function. Its operator goes by the uid, so another uid is another operator.
+
+    Rows may be stored or only counted: what another argument, column or row means to the state, its class decides.
+    """
+    call = node.config["functionCall"]
+    tables = list(_tables(call))
+    keys = [(inputs[each["inputIndex"]], each["partitionKeys"]) for each in tables]
+    orders = [(inputs[each["inputIndex"]], each["orderKeys"], each.get("orderDirections")) for each in tables]
+    rest = [each for each in call["operands"] if each not in tables]
+    return {
+        (Aspect.LAYOUT, "key types"): tuple(types_at(read, places) for read, places in keys),
+        (Aspect.MEANING, "keys"): tuple(read.at(place) for read, places in keys for place in places),
+        (Aspect.MEANING, "function"): call.get("internalName") or call.get("catalogName"),
+        (Aspect.OTHER, "arguments"): frozen(rest),
+        (Aspect.OTHER, "order"): tuple(
+            (tuple(read.at(place) for place in places), frozen(directions)) for read, places, directions in orders
+        ),
+        (Aspect.OTHER, "columns"): tuple((read.symbols, read.types) for read in inputs),
+        (Aspect.OTHER, "rows below"): tuple(read.rows for read in inputs),
+        (Aspect.OTHER, "changelog"): frozen([node.config["inputChangelogModes"], node.config["outputChangelogMode"]]),
+        **facets_aside(node),
+    }
+
+
+def function_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> LayoutUnknown | None:
+    """The state of a process table function; one without a uid has none."""
+    if node.config.get("uid") is None:
+        return None
+    return LayoutUnknown("the class of a process table function declares its state, and no plan shows it")
+
+
+def _tables(call: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    return (each for each in call["operands"] if each["kind"] == "TABLE_ARG_CALL")
