@@ -24,10 +24,10 @@ from unittest.mock import patch
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state
 from airflow_flinkcompat.exec_graph.from_script import sole_layout
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -140,7 +140,7 @@ def pairs(count: int, seed: int) -> Iterator[tuple[Drawn, Drawn]]:
     return drawn_pairs(count, seed, _drawn, _changed)
 
 
-def told(side: Side) -> StateLayout | LayoutUnknown | None:
+def told(side: Side) -> StateLayout | Unknown | None:
     """What a script's own plan tells.
 
     Args:
@@ -156,7 +156,7 @@ def told(side: Side) -> StateLayout | LayoutUnknown | None:
     return sole_layout(outputs[0], program.pipelines[0], program, Symbols())
 
 
-def compiled(plan: CompiledPlan) -> list[StateLayout | LayoutUnknown]:
+def compiled(plan: CompiledPlan) -> list[StateLayout | Unknown]:
     """What Flink's plan of one query tells.
 
     Args:
@@ -189,7 +189,7 @@ def verdict(side: Side, plan: CompiledPlan) -> str:
         return f"not told: {own.reason if own else 'no operator alone'}"
     if len(others) != 1:
         return "different"
-    if isinstance(others[0], LayoutUnknown):
+    if isinstance(others[0], Unknown):
         return f"told by the script alone: {others[0].reason}"
     return "equal" if own.stored == others[0].stored else "different"
 
@@ -258,7 +258,7 @@ def main(arguments: list[str] | None = None) -> int:
     return int(bool(found["different"]))
 
 
-def _shown(found: StateLayout | LayoutUnknown | None) -> str:
+def _shown(found: StateLayout | Unknown | None) -> str:
     if not isinstance(found, StateLayout):
         return str(found)
     states = (

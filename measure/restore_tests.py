@@ -20,10 +20,10 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from zipfile import ZipFile
 
-from airflow_flinkcompat.exec_graph.compiled_plan import Node, read_plan
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_difference, operator_layouts
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
+from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, migration
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.operator_ids import murmur3_128
@@ -127,7 +127,7 @@ class _Planned:
         self._plan_ids = [row["id"] for row in json.loads(test.plan)["nodes"]]
         self._stored = {each.id: each for each in self.savepoint.operators}
 
-    def stored(self, node: Node) -> OperatorState | None:
+    def stored(self, node: ExecNode) -> OperatorState | None:
         """The operator of the savepoint that keeps the state of a node, the one with keyed state first."""
         names = (node.kind, *_TRANSFORMATIONS.get(node.kind, ()))
         ids = [self.id_of(node, name) for name in names]
@@ -137,7 +137,7 @@ class _Planned:
         known = [each for each in found if each is not None]
         return next(filter(_keyed, known), known[0] if known else None)
 
-    def id_of(self, node: Node, transformation: str) -> str:
+    def id_of(self, node: ExecNode, transformation: str) -> str:
         """The id of an operator of a node: that of the uid that Flink makes for jobs of compiled plans."""
         return _id(f"{self._plan_ids[node.place]}_{transformation}")
 
@@ -178,7 +178,7 @@ def compared(test: RestoreTest) -> Iterator[Compared]:
 
 
 def _verdict(spec: StateSpec, stored: OperatorState | None) -> tuple[Verdict, str]:
-    if isinstance(spec.layout, LayoutUnknown):
+    if isinstance(spec.layout, Unknown):
         try:
             list(operator_layouts(stored, "")) if stored is not None else ()
         except SavepointUnreadable as error:

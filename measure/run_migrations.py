@@ -27,7 +27,7 @@ from airflow_flinkcompat.compat import Side as Script
 from airflow_flinkcompat.compat.migration_report import MigrationReport
 from airflow_flinkcompat.compat.plan_comparison import migrations
 from airflow_flinkcompat.deploy import DeployError
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.migration import MigrationVerificationFailed, NotMigratable, migrate_savepoint

@@ -27,7 +27,7 @@ from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.cli import cli
 from airflow_flinkcompat.compat import ENGINES, InputError, Side, check, render_text
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.migration import Accept, migration
 from airflow_flinkcompat.exec_graph.model import StateKind

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.deploy import DeployError, SqlGatewayPlanner
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.local_flink import LocalFlink
 from tests.measured import FOLDER, Restore, load
 

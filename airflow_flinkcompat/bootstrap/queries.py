@@ -31,9 +31,8 @@ from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.exec_graph.columns import LayoutNotDerived
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
@@ -251,7 +250,7 @@ def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLa
     for pipeline, operator in meant:
         try:
             aligned = _aligned(operator, compiled, columns)
-        except LayoutNotDerived as error:
+        except CannotLower as error:
             raise NotComputable(str(error)) from None
         if aligned is not None:
             return (pipeline, *aligned)
@@ -264,7 +263,7 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
     """An operator of the script as the compiled plan stores one; None where it is another one."""
     match operator:
         case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
-            raise LayoutNotDerived("only an OVER straight over a table is told")
+            raise CannotLower("only an OVER straight over a table is told")
         case OverOperator():
             return aligned_over(operator, compiled, columns)
         case AggregateOperator() if _is_read(operator):
@@ -276,8 +275,8 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
             joined = aligned_join(operator, compiled, columns)
             return None if joined is None else (joined, compiled)
     found = operator_layout(operator, Symbols(), any(state.time_to_live for state in compiled.states))
-    if isinstance(found, LayoutUnknown):
-        raise LayoutNotDerived(found.reason)
+    if isinstance(found, Unknown):
+        raise CannotLower(found.reason)
     alike = found.stored == compiled.stored and _words(found) == _words(compiled)
     return (operator, found) if alike else None
 

@@ -27,8 +27,8 @@ from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
+from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.migration.slices import watermarks, with_watermark
@@ -110,7 +110,7 @@ class WarmStart:
         for line in self.state.operators:
             kept = line.new
             if kept is not None and kept.kind is StateKind.OPERATOR and line.keep is not StateAction.COMPUTED:
-                reason = kept.layout.reason if isinstance(kept.layout, LayoutUnknown) else "what it keeps is not known"
+                reason = kept.layout.reason if isinstance(kept.layout, Unknown) else "what it keeps is not known"
                 yield kept.name, told.get(kept.name, reason)
             elif kept is not None and kept.kind is StateKind.OPERATOR:
                 query = state_query(self.side, kept, AssumedHistory(self.history.places))

@@ -20,11 +20,11 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity, OptionEffect, S
 from airflow_flinkcompat.connectors.formats import column_identity
 from airflow_flinkcompat.connectors.registry import option, sink
 from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans, job_states, sinks_of, sources_of
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import JobSettings
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
-from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.prediction import Prediction
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.model import InputError, Outcome
@@ -89,7 +89,7 @@ def _identified(names: Set[str], every: Iterable[str]) -> frozenset[str]:
     return frozenset(identifier for identifier in every if last_part(identifier) in names)
 
 
-def _positions(state: JobState) -> list[StateSpec]:
+def _positions(state: ExecGraph) -> list[StateSpec]:
     return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]
 
 

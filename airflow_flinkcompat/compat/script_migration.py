@@ -11,7 +11,7 @@ from airflow_flinkcompat.compat.restore_verdict import EQUAL
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.from_script import query_state
 from airflow_flinkcompat.exec_graph.migration import Accept, DdlEffects, Migration, migration
-from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
 
@@ -45,13 +45,13 @@ def _same_settings(change: Change) -> bool:
     return old == new
 
 
-def _kept(side: Side, symbols: Symbols) -> JobState | None:
+def _kept(side: Side, symbols: Symbols) -> ExecGraph | None:
     outputs, untold = side.outputs
     if side.language != "sql" or side.program.problems or untold or len(side.program.pipelines) != 1:
         return None
     state = query_state(outputs[0], side.program.pipelines[0], side.program, symbols)
-    return state if isinstance(state, JobState) else None
+    return state if isinstance(state, ExecGraph) else None
 
 
-def _positions(state: JobState) -> list[StateSpec]:
+def _positions(state: ExecGraph) -> list[StateSpec]:
     return [spec for spec in state.specs if spec.kind is StateKind.POSITIONS]

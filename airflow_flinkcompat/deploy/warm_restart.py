@@ -14,7 +14,7 @@ from airflow_flinkcompat.deploy.migration import HistoryWorkers, SavepointWritin
 from airflow_flinkcompat.deploy.plans import explain_plans
 from airflow_flinkcompat.deploy.restore_test.place import Cluster
 from airflow_flinkcompat.deploy.target import CANNOT_TELL, JobRef, SavepointStore
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.exec_graph.migration import Migration
 from airflow_flinkcompat.lazy import cached_property
 from airflow_flinkcompat.migration import StateComputer

@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.layout import Begins, StateField, Stored
+from airflow_flinkcompat.exec_graph.layout import Begins, CannotLower, StateField, Stored
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings
 from airflow_flinkcompat.plan.types import MAX_LENGTH, DataType
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -75,14 +75,10 @@ _PLAIN = frozenset(
 )  # fmt: skip
 
 
-class LayoutNotDerived(Exception):
-    """The layout of an operator cannot be told; says why, as the end of a sentence."""
-
-
 def stored_as(type: DataType) -> str:
     """A type as it is stored."""
     if type.name not in _PLAIN or not type.is_known:
-        raise LayoutNotDerived(f"how a {type} is stored is not known")
+        raise CannotLower(f"how a {type} is stored is not known")
     text = str(type)
     word = text.partition(" ")[0]
     return text.replace(word, _WIDE[word], 1) if word in _WIDE else text

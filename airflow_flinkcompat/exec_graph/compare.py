@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan
 from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.exec_graph.facets import Aspect, Effect, FacetRow, rows_about
 from airflow_flinkcompat.exec_graph.from_compiled import DEFAULTS, CompiledState, JobSettings, compiled_state, job_state
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout
-from airflow_flinkcompat.exec_graph.model import JobState
+from airflow_flinkcompat.exec_graph.model import ExecGraph
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, sink_identifier
@@ -91,7 +91,7 @@ def job_states(
     renamed: Mapping[str, str] | None = None,
     identities: Mapping[str, ColumnIdentity] | None = None,
     settings: tuple[JobSettings, JobSettings] = (DEFAULTS, DEFAULTS),
-) -> tuple[tuple[JobState, JobState], ...]:
+) -> tuple[tuple[ExecGraph, ExecGraph], ...]:
     """What each job keeps before and after, told with one table of meanings.
 
     Args:
@@ -114,7 +114,7 @@ def job_states(
     known = {name: new for new, of in (renamed or {}).items() for name in (new, of)}
     tables = {**_names([one for one, _ in jobs], [other for _, other in jobs], known), **known}
 
-    def states(job: tuple[CompiledPlan, CompiledPlan]) -> tuple[JobState, JobState]:
+    def states(job: tuple[CompiledPlan, CompiledPlan]) -> tuple[ExecGraph, ExecGraph]:
         symbols = Symbols()
         before, after = (
             job_state(compiled_state(plan, symbols, tables, stateless_sinks, identities, side), symbols)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateLayout
-from airflow_flinkcompat.exec_graph.model import JobState, StateSpec
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateSpec
 from airflow_flinkcompat.model import Consequence
 
 
@@ -104,7 +104,7 @@ NOTHING = Restore()
 """The restore of a job that stores nothing."""
 
 
-def diff(old: JobState, new: JobState) -> Restore:
+def diff(old: ExecGraph, new: ExecGraph) -> Restore:
     """Compare the states of two jobs by operator id, layout and meaning.
 
     Args:
@@ -125,7 +125,7 @@ def diff(old: JobState, new: JobState) -> Restore:
     return Restore((*found, *empty))
 
 
-def _effect(old: StateSpec, new: StateSpec | None, job: JobState) -> StateEffect:
+def _effect(old: StateSpec, new: StateSpec | None, job: ExecGraph) -> StateEffect:
     if not old.id:
         effect = RestoreEffect.UNKNOWN
     elif new is not None:
@@ -140,7 +140,7 @@ def _met(old: StateSpec, new: StateSpec) -> RestoreEffect:
     """The effect of an operator on a state under its id."""
     if old.kind is not new.kind or (old.layout is None) != (new.layout is None):
         return RestoreEffect.DROPPED
-    if isinstance(old.layout, LayoutUnknown) or isinstance(new.layout, LayoutUnknown):
+    if isinstance(old.layout, Unknown) or isinstance(new.layout, Unknown):
         return RestoreEffect.UNKNOWN
     if isinstance(old.layout, StateLayout) and isinstance(new.layout, StateLayout):
         if not _readable(old.layout, new.layout):

@@ -9,18 +9,18 @@ from functools import cached_property, partial
 from typing import Any
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.compiled_plan import (
+from airflow_flinkcompat.exec_graph.exec_node import (
     ROWTIME,
     CompiledPlan,
-    Node,
+    ExecNode,
     PlanError,
     call_function,
     time_attribute,
 )
 from airflow_flinkcompat.exec_graph.facets import Aspect
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
-from airflow_flinkcompat.exec_graph.layout import CallPart, LayoutUnknown, StateLayout
-from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.aggregate import call_over
 from airflow_flinkcompat.exec_graph.nodes.sink import enforces, has_rowtime, keeps_rows, sink_identifier
@@ -73,7 +73,7 @@ class CompiledGraph:
     graph: StreamGraph
     of: tuple[tuple[int, ...], ...]
 
-    def id_of(self, node: Node) -> str:
+    def id_of(self, node: ExecNode) -> str:
         """The id under which the state of a node is stored."""
         places = self.of[node.place]
         kinds = [self.graph.nodes[place].kind for place in places]
@@ -107,7 +107,7 @@ def compiled_graph(
 
 
 def _operators(
-    plan: CompiledPlan, node: Node, stateless_sinks: Set[str], apart: Set[str]
+    plan: CompiledPlan, node: ExecNode, stateless_sinks: Set[str], apart: Set[str]
 ) -> Iterator[tuple[str, bool]]:
     """The kinds of the operators that a node becomes, and whether each may be chained to the one before it."""
     if node.kind in (ExecKind.EXCHANGE, ExecKind.UNION) or is_sort_by_arrival(node):
@@ -133,7 +133,7 @@ def _operators(
         yield node.kind, True
 
 
-def _by_event_time(match: Node, below: Node) -> bool:
+def _by_event_time(match: ExecNode, below: ExecNode) -> bool:
     order: Any = match.config.get("matchSpec", {}).get("orderBy", {}).get("fields") or ()
     return bool(order) and time_attribute(below.types[order[0]["index"]]) == ROWTIME
 
@@ -186,17 +186,17 @@ def compiled_state(
     return CompiledState(plan, made.graph, tuple((made.id_of(operator.node), operator) for operator in found))
 
 
-def _with_time_to_live(node: Node) -> Node:
+def _with_time_to_live(node: ExecNode) -> ExecNode:
     """A node with the time to live that Flink writes into other nodes."""
     lives = {"state": [{"ttl": "of the job"}]}
     return replace(node, config={**node.config, **lives}) if Trait.HIDES_TTL in node.kind.traits else node
 
 
-def _scanned(scan: Node) -> str:
+def _scanned(scan: ExecNode) -> str:
     return str(scan.config["scanTableSource"]["table"]["identifier"])
 
 
-_NAMES: Mapping[StateKind, Callable[[Node], str]] = {
+_NAMES: Mapping[StateKind, Callable[[ExecNode], str]] = {
     StateKind.POSITIONS: _scanned,
     StateKind.SINK: sink_identifier,
     StateKind.OPERATOR: lambda operator: operator.kind,
@@ -207,13 +207,13 @@ _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys"
 """What the layout of a state says."""
 
 
-def job_state(compiled: CompiledState, symbols: Symbols) -> JobState:
+def job_state(compiled: CompiledState, symbols: Symbols) -> ExecGraph:
     """What a job keeps, state by state."""
     specs = tuple(_spec(number, each, symbols, compiled) for number, each in compiled.operators if each.keeps)
-    return JobState((compiled.graph,), specs)
+    return ExecGraph((compiled.graph,), specs)
 
 
-def _kind(node: Node) -> StateKind:
+def _kind(node: ExecNode) -> StateKind:
     return {_SCAN: StateKind.POSITIONS, ExecKind.SINK: StateKind.SINK}.get(node.kind, StateKind.OPERATOR)
 
 
@@ -226,7 +226,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
     # A sink that is known to hold rows says of each column what it is; an unknown layout says nothing.
     said = _IN_LAYOUT | ({"declaration"} if isinstance(stored, StateLayout) else set())
     means = {Aspect.MEANING}
-    if isinstance(stored, LayoutUnknown) or (stored is None and kind is StateKind.OPERATOR):
+    if isinstance(stored, Unknown) or (stored is None and kind is StateKind.OPERATOR):
         said, means = frozenset(), {Aspect.MEANING, Aspect.LAYOUT}
     meaning, unverified = (
         tuple((name, value) for (aspect, name), value in operator.facets.items() if aspect in of and name not in said)
@@ -309,7 +309,7 @@ def _with_columns(told: StateSpec, operator: CompiledOperator, plan: CompiledPla
 
 
 def _with_sink_columns(
-    told: StateSpec, node: Node, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
+    told: StateSpec, node: ExecNode, meanings: Mapping[int, Set[Hashable]], plan: CompiledPlan
 ) -> StateSpec:
     """An operator with the columns of sinks, by what each column that it hands on is computed of."""
     outputs = (
@@ -319,7 +319,7 @@ def _with_sink_columns(
     return replace(told, outputs=frozenset((name, of) for name, of in outputs if of))
 
 
-def _with_computed(told: StateSpec, node: Node, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
+def _with_computed(told: StateSpec, node: ExecNode, meanings: Mapping[int, Hashable], plan: CompiledPlan) -> StateSpec:
     """An operator with what its readers compute together, by the places of its outputs that mean something stored."""
 
     def of(columns: Columns) -> frozenset[Hashable]:

@@ -6,14 +6,7 @@ import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.exec_graph.layout import (
-    LayoutUnknown,
-    NamedState,
-    StateField,
-    StateLayout,
-    StateNamespace,
-    Stored,
-)
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.savepoint.binary import SavepointUnreadable
 from airflow_flinkcompat.savepoint.keyed_file import open_keyed
@@ -88,7 +81,7 @@ _NOTHING, _MISSING, _OPERATOR = "nothing", "no such operator", "an operator"
 
 def layout_difference(spec: StateSpec, operator: OperatorState, savepoint: str) -> LayoutDifference | None:
     """Compare the predicted state of one operator with the headers of a savepoint."""
-    if isinstance(spec.layout, LayoutUnknown):
+    if isinstance(spec.layout, Unknown):
         return None
     predicted = spec.layout and spec.layout.stored
     for layout in operator_layouts(operator, savepoint):

@@ -9,11 +9,10 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SinkState, SourceState
-from airflow_flinkcompat.exec_graph.columns import LayoutNotDerived
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.lowering import Lowered
-from airflow_flinkcompat.exec_graph.model import JobState, JobStateUnknown, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.exec_graph.nodes.join import JOINS, lower_join
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_operators, waiting_rows
@@ -34,7 +33,6 @@ from airflow_flinkcompat.exec_graph.script_job import (
     STATEFUL,
     WRITER,
     OperatorKinds,
-    OperatorsUnknown,
     PlannedJob,
     check_functions,
     check_no_operators,
@@ -70,49 +68,47 @@ _FAMILIES = {
 _TIME_TO_LIVE = "table.exec.state.ttl"
 
 
-def job_state(output: Output, pipeline: Pipeline, program: Program) -> JobState | JobStateUnknown:
+def job_state(output: Output, pipeline: Pipeline, program: Program) -> ExecGraph | Unknown:
     """What the job of one query keeps."""
     try:
         return _job_state(PlannedJob(output, pipeline, program))
-    except OperatorsUnknown as error:
-        return JobStateUnknown(str(error))
+    except CannotLower as error:
+        return error.unknown
 
 
-def sole_layout(
-    output: Output, pipeline: Pipeline, program: Program, symbols: Symbols
-) -> StateLayout | LayoutUnknown | None:
+def sole_layout(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> StateLayout | Unknown | None:
     """How the only stateful operator of one query stores what it keeps."""
     found = operators(output)
     return _operator_layout(PlannedJob(output, pipeline, program), found[0], symbols) if len(found) == 1 else None
 
 
-def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> JobState | JobStateUnknown:
+def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: Symbols) -> ExecGraph | Unknown:
     """What the job of a query with one stateful operator keeps, without the ids.
 
     That is enough to say what a rewritten savepoint would keep.
     """
     found = operators(output)
     if len(found) != 1:
-        return JobStateUnknown("only one operator directly over tables is known")
+        return Unknown("only one operator directly over tables is known")
     job, operator = PlannedJob(output, pipeline, program), found[0]
     layout = _operator_layout(job, operator, symbols)
-    if isinstance(layout, LayoutUnknown):
-        return JobStateUnknown(layout.reason)
+    if isinstance(layout, Unknown):
+        return Unknown(layout.reason)
     try:
         check_no_operators(output.segment)
         conditions = (part for segment in (output.segment, *operator.segments) for part in segment.filters)
         check_functions(job, (*output.columns, *operator.expressions, *conditions))
         read = [job.table(segment.origin.table) for segment in operator.segments if isinstance(segment.origin, Source)]
         _, sink = derive_sink(job)
-    except OperatorsUnknown as error:
-        return JobStateUnknown(str(error))
+    except CannotLower as error:
+        return error.unknown
     if isinstance(operator, JoinOperator) and operator.join != "INNER" and output.segment.filters:
-        return JobStateUnknown("a condition above an outer join may make an inner join of it")
+        return Unknown("a condition above an outer join may make an inner join of it")
     computed = output.segment.filters or any(isinstance(column, FunctionCall) for column in output.columns)
     if computed and not isinstance(operator, AggregateOperator):
-        return JobStateUnknown("what is computed above stored rows may ask a column that begins with NULL in them")
+        return Unknown("what is computed above stored rows may ask a column that begins with NULL in them")
     if len({table.name for table in read}) < len(read):
-        return JobStateUnknown("a table that is read twice may be one source or two")
+        return Unknown("a table that is read twice may be one source or two")
     told = _operator_spec(operator, layout, job.settings.get(_TIME_TO_LIVE, ""))
     if isinstance(operator, AggregateOperator):
         told = _with_windows(_with_outputs(told, operator, output), operator, read)
@@ -122,7 +118,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
         by_name = registry.sink(written.option("connector")).state_survives_columns
         into = None if by_name else (written, output.columns, output.types)
         specs.append(StateSpec(StateKind.SINK, written.name, meaning=written.option("connector"), unverified=into))
-    return JobState((), tuple(specs))
+    return ExecGraph((), tuple(specs))
 
 
 def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
@@ -189,27 +185,27 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
     return StateSpec(StateKind.OPERATOR, name, layout=layout, meaning=(name, *meaning), unverified=unverified)
 
 
-def _operator_layout(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def _operator_layout(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | Unknown:
     try:
         check_planning(job)
         for segment in operator.segments:
             if isinstance(segment.origin, Source):
                 derive_source(job, segment.origin)
-    except OperatorsUnknown as error:
-        return LayoutUnknown(str(error))
+    except CannotLower as error:
+        return error.unknown
     return _stored(job, operator, symbols)
 
 
-def _stored(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def _stored(job: PlannedJob, operator: Operator, symbols: Symbols) -> StateLayout | Unknown:
     if any(segment.hints for segment in (job.output.segment, *operator.segments)):
-        return LayoutUnknown("a hint may say how long what is kept lives")
+        return Unknown("a hint may say how long what is kept lives")
     lives = re.fullmatch(r"(\d+) *[a-z]*", job.settings.get(_TIME_TO_LIVE, "0").strip().lower())
     if lives is None:
-        return LayoutUnknown(f"{_TIME_TO_LIVE} is not read")
+        return Unknown(f"{_TIME_TO_LIVE} is not read")
     return operator_layout(operator, symbols, time_to_live=int(lives[1]) > 0)
 
 
-def _job_state(job: PlannedJob) -> JobState:
+def _job_state(job: PlannedJob) -> ExecGraph:
     check_planning(job)
     top = job.output.segment.origin
     aggregation: AggregateOperator | None = None
@@ -225,7 +221,7 @@ def _job_state(job: PlannedJob) -> JobState:
         source, aggregation = aggregated_table(job, top)
         lower = aggregation_operators(job, top, source)
     else:
-        raise OperatorsUnknown("only queries over one table, with at most one lookup or aggregation, are known")
+        raise CannotLower("only queries over one table, with at most one lookup or aggregation, are known")
     sink, state = derive_sink(job)
     graphs = tuple(_line((*below, *behind)) for below, behind in product(dict.fromkeys(lower), sink))
     specs = []
@@ -239,7 +235,7 @@ def _job_state(job: PlannedJob) -> JobState:
         specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
     if state is not SinkState.NONE:
         specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
-    return JobState(graphs, tuple(specs))
+    return ExecGraph(graphs, tuple(specs))
 
 
 def _taken_in(aggregation: AggregateOperator) -> Hashable:
@@ -268,26 +264,26 @@ def _id(graphs: tuple[StreamGraph, ...], kind: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | LayoutUnknown:
+def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | Unknown:
     """How an operator stores what it keeps."""
     try:
         if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
-            raise LayoutNotDerived("only operators directly over tables are known")
+            raise CannotLower("only operators directly over tables are known")
         match operator:
             case AggregateOperator():
-                found: StateLayout | LayoutUnknown | None = derive_aggregation(operator, time_to_live)
+                found: StateLayout | Unknown | None = derive_aggregation(operator, time_to_live)
             case RankOperator():
                 found = _laid_out(lower_rank(operator, symbols, time_to_live), symbols)
             case JoinOperator():
                 found = _laid_out(lower_join(operator, symbols, time_to_live), symbols)
             case _:
-                raise LayoutNotDerived(f"what {operator.kind} keeps is known from compiled plans alone")
+                raise CannotLower(f"what {operator.kind} keeps is known from compiled plans alone")
         if found is None:
-            raise LayoutNotDerived("it keeps nothing by key")
-        return found if isinstance(found, LayoutUnknown) else with_script_compositions(operator, found)
-    except LayoutNotDerived as error:
-        return LayoutUnknown(str(error))
+            raise CannotLower("it keeps nothing by key")
+        return found if isinstance(found, Unknown) else with_script_compositions(operator, found)
+    except CannotLower as error:
+        return error.unknown.at(str(operator.kind))
 
 
-def _laid_out(lowered: Lowered, symbols: Symbols) -> StateLayout | LayoutUnknown | None:
+def _laid_out(lowered: Lowered, symbols: Symbols) -> StateLayout | Unknown | None:
     return layout(lowered.node, lowered.inputs, symbols)

@@ -174,10 +174,28 @@ class StateLayout:
 
 
 @dataclass(frozen=True)
-class LayoutUnknown:
-    """What an operator stores cannot be told; ``reason`` says why, as the end of a sentence."""
+class Unknown:
+    """An answer that is not certain, in place of an operator, its layout, or the state of a job.
+
+    Attributes:
+        reason: Why, as the end of a sentence.
+        place: The table, operator or exec node that the reason is about; "" for the whole query.
+    """
 
     reason: str
+    place: str = field(default="", compare=False)
+
+    def at(self, place: str) -> Unknown:
+        """The same about a place, unless it names one."""
+        return self if self.place else replace(self, place=place)
+
+
+class CannotLower(Exception):
+    """Raised inside a derivation that ends early; ``unknown`` is its answer."""
+
+    def __init__(self, reason: str, place: str = "") -> None:
+        super().__init__(reason)
+        self.unknown = Unknown(reason, place)
 
 
 def _without_meaning(state: NamedState) -> NamedState:

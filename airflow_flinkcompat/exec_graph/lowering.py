@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.columns import LayoutNotDerived, stored_as
-from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.columns import stored_as
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
+from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall
 from airflow_flinkcompat.plan.operators import StatelessSegment
@@ -34,14 +35,14 @@ class Lowered:
         inputs: The columns that it reads, in the order in which they are stored.
     """
 
-    node: Node
+    node: ExecNode
     inputs: tuple[ColumnMeanings, ...]
 
 
 def require_certain_columns(segments: Iterable[StatelessSegment]) -> None:
     for condition in (condition for segment in segments for condition in segment.filters):
         if not isinstance(condition, FunctionCall) or condition.function not in LEAVES_COLUMNS:
-            raise LayoutNotDerived("a condition below may make a column of the stored rows a constant")
+            raise CannotLower("a condition below may make a column of the stored rows a constant")
 
 
 def stored_columns(
@@ -54,7 +55,7 @@ def stored_columns(
     """The columns of a stored row; a computed one may stand anywhere among them."""
     bounds = {place for place, column in enumerate(row) if window_field(column)}
     if any(not isinstance(column, SourceColumn) and place not in bounds for place, column in enumerate(row)):
-        raise LayoutNotDerived("the position of a computed column in a stored row is not known")
+        raise CannotLower("the position of a computed column in a stored row is not known")
     return ColumnMeanings(
         tuple(symbols.of("column", side, column) for column in row),
         tuple(map(describe, row)),

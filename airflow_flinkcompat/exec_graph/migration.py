@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
-from airflow_flinkcompat.exec_graph.layout import CallPart, LayoutUnknown, StateField, StateLayout
+from airflow_flinkcompat.exec_graph.layout import CallPart, StateField, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.matching import (
     aggregates,
     family,
@@ -25,7 +25,7 @@ from airflow_flinkcompat.exec_graph.matching import (
     shared_fields,
     states_for,
 )
-from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import FAMILIES
 from airflow_flinkcompat.exec_graph.nodes.aggregate import unmerged
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, begun, key_places, mixed, stored_fields, taken, words
@@ -247,7 +247,7 @@ class Migration:
 
 
 def migration(
-    old: JobState, new: JobState, declared: DdlEffects | None = None, accepted: Container[Accept] = ()
+    old: ExecGraph, new: ExecGraph, declared: DdlEffects | None = None, accepted: Container[Accept] = ()
 ) -> Migration:
     """What of a job's state another job could keep."""
     declared, left = declared or DdlEffects(), list(old.specs)
@@ -339,12 +339,12 @@ def _taken_by(lines: Iterable[OperatorMigration]) -> frozenset[StateField]:
 _GOES_ON = frozenset({StateAction.CARRIED, StateAction.MOVED, StateAction.REWRITTEN})
 
 
-def _upstream(id: str, job: JobState) -> frozenset[str]:
+def _upstream(id: str, job: ExecGraph) -> frozenset[str]:
     """The ids of the operators from which one gets its rows."""
     return frozenset(graph.ids[place] for graph in job.graphs for place in graph.upstream_of(id))
 
 
-def _below(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
+def _below(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> list[OperatorMigration]:
     """The lines of the operators whose rows come to one, of those whose state goes on."""
     below = _upstream(spec.id, job)
     going_on = (line for line in lines if line.keep in _GOES_ON and line.new is not None)
@@ -352,7 +352,7 @@ def _below(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -
 
 
 def _above_begun(
-    line: OperatorMigration, lines: Iterable[OperatorMigration], job: JobState, empty: Set[str]
+    line: OperatorMigration, lines: Iterable[OperatorMigration], job: ExecGraph, empty: Set[str]
 ) -> OperatorMigration:
     """A line as it is, unless it gathers what begins anew below it: a metric in another type, or a whole operator.
 
@@ -371,7 +371,7 @@ def _above_begun(
     return line
 
 
-def _begun(spec: StateSpec, job: JobState, lines: Iterable[OperatorMigration]) -> OperatorMigration:
+def _begun(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) -> OperatorMigration:
     """A state for which the old job has nothing: it begins empty, unless it would lack what came before the switch.
 
     Above an operator that goes on, rows that were handed on before never come again, and some of them are taken back
@@ -410,7 +410,7 @@ def _moved(
 
 
 def _read_twice(
-    new: StateSpec, left: Sequence[StateSpec], *, jobs: tuple[JobState, JobState]
+    new: StateSpec, left: Sequence[StateSpec], *, jobs: tuple[ExecGraph, ExecGraph]
 ) -> Iterator[OperatorMigration]:
     """A table of several sources, each with positions of its own, which are told apart by their ids alone."""
     if new.kind is not StateKind.POSITIONS:
@@ -521,7 +521,7 @@ def _impossible(new: StateSpec, left: Sequence[StateSpec]) -> Iterator[OperatorM
 
 def _apart(old: StateSpec, new: StateSpec) -> str:
     for layout in (old.layout, new.layout):
-        if isinstance(layout, LayoutUnknown):
+        if isinstance(layout, Unknown):
             return layout.reason
     if other_condition(old, new):
         return OTHER_CONDITION

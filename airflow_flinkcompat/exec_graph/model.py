@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 
@@ -45,7 +45,7 @@ class StateSpec:
     kind: StateKind
     name: str
     id: str = ""
-    layout: StateLayout | LayoutUnknown | None = None
+    layout: StateLayout | Unknown | None = None
     meaning: Hashable = None
     unverified: Hashable = None
     further_ids: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class StateSpec:
 
 
 @dataclass(frozen=True)
-class JobState:
+class ExecGraph:
     """What a job keeps.
 
     Attributes:
@@ -76,10 +76,3 @@ class JobState:
         """Whether an operator of the job has an id."""
         found = {operator_id in graph.ids for graph in self.graphs}
         return found.pop() if len(found) == 1 else None
-
-
-@dataclass(frozen=True)
-class JobStateUnknown:
-    """What a job keeps cannot be told from its script; ``reason`` says why, as the end of a sentence."""
-
-    reason: str

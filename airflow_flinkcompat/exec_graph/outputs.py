@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.nodes.sink import sink_columns
 from airflow_flinkcompat.exec_graph.streams import is_stateless
@@ -13,7 +13,7 @@ from airflow_flinkcompat.exec_graph.streams import is_stateless
 Columns = frozenset[int]
 
 
-def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns], Columns]:
+def computed_columns(plan: CompiledPlan, node: ExecNode) -> tuple[frozenset[Columns], Columns]:
     """Which columns of an operator its readers compute something of together."""
     jointly_used: set[Columns] = set()
     filtering: set[int] = set()
@@ -44,7 +44,7 @@ def computed_columns(plan: CompiledPlan, node: Node) -> tuple[frozenset[Columns]
     return frozenset(jointly_used), frozenset(filtering)
 
 
-def outputs_of(plan: CompiledPlan, node: Node) -> frozenset[tuple[str, Columns]]:
+def outputs_of(plan: CompiledPlan, node: ExecNode) -> frozenset[tuple[str, Columns]]:
     """Map columns of sinks to the columns of an operator they are computed from."""
     found: set[tuple[str, Columns]] = set()
     own = [frozenset({place}) for place in range(len(node.names))]
@@ -59,7 +59,7 @@ def outputs_of(plan: CompiledPlan, node: Node) -> frozenset[tuple[str, Columns]]
     return frozenset(found)
 
 
-def _made_of(plan: CompiledPlan, reader: Node, read: int, columns: list[Columns]) -> list[Columns]:
+def _made_of(plan: CompiledPlan, reader: ExecNode, read: int, columns: list[Columns]) -> list[Columns]:
     """Map a reader's columns to the input columns they are computed from."""
     # A global aggregation is configured in terms of the rows that its local one reads.
     if reader.kind.traits & (Trait.LOCAL | Trait.PASSES_COLUMNS):
@@ -81,7 +81,7 @@ def _made_of(plan: CompiledPlan, reader: Node, read: int, columns: list[Columns]
     return _filled_up(columns, reader, frozenset() if of_window else frozenset[int]().union(*columns))
 
 
-def _filled_up(columns: Sequence[Columns], reader: Node, own: Columns) -> list[Columns]:
+def _filled_up(columns: Sequence[Columns], reader: ExecNode, own: Columns) -> list[Columns]:
     """The columns, and those behind them that the reader adds."""
     return [*columns, *[own] * (len(reader.names) - len(columns))]
 
@@ -96,7 +96,7 @@ def _at(places: Iterable[int], columns: Sequence[Columns]) -> list[Columns]:
     return [columns[place] for place in places if place < len(columns)]
 
 
-def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Columns]) -> list[Columns]:
+def _passed_on(plan: CompiledPlan, reader: ExecNode, read: int, columns: Sequence[Columns]) -> list[Columns]:
     """Of which columns those of a ranking, a join or an OVER aggregation come: it hands on its inputs' side by side.
 
     What it adds behind them is its own. Where they are fewer, of all: a join that only asks has the left ones alone.
@@ -108,7 +108,7 @@ def _passed_on(plan: CompiledPlan, reader: Node, read: int, columns: Sequence[Co
     return [frozenset().union(*whole)] * len(reader.names)
 
 
-def _ranked_by(reader: Node) -> Iterator[int]:
+def _ranked_by(reader: ExecNode) -> Iterator[int]:
     """The columns that say which rows a ranking hands on."""
     for key in ("orderBy", "partition", "partitionSpec", "sortSpec"):
         fields = reader.config.get(key) or ()

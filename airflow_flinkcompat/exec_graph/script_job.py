@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.model import FunctionDeclaration
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import ACCESSES, Expression, FunctionCall, Literal, walk
@@ -37,10 +38,6 @@ OperatorKinds = tuple[str, ...]
 PossibleChains = tuple[OperatorKinds, ...]
 
 
-class OperatorsUnknown(Exception):
-    """The operators cannot be told; says why."""
-
-
 @dataclass(frozen=True)
 class PlannedJob:
     """The job of one query: as its operators see it, as it stands in its script, and the script."""
@@ -52,7 +49,7 @@ class PlannedJob:
     def table(self, name: str) -> Table:
         found = next((table for table in self.program.tables if table.name == name), None)
         if found is None or not found.declared:
-            raise OperatorsUnknown(f"table {name} is not declared")
+            raise CannotLower(f"table {name} is not declared", place=name)
         return found
 
     @property
@@ -61,22 +58,22 @@ class PlannedJob:
 
 
 def check_planning(job: PlannedJob) -> None:
-    """Raises OperatorsUnknown where the query is planned with others, or settings decide about its operators."""
+    """Raises CannotLower where the query is planned with others, or settings decide about its operators."""
     alone = [p for p in job.program.pipelines if p.statement_set == job.pipeline.statement_set is not None]
     if len(alone) > 1:
-        raise OperatorsUnknown("several queries of one statement set are planned together")
+        raise CannotLower("several queries of one statement set are planned together")
     if job.pipeline.steps:
-        raise OperatorsUnknown("queries of the Table API are planned otherwise")
+        raise CannotLower("queries of the Table API are planned otherwise")
     for key in job.settings:
         if key.startswith(_REPLANS):
-            raise OperatorsUnknown(f"{key} may decide about operators")
+            raise CannotLower(f"{key} may decide about operators")
     if (
         job.settings.get("pipeline.operator-chaining.enabled", job.settings.get("pipeline.operator-chaining"))
         == "false"
     ):
-        raise OperatorsUnknown("no operators are chained")
+        raise CannotLower("no operators are chained")
     if job.settings.get("execution.runtime-mode", "streaming").lower() != "streaming":
-        raise OperatorsUnknown("a batch job keeps nothing")
+        raise CannotLower("a batch job keeps nothing")
 
 
 def connector_words(table: Table) -> str:
@@ -89,11 +86,11 @@ def mentions(hints: Iterable[tuple[str, str]], *words: str) -> bool:
 
 
 def check_no_operators(segment: StatelessSegment) -> None:
-    """Raises OperatorsUnknown where a stateless stretch holds more than a Calc."""
+    """Raises CannotLower where a stateless stretch holds more than a Calc."""
     if segment.functions:
-        raise OperatorsUnknown("table functions are operators of their own")
+        raise CannotLower("table functions are operators of their own")
     if segment.window_filters:
-        raise OperatorsUnknown("conditions on window fields are planned as operators of their own")
+        raise CannotLower("conditions on window fields are planned as operators of their own")
 
 
 def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
@@ -107,11 +104,9 @@ def check_functions(job: PlannedJob, parts: Iterable[Expression]) -> None:
             case FunctionDeclaration(kind="scalar", language="java" | "scala"):
                 continue
             case FunctionDeclaration(language="python"):
-                raise OperatorsUnknown(f"the Python function {name} is an operator of its own")
+                raise CannotLower(f"the Python function {name} is an operator of its own")
         remedy = f"say what it is, for instance --function {name}=scalar:java"
-        raise OperatorsUnknown(
-            f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}"
-        )
+        raise CannotLower(f"whether {name} is an operator of its own, as a Python function is, is not told: {remedy}")
 
 
 def shown_output(column: Expression) -> object:

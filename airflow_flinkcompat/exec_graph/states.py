@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.nodes import family_of
@@ -26,7 +26,7 @@ class CompiledOperator:
     Its node, the facets of its state by aspect and name, and the columns of what it reads; of a source its rows.
     """
 
-    node: Node
+    node: ExecNode
     facets: Facets
     keeps: bool = True
     inputs: tuple[ColumnMeanings, ...] = ()
@@ -87,7 +87,7 @@ _COLUMNS = frozenset(("aggregates", "stored columns"))
 """What the columns of a row say each by itself: which rows there are is the same whatever stands beside in them."""
 
 
-def _handed_up(node: Node, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
+def _handed_up(node: ExecNode, inputs: Sequence[ColumnMeanings], facets: Facets, symbols: Symbols) -> ColumnMeanings:
     if Trait.AGGREGATES in node.kind.traits:
         op = rows_meaning("aggregate", facets, symbols, _COLUMNS)
         keys, calls = facets[Aspect.MEANING, "keys"], facets[Aspect.MEANING, "aggregates"]

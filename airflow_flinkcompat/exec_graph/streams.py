@@ -9,7 +9,7 @@ from typing import Any
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known
 from airflow_flinkcompat.connectors.formats import FORMATS
-from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.symbols import (
@@ -43,7 +43,7 @@ def rows_meaning(kind: str, facets: Facets, symbols: Symbols, but: Container[str
     return symbols.of(kind, *told)
 
 
-def facets_aside(node: Node) -> Facets:
+def facets_aside(node: ExecNode) -> Facets:
     return {(Aspect.OTHER, key): frozen(node.config[key]) for key in sorted(ASIDE) if key in node.config}
 
 
@@ -51,7 +51,7 @@ def types_at(below: ColumnMeanings, places: Sequence[int]) -> tuple[str, ...]:
     return tuple(below.types[place] if place < len(below.types) else "constant" for place in places)
 
 
-def is_stateless(node: Node) -> bool:
+def is_stateless(node: ExecNode) -> bool:
     """Whether a node is known to keep nothing; every other one counts as stateful."""
     if node.kind is ExecKind.WINDOW_TABLE_FUNCTION:  # a session has to keep its rows
         return bool(node.config["windowing"]["window"]["type"] != "SessionWindow")
@@ -62,7 +62,7 @@ def is_stateless(node: Node) -> bool:
     return Trait.STATELESS in node.kind.traits and not node.config.get("state") and not node.config.get("asyncOptions")
 
 
-def is_sort_by_arrival(node: Node) -> bool:
+def is_sort_by_arrival(node: ExecNode) -> bool:
     """Whether a sort is by processing time alone: Flink makes no operator of it, the rows come in that order."""
     if node.kind is not ExecKind.TEMPORAL_SORT:
         return False
@@ -71,16 +71,16 @@ def is_sort_by_arrival(node: Node) -> bool:
     return alone and time_attribute(node.types[fields[0]["index"]]) == PROCTIME
 
 
-def own(node: Node, *but: str) -> dict[str, Any]:
+def own(node: ExecNode, *but: str) -> dict[str, Any]:
     """What a node is configured to do, without what takes no part in state or is compared by itself."""
     return {key: part for key, part in node.config.items() if key not in (*UNMEANT, *ASIDE, *but)}
 
 
-def made(node: Node, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
+def made(node: ExecNode, symbols: Sequence[Symbol], rows: Symbol) -> ColumnMeanings:
     return ColumnMeanings(tuple(symbols), node.names, node.types, rows)
 
 
-def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
+def passed_on(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
     """What a stateless node makes of its inputs; a local aggregation is read with its global one."""
     first = inputs[0]
     match node.kind:
@@ -111,7 +111,7 @@ def passed_on(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) ->
     return made(node, every, symbols.of("rows of", op))
 
 
-def _union(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
+def _union(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> ColumnMeanings:
     """The rows of all inputs, in whichever order; a column is one of each input."""
     parts = sorted((each.rows, each.symbols) for each in inputs)
     of_rows = [rows for rows, _ in parts]
@@ -121,7 +121,7 @@ def _union(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Co
     return made(node, [symbols.of("of union", rows, column) for column in columns], rows)
 
 
-def adds_only(node: Node, inputs: Sequence[bool]) -> bool:
+def adds_only(node: ExecNode, inputs: Sequence[bool]) -> bool:
     """Whether the rows that a node hands on are surely only ever added."""
     if node.kind is ExecKind.TABLE_SOURCE_SCAN:
         return _table_adds_only(node.config["scanTableSource"]["table"])

@@ -28,7 +28,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from airflow_flinkcompat.exec_graph.compiled_plan import seconds
+from airflow_flinkcompat.exec_graph.exec_node import seconds
 from airflow_flinkcompat.plan.nodes import Measure, Window, WindowKind
 
 _LONGER = "its windows are longer, and nothing is left of those that ended"

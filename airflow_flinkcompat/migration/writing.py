@@ -16,7 +16,7 @@ from io import BytesIO
 from upath import UPath
 
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
@@ -268,7 +268,7 @@ class _Writing:
 
     def _require_equal_headers(self, line: OperatorMigration) -> None:
         """Raises NotMigratable: state without a prediction is not stored as the new job stores it."""
-        if line.old is None or line.new is None or not isinstance(line.old.layout, LayoutUnknown):
+        if line.old is None or line.new is None or not isinstance(line.old.layout, Unknown):
             return
         if line.keep in (StateAction.CARRIED, StateAction.MOVED):
             old, new = self._old[line.old.id], next(each for each in self._new.operators if each.id == line.new.id)

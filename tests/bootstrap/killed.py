@@ -18,7 +18,7 @@ from airflow_flinkcompat.bootstrap import positions
 from airflow_flinkcompat.bootstrap.computing import HistoryComputer
 from airflow_flinkcompat.cli import bootstrap, migrate
 from airflow_flinkcompat.cli import main as flinkcompat
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.migration import writing
 from airflow_flinkcompat.migration.target_folder import TargetFolder
 from airflow_flinkcompat.savepoint.metadata import OperatorState

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.compat import Side as JobSide
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import Migration, StateAction
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.migration import migrate_savepoint

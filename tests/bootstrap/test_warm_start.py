@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from airflow_flinkcompat.bootstrap import KnownHistory, WarmStart
 from airflow_flinkcompat.bootstrap.until import Until
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.migration import NotMigratable, migrate_savepoint
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.savepoint.source_positions import file_positions

@@ -16,7 +16,7 @@ from airflow_flinkcompat.bootstrap.positions import RowsRead
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, Watermarking, least_watermark
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import operators
@@ -31,7 +31,7 @@ def plan(*abilities: list[dict[str, Any]]) -> CompiledPlan:
     table = {"identifier": "`default_catalog`.`default_database`.`orders`"}
     configs = [{"scanTableSource": {"table": table, "abilities": each}} for each in abilities]
     return CompiledPlan(
-        "2.3", tuple(Node(i, ExecKind.TABLE_SOURCE_SCAN, "", each, (), (), ()) for i, each in enumerate(configs))
+        "2.3", tuple(ExecNode(i, ExecKind.TABLE_SOURCE_SCAN, "", each, (), (), ()) for i, each in enumerate(configs))
     )
 
 

@@ -12,8 +12,8 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.evidence import RIGHT, lines_restored_right, restores
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans
 from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect, StateEffect
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.facets import Effect, FacetRow, facet_rows
 from tests.measured_plans import pairs, planned, written
 

@@ -13,7 +13,7 @@ from airflow_flinkcompat.compat import InputError, Side
 from airflow_flinkcompat.compat.plan_comparison import SourceOverrides, migrations
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.connectors.formats import column_identity
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind
 

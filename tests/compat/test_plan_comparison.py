@@ -19,8 +19,8 @@ from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.reports.catalogue import BY_CODE as RULES
 from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
 from airflow_flinkcompat.exec_graph.compare import compare_plans
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, PlanError, read_plan
 from airflow_flinkcompat.exec_graph.migration import StateAction
 from airflow_flinkcompat.plan import FunctionDeclaration
 from tests.measured import RIGHT

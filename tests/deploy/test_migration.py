@@ -19,7 +19,7 @@ from airflow_flinkcompat.deploy.migration import SavepointMigration, SavepointWr
 from airflow_flinkcompat.deploy.target import Operation, Verb
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model import InputError

@@ -12,8 +12,8 @@ from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.plan_comparison import Plans
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
+from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, migration
-from airflow_flinkcompat.exec_graph.model import JobStateUnknown
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.exec_graph.test_from_compiled import BESIDE_THE_GRAPH, SINKS
 from tests.measured import everything
@@ -101,7 +101,7 @@ def test_what_scripts_alone_tell_of_both_jobs_is_how_restores_ended() -> None:
         change = Change(old, replace(new, beside=old))
         if "python" in (old.language, new.language) or change.unchanged or change.removed or change.added:
             continue
-        if len(change.pipelines) != 1 or isinstance(mapped := mapped_states(change.pipelines[0]), JobStateUnknown):
+        if len(change.pipelines) != 1 or isinstance(mapped := mapped_states(change.pipelines[0]), Unknown):
             continue
         effect = mapped.stored.worst
         classes[effect] += 1

@@ -10,7 +10,8 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_graph
 from airflow_flinkcompat.exec_graph.from_script import job_state
-from airflow_flinkcompat.exec_graph.model import JobState, JobStateUnknown, StateKind
+from airflow_flinkcompat.exec_graph.layout import Unknown
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind
 from tests.exec_graph.test_from_compiled import SINKS
 from tests.measured import Restore, connectors
 from tests.measured_plans import pairs, planned
@@ -28,18 +29,18 @@ WINDOW = (
 )
 
 
-def state_of(side: Side) -> JobState | JobStateUnknown:
+def state_of(side: Side) -> ExecGraph | Unknown:
     """What the one query of a script keeps."""
     program = side.program
     outputs, _ = side.outputs
     if len(program.pipelines) != 1 or 0 not in outputs:
-        return JobStateUnknown("there are several queries, or it was not read")
+        return Unknown("there are several queries, or it was not read")
     return job_state(outputs[0], program.pipelines[0], program)
 
 
-def kept(script: str, **settings: str) -> JobState:
+def kept(script: str, **settings: str) -> ExecGraph:
     found = state_of(Side(script, settings, engine="flink"))
-    assert isinstance(found, JobState), found
+    assert isinstance(found, ExecGraph), found
     return found
 
 
@@ -60,7 +61,7 @@ def test_the_operators_are_those_of_the_compiled_plans() -> None:
             if key in seen or len(found) != 1:
                 continue
             seen.add(key)
-            if isinstance(state, JobStateUnknown):
+            if isinstance(state, Unknown):
                 told["not predicted"] += 1
                 continue
             assert compiled_graph(found[0], SINKS).graph in state.graphs, side.script
@@ -72,7 +73,7 @@ def test_the_operators_are_those_of_the_compiled_plans() -> None:
 
 def effects(pair: Restore) -> set[RestoreEffect] | None:
     old, new = (state_of(side) for side in pair.sides())
-    if isinstance(old, JobStateUnknown) or isinstance(new, JobStateUnknown):
+    if isinstance(old, Unknown) or isinstance(new, Unknown):
         return None
     return {each.effect for each in diff(old, new).stored.states}
 
@@ -139,7 +140,7 @@ def test_a_calc_that_comes_in_front_of_a_sink_takes_the_state_of_its_writer() ->
 )
 def test_what_is_not_certain_is_not_predicted(script: str, reason: str) -> None:
     found = state_of(Side(script, engine="flink"))
-    assert isinstance(found, JobStateUnknown)
+    assert isinstance(found, Unknown)
     assert reason in found.reason
 
 
@@ -169,8 +170,8 @@ def test_positions_alone_find_their_operator_whatever_comes_behind(
     column: str, source: str, key: str, sink: str, told: bool
 ) -> None:
     found = state_of(Side(FIRST.format(column, source, key, f"'connector' = '{sink}'"), engine="flink"))
-    assert isinstance(found, JobState) is told
-    if isinstance(found, JobState):
+    assert isinstance(found, ExecGraph) is told
+    if isinstance(found, ExecGraph):
         (positions,) = found.specs
         measured = kept(KAFKA.format("a STRING") + SINK.format("print") + "SELECT a, 1 FROM k;")
         assert positions.kind is StateKind.POSITIONS

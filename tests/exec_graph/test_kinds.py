@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
+from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.nodes import FAMILIES, layout
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from tests.exec_graph.test_symbols import UNION
@@ -55,5 +55,5 @@ def test_a_kind_of_a_later_flink_has_an_unknown_layout() -> None:
     node = replace(UNION, kind=later)
     columns = ColumnMeanings((), (), (), 0)
     found = layout(node, [columns], Symbols())
-    assert isinstance(found, LayoutUnknown)
+    assert isinstance(found, Unknown)
     assert "quantum-join" in found.reason

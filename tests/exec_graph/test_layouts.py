@@ -8,10 +8,10 @@ from functools import cache
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import JobSettings, compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import LayoutDifference, layout_differences
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateField, StateLayout, StateNamespace, Stored
+from airflow_flinkcompat.exec_graph.layout import StateField, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -31,7 +31,7 @@ def predicted(name: str) -> tuple[StateSpec, ...]:
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_savepoint_holds_what_its_plan_predicts(name: str) -> None:
-    assert not [spec for spec in predicted(name) if isinstance(spec.layout, LayoutUnknown)]
+    assert not [spec for spec in predicted(name) if isinstance(spec.layout, Unknown)]
     assert layout_differences(predicted(name), str(FOLDER / name)) == ()
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_script import job_state
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
-from airflow_flinkcompat.exec_graph.model import JobState, StateKind
+from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind
 from measure.layouts import PLANS, PLANS_OF_ROWS, told, verdict
 from tests.measured_plans import pairs, planned
 
@@ -60,7 +60,7 @@ def test_it_is_what_the_plans_of_drawn_queries_store(path: Path, least: int) -> 
 def test_the_state_of_a_job_holds_it() -> None:
     side = script("SELECT a, COUNT(DISTINCT b) FROM t GROUP BY a;")
     state = job_state(side.outputs[0][0], side.program.pipelines[0], side.program)
-    assert isinstance(state, JobState)
+    assert isinstance(state, ExecGraph)
     (operator,) = (spec for spec in state.specs if spec.kind is StateKind.OPERATOR)
     assert isinstance(operator.layout, StateLayout)
     (row,) = (state.value.fields for state in operator.layout.states if state.name == "accState")
@@ -85,7 +85,7 @@ def test_the_state_of_a_job_holds_it() -> None:
 )
 def test_what_is_not_certain_is_not_told(side: Side, reason: str) -> None:
     found = told(side)
-    assert isinstance(found, LayoutUnknown)
+    assert isinstance(found, Unknown)
     assert reason in found.reason
 
 
@@ -108,7 +108,7 @@ RANKED = "SELECT a, b FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {by} ORDER
 def test_rows_that_may_be_stored_otherwise_are_not_told(query: str, reason: str) -> None:
     array = query.replace("SELECT a, b FROM", "SELECT a, b, c FROM") if "ARRAY" in reason else query
     found = told(script(f"{array};"))
-    assert isinstance(found, LayoutUnknown)
+    assert isinstance(found, Unknown)
     assert reason in found.reason
 
 

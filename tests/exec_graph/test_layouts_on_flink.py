@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import JobSettings, compiled_state, job_state
 from airflow_flinkcompat.exec_graph.from_savepoint import layout_differences
 from airflow_flinkcompat.exec_graph.symbols import Symbols

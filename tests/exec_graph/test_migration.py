@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.exec_graph.test_mapping import kept
 
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, read_plan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
+from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
-from airflow_flinkcompat.exec_graph.model import JobState, StateKind
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from tests.exec_graph.test_layouts import SINKS
 from tests.measured_plans import written
@@ -105,7 +105,7 @@ def test_another_table_is_another_source() -> None:
     }
 
 
-def job(told: Mapping[str, Any], symbols: Symbols) -> JobState:
+def job(told: Mapping[str, Any], symbols: Symbols) -> ExecGraph:
     return job_state(compiled_state(read_plan(json.dumps(told)), symbols, {}, SINKS), symbols)
 
 
@@ -128,7 +128,7 @@ def test_what_several_distinct_calls_share_over_rows_that_are_taken_back_is_not_
     (aggregation,) = (node for node in told["nodes"] if "aggCalls" in node)
     aggregation |= {"needRetraction": True, "aggCallNeedRetractions": [True] * len(aggregation["aggCalls"])}
     (spec,) = (each for each in job(told, Symbols()).specs if each.kind is StateKind.OPERATOR)
-    assert isinstance(spec.layout, LayoutUnknown)
+    assert isinstance(spec.layout, Unknown)
 
 
 def of_one_table(told: Mapping[str, Any]) -> dict[str, Any]:

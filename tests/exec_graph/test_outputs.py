@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.outputs import computed_columns, outputs_of
 
@@ -18,7 +18,7 @@ def plan(*nodes: tuple[str, Sequence[str], Mapping[str, Any], Sequence[int]]) ->
     """A plan of a source and these nodes: kind, columns, configuration, places of what each reads."""
     every = (("table-source-scan", ("a", "v"), {}, ()), *nodes)
     made = (
-        Node(place, ExecKind(kind), kind, config, tuple(names), ("BIGINT",) * len(names), tuple(inputs))
+        ExecNode(place, ExecKind(kind), kind, config, tuple(names), ("BIGINT",) * len(names), tuple(inputs))
         for place, (kind, names, config, inputs) in enumerate(every)
     )
     return CompiledPlan("2.3", tuple(made))

@@ -8,19 +8,11 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.exec_graph.layout import (
-    Begins,
-    CallPart,
-    LayoutUnknown,
-    NamedState,
-    StateField,
-    StateLayout,
-    Stored,
-)
+from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, Stored, Unknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
-from airflow_flinkcompat.exec_graph.model import JobState, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes.aggregate import PlannedCall, accumulated
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.rewriting import key_places
@@ -40,7 +32,7 @@ def operator(*fields: StateField, form: str = "row", retracting: bool = False, u
 
 
 def made(old: StateSpec, new: StateSpec) -> OperatorMigration:
-    (line,) = migration(JobState((), (old,)), JobState((), (new,))).operators
+    (line,) = migration(ExecGraph((), (old,)), ExecGraph((), (new,))).operators
     return line
 
 
@@ -251,12 +243,12 @@ def test_a_column_that_begins_with_null_decides_nothing(told: dict[str, frozense
 
 
 def test_an_operator_above_one_that_begins_empty_would_gather_its_rows_twice() -> None:
-    def job(lower_too: bool) -> JobState:
+    def job(lower_too: bool) -> ExecGraph:
         kinds = ("table-source-scan", "group-aggregate", "rank")
         graph = StreamGraph(tuple(StreamNode(kind, (n - 1,) if n else (), False) for n, kind in enumerate(kinds)))
         upper = replace(operator(A, B), id=graph.ids[2])
         lower = replace(operator(A, B), name="group-aggregate", id=graph.ids[1])
-        return JobState((graph,), (lower, upper) if lower_too else (upper,))
+        return ExecGraph((graph,), (lower, upper) if lower_too else (upper,))
 
     assert {line.keep for line in migration(job(True), job(True)).operators} == {StateAction.CARRIED}
     begins, above = migration(job(False), job(True)).operators
@@ -291,7 +283,7 @@ def test_a_metric_that_is_never_null_cannot_begin_without_a_value() -> None:
     begins = {}
     for result in ("BIGINT", "BIGINT NOT NULL"):
         made = accumulated([PlannedCall("MAX", "d", "MAX(d)", result, "BIGINT", retracts=False)])
-        assert not isinstance(made, LayoutUnknown)
+        assert not isinstance(made, Unknown)
         ((field,), _) = made
         begins[result] = field.begins
     assert begins == {"BIGINT": Begins.NULL, "BIGINT NOT NULL": None}
@@ -309,7 +301,7 @@ def test_what_an_over_computes_is_told_by_its_plan() -> None:
 def test_a_constant_of_an_over_is_what_it_is_and_not_where_it_stands() -> None:
     plan = read_plan((FOLDER / "2.3" / "over" / "plan.json").read_text("utf-8"))
 
-    def with_sum_of(value: int) -> JobState:
+    def with_sum_of(value: int) -> ExecGraph:
         nodes = [deepcopy(node) for node in plan.nodes]
         (over,) = (node for node in nodes if node.kind == "over-aggregate")
         spec = over.config["overSpec"]
@@ -326,10 +318,10 @@ def test_a_constant_of_an_over_is_what_it_is_and_not_where_it_stands() -> None:
     assert line.reason == "SUM(3) never counted the rows that leave the frame, and they would be taken from it"
 
 
-def of_sinks(*told: tuple[tuple[StateField, ...], str, str]) -> JobState:
+def of_sinks(*told: tuple[tuple[StateField, ...], str, str]) -> ExecGraph:
     """A job with such an operator for each sink; the last word is a property that nobody verified."""
     specs = (replace(operator(*fields, unverified=more), sinks=frozenset({sink})) for fields, sink, more in told)
-    return JobState((), tuple(replace(spec, id=f"{place:032}") for place, spec in enumerate(specs)))
+    return ExecGraph((), tuple(replace(spec, id=f"{place:032}") for place, spec in enumerate(specs)))
 
 
 @pytest.mark.parametrize(
@@ -362,8 +354,8 @@ def test_an_operator_goes_on_from_what_its_own_sinks_have_had(
 
 
 def test_sources_of_one_table_go_on_by_their_ids_alone() -> None:
-    def sources(*ids: str) -> JobState:
-        return JobState((), tuple(StateSpec(StateKind.POSITIONS, "t", id, meaning="t") for id in ids))
+    def sources(*ids: str) -> ExecGraph:
+        return ExecGraph((), tuple(StateSpec(StateKind.POSITIONS, "t", id, meaning="t") for id in ids))
 
     same = migration(sources("a", "b"), sources("b", "a"))
     assert [(line.keep, line.old and line.old.id) for line in same.operators] == [

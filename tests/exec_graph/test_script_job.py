@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Side, check
-from airflow_flinkcompat.exec_graph.model import JobState, JobStateUnknown
+from airflow_flinkcompat.exec_graph.layout import Unknown
+from airflow_flinkcompat.exec_graph.model import ExecGraph
 from tests.exec_graph.test_from_script import state_of
 
 TABLES = """
@@ -15,7 +16,7 @@ INSERT INTO s
 """
 
 
-def state(query: str) -> JobState | JobStateUnknown:
+def state(query: str) -> ExecGraph | Unknown:
     return state_of(Side(f"{TABLES}{query};", engine="flink"))
 
 
@@ -25,27 +26,27 @@ def state(query: str) -> JobState | JobStateUnknown:
 )
 def test_a_condition_that_may_hold_of_all_rows_or_of_none_tells_nothing(condition: str) -> None:
     found = state(f"SELECT a, b, n FROM k WHERE {condition}")
-    assert isinstance(found, JobStateUnknown)
+    assert isinstance(found, Unknown)
     assert "of every row or of none" in found.reason
 
 
 @pytest.mark.parametrize("condition", ["b > 3", "a LIKE 'x%'", "b IS NOT NULL", "b = 1 OR n = 2"])
 def test_any_other_condition_is_a_calc(condition: str) -> None:
     found = state(f"SELECT a, b, n FROM k WHERE {condition}")
-    assert isinstance(found, JobState)
+    assert isinstance(found, ExecGraph)
     assert [[node.kind for node in graph.nodes][1] for graph in found.graphs] == ["calc"]
 
 
 @pytest.mark.parametrize("column", ["CAST(b AS BIGINT)", "b + 0", "COALESCE(b, 1)"])
 def test_a_call_that_may_come_to_its_column_leaves_a_calc_open(column: str) -> None:
     found = state(f"SELECT a, {column}, n FROM k")
-    assert isinstance(found, JobState)
+    assert isinstance(found, ExecGraph)
     assert len(found.graphs) == 2
 
 
 def test_any_other_call_is_a_calc() -> None:
     found = state("SELECT UPPER(a), b, n FROM k")
-    assert isinstance(found, JobState)
+    assert isinstance(found, ExecGraph)
     assert len(found.graphs) == 1
 
 
@@ -62,7 +63,7 @@ INSERT INTO s SELECT k.a, d.c FROM k JOIN d FOR SYSTEM_TIME AS OF k.pt ON k.a = 
     [("k.a IS NOT NULL", True), ("d.c LIKE 'x%'", True), ("k.n IS NULL", False), ("d.m IS NULL", False)],
 )
 def test_a_condition_above_a_lookup(condition: str, told: bool) -> None:
-    assert isinstance(state_of(Side(f"{LOOKED_UP}{condition};", engine="flink")), JobState) is told
+    assert isinstance(state_of(Side(f"{LOOKED_UP}{condition};", engine="flink")), ExecGraph) is told
 
 
 @pytest.mark.parametrize(("condition", "outcome"), [("d.m IS NULL", "unknown"), ("k.a IS NOT NULL", "compatible")])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
-from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.migration import StateAction
 from airflow_flinkcompat.exec_graph.nodes.aggregate import call_over
@@ -35,11 +35,11 @@ def test_a_call_over_another_type_is_another_one() -> None:
     assert as_text("INT", symbols) == as_text("INT", symbols) != as_text("DOUBLE", symbols)
 
 
-def scan(columns: list[Mapping[str, Any]], names: tuple[str, ...], *projected: int) -> Node:
+def scan(columns: list[Mapping[str, Any]], names: tuple[str, ...], *projected: int) -> ExecNode:
     table = {"identifier": "`t`", "resolvedTable": {"schema": {"columns": columns}}}
     abilities = [{"type": "ProjectPushDown", "projectedFields": [[place] for place in projected]}] if projected else []
     config = {"scanTableSource": {"table": table, "abilities": abilities}}
-    return Node(0, ExecKind.TABLE_SOURCE_SCAN, "", config, names, ("STRING",) * len(names), ())
+    return ExecNode(0, ExecKind.TABLE_SOURCE_SCAN, "", config, names, ("STRING",) * len(names), ())
 
 
 def stored(name: str) -> Mapping[str, Any]:
@@ -50,7 +50,7 @@ def metadata(name: str, key: str) -> Mapping[str, Any]:
     return {"name": name, "kind": "METADATA", "metadataKey": key}
 
 
-def meanings(node: Node, symbols: Symbols, identity: ColumnIdentity = ColumnIdentity.NAME) -> dict[str, Symbol]:
+def meanings(node: ExecNode, symbols: Symbols, identity: ColumnIdentity = ColumnIdentity.NAME) -> dict[str, Symbol]:
     return dict(zip(node.names, scanned(node, symbols, {}, {"`t`": identity}).symbols, strict=True))
 
 
@@ -94,7 +94,7 @@ def test_a_projection_counts_stored_columns_alone() -> None:
     assert (plain["a"], plain["d"]) == (beside["a"], beside["d"])
 
 
-UNION = Node(2, ExecKind.UNION, "", {}, ("a", "b"), ("STRING", "BIGINT"), (0, 1))
+UNION = ExecNode(2, ExecKind.UNION, "", {}, ("a", "b"), ("STRING", "BIGINT"), (0, 1))
 LEFT, RIGHT = (
     ColumnMeanings(columns, ("a", "b"), ("STRING", "BIGINT"), rows) for columns, rows in (((3, 4), 1), ((5, 6), 2))
 )

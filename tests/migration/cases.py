@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
 from airflow_flinkcompat.exec_graph.migration import Accept, Migration, migration
 from airflow_flinkcompat.exec_graph.symbols import Symbols

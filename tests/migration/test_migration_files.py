@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from airflow_flinkcompat.compat.migration_report import MigrationReport
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored, Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.rewriting import ROWS
@@ -164,7 +164,7 @@ def test_carried_state_without_a_prediction_is_stored_as_the_template_stores_it(
         (found,) = (
             each.new for each in change(name).operators if each.new is not None and each.new.kind is StateKind.OPERATOR
         )
-        return replace(found, layout=LayoutUnknown("it was not measured"))
+        return replace(found, layout=Unknown("it was not measured"))
 
     old, template = (str(FOLDER / ADDED / name) for name in ("old", "template"))
     spec = unknown(ADDED)

@@ -16,8 +16,9 @@ from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.rule import Verdict, inferred
 from airflow_flinkcompat.compat.rule_builders.part_rules import refused
+from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stretch_above
-from airflow_flinkcompat.exec_graph.script_job import OperatorsUnknown, PlannedJob
+from airflow_flinkcompat.exec_graph.script_job import PlannedJob
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import Literal
 from airflow_flinkcompat.plan.operators import (
@@ -206,7 +207,7 @@ def _chained(sort: Operator, pair: PipelinePair) -> bool:
     try:
         table = derive_source(PlannedJob(pair.new, pair.new_pipeline, pair.new_program), segment.origin)
         ways = stretch_above(table, row, bool(segment.filters), ordered=False)
-    except OperatorsUnknown:
+    except CannotLower:
         return False
     return all(len(kinds) > 1 for kinds in ways)
 

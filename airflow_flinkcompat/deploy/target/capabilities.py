@@ -23,7 +23,7 @@ from airflow_flinkcompat.model import JobSpec, StartMode
 
 if TYPE_CHECKING:
     from airflow_flinkcompat.compat import Side
-    from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan
+    from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 
 
 @runtime_checkable

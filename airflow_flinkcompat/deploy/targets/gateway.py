@@ -31,7 +31,7 @@ from airflow_flinkcompat.deploy.target import (
 )
 from airflow_flinkcompat.deploy.targets import Access
 from airflow_flinkcompat.deploy.targets.jobmanager_jobs import JobManagerJobs, endpoint_of, no_connections
-from airflow_flinkcompat.exec_graph.compiled_plan import CompiledPlan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.model import JobSpec, recovery
 from airflow_flinkcompat.secrets import Lookup
 

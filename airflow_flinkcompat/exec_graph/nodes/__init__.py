@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.facets import Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateLayout
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.lowering import Lowered
 from airflow_flinkcompat.exec_graph.nodes.aggregate import (
     accumulator_states,
@@ -47,7 +47,7 @@ from airflow_flinkcompat.exec_graph.rewriting import StateRewrite
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
-Layout = StateLayout | LayoutUnknown | None
+Layout = StateLayout | Unknown | None
 T = TypeVar("T")
 
 
@@ -65,14 +65,14 @@ class NodeFamily:
 
     kinds: tuple[ExecKind, ...]
     meaning: Callable[..., Facets]
-    layout: Callable[[Node, Sequence[ColumnMeanings], Symbols], Layout] | None = None
+    layout: Callable[[ExecNode, Sequence[ColumnMeanings], Symbols], Layout] | None = None
     rewrite: Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str] | None = None
     lower: Callable[..., Lowered | StateLayout] | None = None
 
 
 def _over_first(
-    of_input: Callable[[Node, ColumnMeanings, Symbols], T],
-) -> Callable[[Node, Sequence[ColumnMeanings], Symbols], T]:
+    of_input: Callable[[ExecNode, ColumnMeanings, Symbols], T],
+) -> Callable[[ExecNode, Sequence[ColumnMeanings], Symbols], T]:
     return lambda node, inputs, symbols: of_input(node, inputs[0], symbols)
 
 
@@ -129,7 +129,7 @@ def family_of(kind: ExecKind) -> NodeFamily:
 _NO_TIME = "0 ms"
 
 
-def layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown | None:
+def layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown | None:
     """How an operator stores what it keeps by key.
 
     Args:
@@ -144,18 +144,20 @@ def layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> St
         return None
     family = family_of(node.kind)
     if family.layout is None:
-        return LayoutUnknown(f"what an operator of kind {node.kind} keeps was not measured")
+        return Unknown(f"what an operator of kind {node.kind} keeps was not measured", place=node.description)
     made = family.layout(node, inputs, symbols)
-    return _with_time_to_live(node, made) if isinstance(made, StateLayout) else made
+    if isinstance(made, Unknown):
+        return made.at(node.description)
+    return made and _with_time_to_live(node, made)
 
 
-def _keeps_nothing_by_key(node: Node) -> bool:
+def _keeps_nothing_by_key(node: ExecNode) -> bool:
     if node.kind is ExecKind.SINK:
         return not keeps_rows(node)
     return Trait.WAITS in node.kind.traits and not node.config.get("state")
 
 
-def _with_time_to_live(node: Node, made: StateLayout) -> StateLayout:
+def _with_time_to_live(node: ExecNode, made: StateLayout) -> StateLayout:
     """A time to live is told by place: that of a join's sides in their order, of any other operator one for all."""
     told = [state["ttl"] != _NO_TIME for state in node.config.get("state") or ()]
     if Trait.HIDES_TTL in node.kind.traits or not any(told):  # their layouts say what a time to live adds

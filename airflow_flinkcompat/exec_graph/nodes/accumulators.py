@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.exec_graph.layout import Begins, LayoutUnknown, Merges
+from airflow_flinkcompat.exec_graph.layout import Begins, Merges, Unknown
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 _TEXT = "VARCHAR(2147483647)"
@@ -61,12 +61,12 @@ class Accumulator:
     views: tuple[StateView, ...] = ()
 
 
-def accumulator(function: str, result: str, argument: str, retracting: bool) -> Accumulator | LayoutUnknown:
+def accumulator(function: str, result: str, argument: str, retracting: bool) -> Accumulator | Unknown:
     """What one call keeps."""
     made = (_RETRACTING if retracting else _APPENDING).get(function) or _EITHER.get(function)
     if made is None:
         of = " over rows that are taken back" if retracting else ""
-        return LayoutUnknown(f"what {function} keeps{of} was not measured")
+        return Unknown(f"what {function} keeps{of} was not measured")
     return made(result, argument)
 
 
@@ -94,10 +94,10 @@ def merges(function: str, part: str, type: str, distinct: bool) -> Merges | None
     return {"MIN": Merges.LEAST, "MAX": Merges.GREATEST}.get(function) if plain else None
 
 
-def _average(result: str, argument: str) -> Accumulator | LayoutUnknown:
+def _average(result: str, argument: str) -> Accumulator | Unknown:
     total = _total(argument)
     if total is None:
-        return LayoutUnknown(f"what AVG of {argument} keeps was not measured")
+        return Unknown(f"what AVG of {argument} keeps was not measured")
     return Accumulator((("sum", total), ("count", "BIGINT")))
 
 
@@ -162,7 +162,7 @@ _WELFORD = (
 )
 
 
-_Made = Callable[[str, str], Accumulator | LayoutUnknown]
+_Made = Callable[[str, str], Accumulator | Unknown]
 
 
 _EITHER: Mapping[str, _Made] = {

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.columns import columns, nullable, stored_type
-from airflow_flinkcompat.exec_graph.compiled_plan import Node, call_function
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode, call_function
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
     Begins,
     CallPart,
-    LayoutUnknown,
     NamedState,
     StateField,
     StateLayout,
     StateNamespace,
     Stored,
+    Unknown,
 )
 from airflow_flinkcompat.exec_graph.nodes.accumulators import (
     MAP_VIEW,
@@ -43,7 +43,7 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, plai
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
-def local_columns(node: Node, below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
+def local_columns(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> ColumnMeanings:
     """Keys as they are, partial results; the global aggregation is configured in terms of what this one reads."""
     facets = aggregation_facets(node, below, symbols)
     keys = [symbols.number(below.at(place)) for place in node.config["grouping"]]
@@ -53,7 +53,7 @@ def local_columns(node: Node, below: ColumnMeanings, symbols: Symbols) -> Column
     return replace(columns, before=below, window=facets[Aspect.MEANING, "window"])
 
 
-def aggregation_facets(node: Node, below: ColumnMeanings, symbols: Symbols) -> Facets:
+def aggregation_facets(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Facets:
     """Keys, calls and window resolved, through a local aggregation, to what it read."""
     read = below.before or below
     calls: list[dict[str, Any]] = node.config["aggCalls"]
@@ -128,12 +128,12 @@ MERGED_SESSIONS = NamedState(
 )
 
 
-def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def aggregation_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of an aggregation."""
     read = below.before or below
     calls = _with_row_counter(node)
     rows = accumulated(compiled_calls(calls, _retractions(node, len(calls)), read, symbols))
-    if isinstance(rows, LayoutUnknown):
+    if isinstance(rows, Unknown):
         return rows
     fields, beside = rows
     session = _window(node) in ("SessionWindow", "SESSION")
@@ -157,7 +157,7 @@ def aggregation_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     )
 
 
-def incremental_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def incremental_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of an incremental aggregation, which sits between a local one and a global one of fewer keys.
 
     It keeps distinct values; accumulators live as long as a mini-batch.
@@ -165,26 +165,26 @@ def incremental_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     calls: list[Mapping[str, Any]] = node.config["partialOriginalAggCalls"]
     retracting: list[bool] = node.config["partialAggCallNeedRetractions"]
     made = accumulated(compiled_calls(calls, retracting, below.before or below, symbols))
-    if isinstance(made, LayoutUnknown):
+    if isinstance(made, Unknown):
         return made
     _, beside = made
     if any(not state.name.startswith("distinct") for state in beside):
-        return LayoutUnknown("what maps and lists an incremental aggregation keeps was not measured")
+        return Unknown("what maps and lists an incremental aggregation keeps was not measured")
     return StateLayout(columns(below, node.config["partialAggGrouping"]), beside, carried_only=True)
 
 
-def _window(node: Node) -> str:
+def _window(node: ExecNode) -> str:
     """The kind of its window, as table functions or as group windows are named; "" without one."""
     function = node.config.get("windowing", {}).get("window", {}).get("type")
     return str(function or node.config.get("window", {}).get("kind") or "")
 
 
-def in_batches(node: Node) -> bool:
+def in_batches(node: ExecNode) -> bool:
     """Return whether a node that can collect rows into mini-batches does; it sets no timers then."""
     return bool(node.config.get("configuration", {}).get("table.exec.mini-batch.enabled") == "true")
 
 
-def _with_row_counter(node: Node) -> list[Mapping[str, Any]]:
+def _with_row_counter(node: ExecNode) -> list[Mapping[str, Any]]:
     """The calls, and a hidden COUNT(*) behind them where rows are taken back or windows hop, unless one is there."""
     calls: list[Mapping[str, Any]] = list(node.config["aggCalls"])
     if not node.config.get("needRetraction") and _window(node) != "HoppingWindow":
@@ -200,7 +200,7 @@ def counted(calls: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return calls if there else [*calls, _HIDDEN_COUNTER]
 
 
-def _retractions(node: Node, calls: int) -> Sequence[bool]:
+def _retractions(node: ExecNode, calls: int) -> Sequence[bool]:
     needed = bool(node.config.get("needRetraction"))
     told: list[bool] = list(node.config.get("aggCallNeedRetractions") or ())
     return [*told, *[needed] * (calls - len(told))]
@@ -237,22 +237,22 @@ class PlannedCall:
 
 def accumulated(
     calls: Sequence[PlannedCall],
-) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | LayoutUnknown:
+) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | Unknown:
     """The row of accumulators, and the states beside it."""
     fields: list[StateField] = []
     beside: list[NamedState] = []
     for number, call in enumerate(calls):
         made = accumulator(call.function, nullable(call.result), nullable(call.argument), call.retracts)
-        if isinstance(made, LayoutUnknown):
+        if isinstance(made, Unknown):
             return made
         fields += _call_fields(made, call)
         beside += [_view_state(f"agg{number}${view.name}", view, call) for view in made.views]
     for number, values in enumerate(dict.fromkeys(call.distinct for call in calls if call.distinct is not None)):
         if len(values) != 1:
-            return LayoutUnknown("what DISTINCT over several columns keeps was not measured")
+            return Unknown("what DISTINCT over several columns keeps was not measured")
         over_values = [call for call in calls if call.distinct == values]
         if len(over_values) > 1 and any(call.retracts for call in over_values):
-            return LayoutUnknown("what several DISTINCT calls share where rows are taken back was not measured")
+            return Unknown("what several DISTINCT calls share where rows are taken back was not measured")
         # In order: of each value a bit says of the first, second … call whether it has counted it.
         users = tuple((call.function, call.over) for call in over_values)
         meaning, words = ("distinct", users), f"distinct values of {over_values[0].value_words}"

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, LayoutNotDerived, columns, nullable, row
-from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, nullable, row
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
-    LayoutUnknown,
+    CannotLower,
     NamedState,
     StateField,
     StateLayout,
     StateNamespace,
     Stored,
+    Unknown,
 )
 from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, require_certain_columns, stored_columns
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
@@ -37,7 +38,7 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
     require_certain_columns(operator.segments)
     by_time = operator.clock is TimeAttribute.ROWTIME
     if operator.form is JoinForm.INTERVAL and not by_time:
-        raise LayoutNotDerived("what an interval join by processing time keeps is known from compiled plans alone")
+        raise CannotLower("what an interval join by processing time keeps is known from compiled plans alone")
     times = {(time.operator, time.output) for time in operator.times if by_time and isinstance(time, OperatorColumn)}
     left, right = (
         stored_columns(
@@ -47,9 +48,9 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
     )
     keys = [tuple(map(_place, operator.rows, pair)) for pair in operator.keys]
     if not keys:
-        raise LayoutNotDerived("a join that has no key may be planned with further operators")
+        raise CannotLower("a join that has no key may be planned with further operators")
     if any(nullable(left.types[one]) != nullable(right.types[other]) for one, other in keys):
-        raise LayoutNotDerived("keys of two types are made one by a computed column")
+        raise CannotLower("keys of two types are made one by a computed column")
     spec = {"joinType": operator.join, "leftKeys": [one for one, _ in keys], "rightKeys": [other for _, other in keys]}
     match operator.form:
         case JoinForm.REGULAR:
@@ -61,14 +62,14 @@ def lower_join(operator: JoinOperator, symbols: Symbols, time_to_live: bool) -> 
         case JoinForm.WINDOW:
             kind, config = ExecKind.WINDOW_JOIN, {"joinSpec": spec}
         case _:
-            raise LayoutNotDerived(f"what a {operator.form} keeps is known from compiled plans alone")
-    return Lowered(Node(0, kind, kind, config, (), (), ()), (left, right))
+            raise CannotLower(f"what a {operator.form} keeps is known from compiled plans alone")
+    return Lowered(ExecNode(0, kind, kind, config, (), (), ()), (left, right))
 
 
 def _place(row: Sequence[Expression], key: Expression) -> int:
     """Where a key of a join stands in the row of its input."""
     if not isinstance(key, OperatorColumn) or key.output not in row:
-        raise LayoutNotDerived("a computed key of a join may stand anywhere in the stored rows")
+        raise CannotLower("a computed key of a join may stand anywhere in the stored rows")
     return row.index(key.output)
 
 
@@ -78,7 +79,7 @@ _COUNTS_LEFT = ("LEFT", "FULL", "SEMI", "ANTI")
 _COUNTS_RIGHT = ("RIGHT", "FULL")
 
 
-def join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
+def join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The state of a regular join: rows of each side by its unique key, or how often each row came.
 
     A side whose rows also come out without a match counts its matches beside each row.
@@ -120,7 +121,7 @@ def _of_side(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
     return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
 
 
-def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
+def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
     """The state of an interval join: rows of both sides by their time, each with whether it matched.
 
     Flink keeps nothing where the interval ends before it begins.
@@ -141,7 +142,7 @@ def interval_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: 
     return StateLayout(key, states, "user-timers", carried_only=not bounds.get("isEventTime"))
 
 
-def delta_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
+def delta_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
     """The state of a delta join, which looks the other side up in its table: rows whose answer it waits for."""
     left, right = (row(each).fields for each in inputs)
     element = "StreamElement<row>"
@@ -150,7 +151,7 @@ def delta_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Sym
     return StateLayout(columns(inputs[0], node.config["leftJoinKeys"]), (state,), carried_only=True)
 
 
-def multi_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
+def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The state of a join of many inputs: the rows of each, by its unique key, or how often each row came.
 
     Those of any but the first are found by what they are joined by.
@@ -158,7 +159,7 @@ def multi_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Sym
     conditions = {int(place): pairs for place, pairs in node.config["joinAttributeMap"].items()}
     key = _common_key(conditions)
     if key is None:
-        return LayoutUnknown("which columns a join of many inputs has as its key is not known")
+        return Unknown("which columns a join of many inputs has as its key is not known")
     states = []
     for number, (side, unique) in enumerate(zip(inputs, node.config["inputUniqueKeys"], strict=True)):
         joined = sorted({pair["rightFieldIndex"] for pair in conditions.get(number, ()) if number})
@@ -201,11 +202,11 @@ def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[i
     return sorted(place for places in of_first for place in places)
 
 
-def temporal_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | LayoutUnknown:
+def temporal_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
     """The state of a temporal join by event time: rows that wait for a watermark, and versions."""
     left, right = inputs
     if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
-        return LayoutUnknown("what a temporal join by processing time keeps was not measured")
+        return Unknown("what a temporal join by processing time keeps was not measured")
     expires = bool(node.config.get("state"))
     states = (
         NamedState("left", MAP, _of_side(left, "left"), LONG, retracting=not left.appends),
@@ -218,7 +219,7 @@ def temporal_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: 
     return StateLayout(columns(left, node.config["joinSpec"]["leftKeys"]), states, "timers", carried_only=expires)
 
 
-def window_join_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
+def window_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
     """The state of a window join: the rows of both sides, window by window."""
     states = tuple(
         NamedState(name, KeyedStateKind.LIST, _of_side(side, name, "List<row>"), namespace=StateNamespace.WINDOW_END)

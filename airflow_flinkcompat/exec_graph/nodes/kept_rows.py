@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, ROWTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets, aspect_of
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
@@ -26,7 +26,7 @@ _NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
 _SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
 
 
-def kept_row_facets(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
+def kept_row_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
     """What an operator is configured to do, and every column it may store, in order."""
     config = _flat(own(node))
     every = joined(inputs)

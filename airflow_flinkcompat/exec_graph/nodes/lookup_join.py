@@ -7,7 +7,8 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, LookupSupport
-from airflow_flinkcompat.exec_graph.compiled_plan import Node, row_type
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode, row_type
+from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc
 from airflow_flinkcompat.exec_graph.nodes.source import (
@@ -19,7 +20,6 @@ from airflow_flinkcompat.exec_graph.nodes.source import (
 from airflow_flinkcompat.exec_graph.script_job import (
     CALC,
     LOOKUP,
-    OperatorsUnknown,
     PlannedJob,
     PossibleChains,
     check_functions,
@@ -34,7 +34,7 @@ from airflow_flinkcompat.plan.operators import JoinOperator, Source
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, leaves
 
 
-def looked_up(node: Node, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
+def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
     """A row with what is found for it in another table, each column by its name there; how it is asked for is aside."""
     found = node.config.get("projectionOnTemporalTable")
     conditions = (node.config.get(each) for each in ("filterOnTemporalTable", "joinCondition"))
@@ -51,7 +51,7 @@ def looked_up(node: Node, first: ColumnMeanings, table: str, symbols: Symbols) -
     return made(node, known, symbols.of("rows of", op))
 
 
-def lookup_identifier(node: Node) -> str:
+def lookup_identifier(node: ExecNode) -> str:
     """The table that a lookup asks, as the plan names it; of an older kind of source all that is said of it."""
     table = node.config["temporalTable"]
     return str(table.get("lookupTableSource", {}).get("table", {}).get("identifier") or frozen(table))
@@ -61,19 +61,19 @@ def lookup_operators(job: PlannedJob, join: JoinOperator) -> tuple[Table, Possib
     """A lookup that asks row by row keeps nothing; where a Calc stands around it is left open."""
     left, right = join.segments
     if not isinstance(left.origin, Source) or not isinstance(right.origin, Source):
-        raise OperatorsUnknown("only lookups from a table are known")
+        raise CannotLower("only lookups from a table are known")
     for segment in (left, right, job.output.segment):
         check_no_operators(segment)
         if segment.windows:
-            raise OperatorsUnknown("windows around a lookup are operators of their own")
+            raise CannotLower("windows around a lookup are operators of their own")
     check_functions(
         job, (*join.expressions, *join.conditions, *job.output.columns, *left.filters, *job.output.segment.filters)
     )
     looked_up = job.table(right.origin.table)
     if right.origin.hints or looked_up.option("connector") is None:
-        raise OperatorsUnknown("a lookup may keep rows that wait for an answer")
+        raise CannotLower("a lookup may keep rows that wait for an answer")
     if any(name == "LOOKUP" for segment in (left, right, job.output.segment) for name, _ in segment.hints):
-        raise OperatorsUnknown("a LOOKUP hint may decide about operators")
+        raise CannotLower("a LOOKUP hint may decide about operators")
     table = derive_source(job, left.origin)
     check_conditions(left, table)
     check_conditions(job.output.segment, table, looked_up)
@@ -124,9 +124,7 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
     if support is LookupSupport.SYNCHRONOUS or (given or by_option).lower() == "false":
         return None
     if _asked_about_alone(job, join):
-        raise OperatorsUnknown(
-            "a column of rows that wait is asked about alone: where it is asked below, it does not wait"
-        )
+        raise CannotLower("a column of rows that wait is asked about alone: where it is asked below, it does not wait")
     computed = computed_in_front(join, job.output.segment.filters)
     decides = connector, given, join.rows[0], join.row_types[0], computed
     return StateSpec(StateKind.OPERATOR, LOOKUP, unverified=decides)

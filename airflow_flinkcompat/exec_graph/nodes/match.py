@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, row
-from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
@@ -16,7 +16,7 @@ _NODE_ID = f"NodeId<{_EVENT_ID}>"
 _EDGES = f"LockableType<SharedBufferNodeSerializerSnapshotV2<SharedBufferEdge<{_NODE_ID}, DeweyNumber>>>"
 
 
-def match_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+def match_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
     """The state of MATCH_RECOGNIZE: open matches, the rows in them, and rows that wait for their turn."""
     states = (
         NamedState("nfaStateName", VALUE, Stored(f"NFAState<DeweyNumber, {_NODE_ID}, {_EVENT_ID}>")),

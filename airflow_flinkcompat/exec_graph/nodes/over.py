@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, columns, row
-from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, ROWTIME, Node, call_function, time_attribute
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode, call_function, time_attribute
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored, Unknown
 from airflow_flinkcompat.exec_graph.nodes.accumulators import CARRIED_ONLY
 from airflow_flinkcompat.exec_graph.nodes.aggregate import accumulated, compiled_calls, counted
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import is_bounded, row_states
@@ -36,28 +36,28 @@ _CLEANUP_TIMES = {
 """The state that OVER adds with a time to live, by the same."""
 
 
-def over_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def over_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of OVER: accumulators, and but for processing time from the beginning the rows of the frame."""
     spec = node.config["overSpec"]
     (group,) = spec["groups"][:1]
     if len(spec["groups"]) != 1:
-        return LayoutUnknown("what OVER with several frames keeps was not measured")
+        return Unknown("what OVER with several frames keeps was not measured")
     bounded = is_bounded(group)
     time = time_attribute(below.types[group["orderBy"]["fields"][0]["index"]])
     if bounded and not time:
-        return LayoutUnknown("what OVER with a frame by a column that is no time keeps was not measured")
+        return Unknown("what OVER with a frame by a column that is no time keeps was not measured")
     calls: list[Mapping[str, Any]] = group["aggCalls"]
     if bounded:  # what leaves the frame is taken back
         calls = counted(calls)
     read = _with_constants(spec.get("constants") or (), below, symbols)
     made = accumulated(compiled_calls(calls, [bounded] * len(calls), read, symbols))
-    if isinstance(made, LayoutUnknown):
+    if isinstance(made, Unknown):
         return made
     fields, beside = made
     kind = time, bounded, group["isRows"]
     expires = bool(node.config.get("state"))
     if not time and beside:
-        return LayoutUnknown("what maps and lists OVER by a column that is no time keeps was not measured")
+        return Unknown("what maps and lists OVER by a column that is no time keeps was not measured")
     if not time:
         states = _sorted_rows(group, fields, below)
     else:

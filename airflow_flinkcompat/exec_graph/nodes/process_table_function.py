@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown
+from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.streams import facets_aside, types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen
 
 
-def function_facets(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
+def function_facets(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Facets:
     """The facets of a process table function. Its operator goes by the uid, so another uid is another operator.
 
     Rows may be stored or only counted: what another argument, column or row means to the state, its class decides.
@@ -37,11 +37,11 @@ def function_facets(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbo
     }
 
 
-def function_layout(node: Node, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> LayoutUnknown | None:
+def function_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> Unknown | None:
     """The state of a process table function; one without a uid has none."""
     if node.config.get("uid") is None:
         return None
-    return LayoutUnknown("the class of a process table function declares its state, and no plan shows it")
+    return Unknown("the class of a process table function declares its state, and no plan shows it")
 
 
 def _tables(call: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

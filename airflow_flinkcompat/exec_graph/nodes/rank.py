@@ -6,18 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.exec_graph.columns import (
-    MAP,
-    USER_TIMERS,
-    VALUE,
-    WINDOW_TIMERS,
-    LayoutNotDerived,
-    columns,
-    row,
-)
-from airflow_flinkcompat.exec_graph.compiled_plan import PROCTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.columns import MAP, USER_TIMERS, VALUE, WINDOW_TIMERS, columns, row
+from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateLayout, StateNamespace, Stored
+from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, StateNamespace, Stored, Unknown
 from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, require_certain_columns, stored_columns
 from airflow_flinkcompat.exec_graph.nodes.aggregate import in_batches
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
@@ -36,11 +28,11 @@ RANKS = {
 def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> Lowered:
     """Lower a Top-N or a deduplication over rows that are only added."""
     if operator.constant_key or operator.selected:
-        raise LayoutNotDerived("which columns a ranking stores depends on how it is written")
+        raise CannotLower("which columns a ranking stores depends on how it is written")
     require_certain_columns(operator.segments)
     asked = (*operator.partition, *(key for key, _, _ in operator.order))
     if any(key not in operator.row and not window_field(key) for key in asked):
-        raise LayoutNotDerived("the position of a computed key in a stored row is not known")
+        raise CannotLower("the position of a computed key in a stored row is not known")
     clock = operator.order_clock
     by_time = clock is TimeAttribute.ROWTIME
     times = {} if clock is None else {operator.order[0][0]: clock}
@@ -64,7 +56,7 @@ def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> 
         case RankKind.WINDOW_TOP_N:
             kind, config = ExecKind.WINDOW_RANK, {"partitionSpec": {"fields": partition}, "sortSpec": order}
     config = config if windowed else {**config, "state": [LIVES[time_to_live]]}
-    return Lowered(Node(0, kind, kind, config, (), (), ()), (read,))
+    return Lowered(ExecNode(0, kind, kind, config, (), (), ()), (read,))
 
 
 WAITING = "waiting-to-emit-on-timer"
@@ -75,7 +67,7 @@ COUNTER = NamedState("counterState", VALUE, Stored("Int"))
 """Number of rows of a key: the only state if the first rows are the highest."""
 
 
-def deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of a deduplication: one row of a key, or that there was one."""
     key, batches = columns(below, node.config["uniqueKeys"]), in_batches(node)
     first, by_event_time = not node.config.get("keepLastRow"), bool(node.config.get("isRowtime"))
@@ -85,7 +77,7 @@ def deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
         unmeasured = batches or (first and by_event_time)
         return StateLayout(key, (state,), "" if batches else USER_TIMERS, carried_only=unmeasured)
     if batches:
-        return LayoutUnknown("what mini-batches keep of the first row by event time was not measured")
+        return Unknown("what mini-batches keep of the first row by event time was not measured")
     states = (
         NamedState(WAITING, VALUE, row(below)),
         NamedState("already-emitted-state-boolean", VALUE, Stored("Boolean")),
@@ -93,14 +85,14 @@ def deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> S
     return StateLayout(key, states, USER_TIMERS)
 
 
-def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of a Top-N by its strategy."""
     config = node.config
     key = columns(below, config["partition"]["fields"])
     sort_key = sort_key_of(below, config["orderBy"])
     strategy = config["rankStrategy"]["type"]
     if config["rankRange"].get("type") != "Constant":
-        return LayoutUnknown("what a Top-N keeps whose N is a column was not measured")
+        return Unknown("what a Top-N keeps whose N is a column was not measured")
     states: tuple[NamedState, ...]
     match strategy:
         case "AppendFast" if first_by_arrival(below, config["orderBy"]):
@@ -118,7 +110,7 @@ def rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLay
                 NamedState("sorted-map", VALUE, Stored("SortedMap<row, Long>", sort_key.fields)),
             )
         case _:
-            return LayoutUnknown(f"what a Top-N of strategy {strategy} keeps was not measured")
+            return Unknown(f"what a Top-N of strategy {strategy} keeps was not measured")
     states = tuple(replace(state, retracting=strategy != "AppendFast") for state in states)
     return StateLayout(key, states, USER_TIMERS, carried_only=COUNTER in states)
 
@@ -133,13 +125,13 @@ def sort_key_of(below: ColumnMeanings, spec: Mapping[str, Any]) -> Stored:
     return Stored("row", columns(below, [field["index"] for field in spec["fields"]]))
 
 
-def window_deduplicate_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+def window_deduplicate_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
     """The state of a deduplication in windows."""
     state = NamedState("window_deduplicate", VALUE, row(below), namespace=StateNamespace.WINDOW_END)
     return StateLayout(columns(below, node.config["partitionKeys"]), (state,), WINDOW_TIMERS)
 
 
-def window_rank_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+def window_rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
     """The state of a Top-N in windows."""
     sort_key = sort_key_of(below, node.config["sortSpec"])
     state = NamedState("window_rank", MAP, row(below, "List<row>"), sort_key, StateNamespace.WINDOW_END)

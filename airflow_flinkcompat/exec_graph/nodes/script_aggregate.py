@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from airflow_flinkcompat.connectors.facts import Known
-from airflow_flinkcompat.exec_graph.columns import LayoutNotDerived, stored_as
+from airflow_flinkcompat.exec_graph.columns import stored_as
 from airflow_flinkcompat.exec_graph.layout import (
-    LayoutUnknown,
+    CannotLower,
     NamedState,
     StateField,
     StateLayout,
     StateNamespace,
     Stored,
+    Unknown,
 )
 from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS, PlannedCall, accumulated
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc
@@ -25,7 +26,6 @@ from airflow_flinkcompat.exec_graph.script_job import (
     GROUP,
     LOCAL,
     SCAN,
-    OperatorsUnknown,
     PlannedJob,
     PossibleChains,
     check_functions,
@@ -126,21 +126,21 @@ def _calls(operator: AggregateOperator, retracting: bool) -> list[_Call]:
 def _namespace(operator: AggregateOperator, keys_in_order: bool) -> StateNamespace:
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise LayoutNotDerived("this form of an aggregation is planned with further operators")
+        raise CannotLower("this form of an aggregation is planned with further operators")
     on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
     certain = keys_in_order or (operator.kind is AggregateKind.WINDOW and on_event_time)
     if operator.segment.filters and len(operator.keys) > 1 and not certain:
-        raise LayoutNotDerived("the order of the keys may be that of the table's columns, or of what is put out")
+        raise CannotLower("the order of the keys may be that of the table's columns, or of what is put out")
     if operator.segment.filters and operator.kind is AggregateKind.WINDOW and _in_sessions(operator):
-        raise LayoutNotDerived("a condition on its keys may have sessions assigned by an operator of its own")
+        raise CannotLower("a condition on its keys may have sessions assigned by an operator of its own")
     read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
     if read & set(operator.keys):
-        raise LayoutNotDerived("an expression of a key alone is planned away")
+        raise CannotLower("an expression of a key alone is planned away")
     averaged = any(call.function == "AVG" for call in operator.aggregates)
     if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
-        raise LayoutNotDerived("an average beside DISTINCT, without a key, may be planned as a sum and a count")
+        raise CannotLower("an average beside DISTINCT, without a key, may be planned as a sum and a count")
     if operator.kind not in _NAMESPACES:
-        raise LayoutNotDerived(f"what a {operator.kind} keeps is not known")
+        raise CannotLower(f"what a {operator.kind} keeps is not known")
     return StateNamespace.WINDOW if _in_sessions(operator) else _NAMESPACES[operator.kind]
 
 
@@ -155,7 +155,7 @@ def _accumulated(
     planned = []
     for number, each in enumerate(calls):
         if each.call.language != "builtin" or each.call.order_by:
-            raise LayoutNotDerived("the state of a user-defined aggregate function is not known")
+            raise CannotLower("the state of a user-defined aggregate function is not known")
         values = each.over_values
         planned.append(
             PlannedCall(
@@ -170,15 +170,15 @@ def _accumulated(
             )
         )
     made = accumulated(planned)
-    if isinstance(made, LayoutUnknown):
-        raise LayoutNotDerived(made.reason)
+    if isinstance(made, Unknown):
+        raise CannotLower(made.reason)
     return made
 
 
 def _result(each: _Call) -> DataType:
     spec = functions.lookup(each.call.function)
     if spec is None:
-        raise LayoutNotDerived(f"what {each.call.function} keeps is not known")
+        raise CannotLower(f"what {each.call.function} keeps is not known")
     return spec.result_type(each.arguments)
 
 
@@ -196,12 +196,12 @@ def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Tabl
     check_no_operators(operator.segment)
     check_no_operators(job.output.segment)
     if not isinstance(operator.segment.origin, Source) or job.output.segment.windows:
-        raise OperatorsUnknown("only aggregations over one table are known")
+        raise CannotLower("only aggregations over one table are known")
     odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
     if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise OperatorsUnknown("this form of an aggregation is planned with further operators")
+        raise CannotLower("this form of an aggregation is planned with further operators")
     if any(call.language != "builtin" or call.order_by for call in operator.aggregates):
-        raise OperatorsUnknown("aggregate functions of one's own are not known")
+        raise CannotLower("aggregate functions of one's own are not known")
     check_functions(
         job, (*operator.expressions, *operator.segment.filters, *job.output.columns, *job.output.segment.filters)
     )
@@ -214,23 +214,23 @@ def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: T
     filtered = bool(operator.segment.filters)
     if operator.kind is AggregateKind.GROUP:
         if operator.segment.windows:
-            raise OperatorsUnknown("only aggregations over one table are known")
+            raise CannotLower("only aggregations over one table are known")
         times = {column.name for column in table.columns if column.time_attribute is not None}
         if times & {part.column for part in wanted if isinstance(part, SourceColumn)}:
-            raise OperatorsUnknown("a time that is grouped by or aggregated is planned as a value")
+            raise CannotLower("a time that is grouped by or aggregated is planned as a value")
         below = stretch_above(table, wanted, filtered, ordered=False)
         if below == ((SCAN, CALC),) and not filtered and set(columns_read(wanted)) == every_column(table):
             below = (*below, (SCAN,))  # all columns in another order: the aggregation may take them as they come
         return tuple((*kinds, GROUP, *above) for kinds, above in product(below, _above(job, operator)))
     window = operator.window
     if operator.kind is not AggregateKind.WINDOW or window is None or len(operator.segment.windows) != 1:
-        raise OperatorsUnknown(f"a {operator.kind} is not known")
+        raise CannotLower(f"a {operator.kind} is not known")
     if window.window.kind is WindowKind.SESSION or window.time_attribute is not TimeAttribute.ROWTIME:
-        raise OperatorsUnknown("session windows and windows of processing time are not known")
+        raise CannotLower("session windows and windows of processing time are not known")
     if not isinstance(window.time, SourceColumn) or window.partition_by:
-        raise OperatorsUnknown("a window over a computed time is not known")
+        raise CannotLower("a window over a computed time is not known")
     if any(call.function not in _IN_TWO_PHASES for call in operator.aggregates):
-        raise OperatorsUnknown("whether these calls are computed in two phases is not known")
+        raise CannotLower("whether these calls are computed in two phases is not known")
     wanted = tuple(dict.fromkeys((*wanted, window.time)))
     below = stretch_above(table, wanted, filtered, ordered=True)
     return tuple((*kinds, LOCAL, GLOBAL, *above) for kinds, above in product(below, _above(job, operator)))

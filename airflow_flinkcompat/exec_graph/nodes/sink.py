@@ -9,15 +9,14 @@ from typing import Any
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, SinkState
 from airflow_flinkcompat.exec_graph.columns import VALUE, stored_type
-from airflow_flinkcompat.exec_graph.compiled_plan import ROWTIME, Node, time_attribute
+from airflow_flinkcompat.exec_graph.exec_node import ROWTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateField, StateLayout, Stored, Unknown
 from airflow_flinkcompat.exec_graph.script_job import (
     COMMITTER,
     ENFORCER,
     INSERTER,
     WRITER,
-    OperatorsUnknown,
     PlannedJob,
     PossibleChains,
     connector_words,
@@ -33,23 +32,23 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Sourc
 from airflow_flinkcompat.plan.types import MAX_LENGTH
 
 
-def sink_identifier(node: Node) -> str:
+def sink_identifier(node: ExecNode) -> str:
     """The table a sink node writes to, as the plan names it."""
     return str(node.config["dynamicTableSink"]["table"]["identifier"])
 
 
-def keeps_rows(sink: Node) -> bool:
+def keeps_rows(sink: ExecNode) -> bool:
     """Whether a materializer stands in front of the sink."""
     return bool(sink.config.get("state")) or bool(sink.config.get("requireUpsertMaterialize"))
 
 
-def enforcers(sink: Node, input_types: Sequence[str]) -> tuple[Hashable, ...]:
+def enforcers(sink: ExecNode, input_types: Sequence[str]) -> tuple[Hashable, ...]:
     """What decides which operators stand in front of the sink: NOT NULL columns, its key, a time attribute."""
     schema = sink_schema(sink)
     return _has_not_null(schema), frozen(schema.get("primaryKey")), has_rowtime(input_types)
 
 
-def enforces(sink: Node) -> bool:
+def enforces(sink: ExecNode) -> bool:
     """Whether an operator in front of the sink holds rows against NOT NULL columns or declared lengths."""
     schema = sink_schema(sink)
     lengths = sink.config.get("configuration", {}).get("table.exec.sink.type-length-enforcer", "IGNORE") != "IGNORE"
@@ -64,12 +63,12 @@ def has_rowtime(types: Sequence[str]) -> bool:
 _LIMITED = re.compile(r"\b(?:VAR)?(?:CHAR|BINARY)\((?!2147483647\))")
 
 
-def sink_schema(sink: Node) -> Mapping[str, Any]:
+def sink_schema(sink: ExecNode) -> Mapping[str, Any]:
     found: Mapping[str, Any] = sink.config["dynamicTableSink"]["table"].get("resolvedTable", {}).get("schema", {})
     return found
 
 
-def sink_columns(sink: Node) -> tuple[str, ...]:
+def sink_columns(sink: ExecNode) -> tuple[str, ...]:
     """The names of the columns that a sink takes, as its table declares them where it declares so many."""
     declared = [each for each in sink_schema(sink).get("columns", ()) if each.get("kind") != "COMPUTED"]
     names = tuple(each["name"] for each in declared if not each.get("isVirtual"))
@@ -90,7 +89,7 @@ def _nullable(kind: Any) -> bool:
     return bool(kind.get("nullable", True)) if isinstance(kind, Mapping) else not str(kind).endswith(" NOT NULL")
 
 
-def sink_facets(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
+def sink_facets(node: ExecNode, rows: ColumnMeanings, symbols: Symbols, keeps: bool) -> Facets:
     """A sink that keeps nothing may take what it likes, as long as nothing else comes to stand in front of it."""
     facets: Facets = {(Aspect.OTHER, "enforcers"): enforcers(node, rows.types), **facets_aside(node)}
     if keeps:
@@ -105,7 +104,7 @@ def sink_facets(node: Node, rows: ColumnMeanings, symbols: Symbols, keeps: bool)
     return facets
 
 
-def materializer_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def materializer_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state in front of a sink that materializes rows by its key: rows as the sink declares them."""
     declared = [
         column for column in sink_schema(node).get("columns", ()) if column.get("kind", "PHYSICAL") == "PHYSICAL"
@@ -113,7 +112,7 @@ def materializer_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> 
     primary: Any = sink_schema(node).get("primaryKey") or {}
     names = [column["name"] for column in declared]
     if len(declared) != len(below.types) or not primary.get("columns"):
-        return LayoutUnknown("which columns the sink stores is not known")
+        return Unknown("which columns the sink stores is not known")
     fields = tuple(
         StateField(stored_type(column["dataType"]), below.at(place), column["name"])
         for place, column in enumerate(declared)
@@ -170,19 +169,23 @@ def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
     sink = job.table(job.output.sink)
     facts = registry.sink(sink.option("connector"))
     if facts.state is SinkState.NOT_KNOWN:
-        raise OperatorsUnknown(f"what a sink of {connector_words(sink)} keeps is not known")
+        raise CannotLower(f"what a sink of {connector_words(sink)} keeps is not known", place=sink.name)
     if facts.operators not in (1, 2):
-        raise OperatorsUnknown(f"which operators are planned for a sink of {connector_words(sink)} is not known")
+        raise CannotLower(
+            f"which operators are planned for a sink of {connector_words(sink)} is not known", place=sink.name
+        )
     if sink.option("sink.parallelism") is not None or mentions(job.output.hints, "parallelism"):
-        raise OperatorsUnknown("a sink with a parallelism of its own may be chained to nothing")
+        raise CannotLower("a sink with a parallelism of its own may be chained to nothing", place=sink.name)
     if _rolls_otherwise(sink) or sink.partitioned_by:
-        raise OperatorsUnknown("what is planned for a sink that compacts, partitions or commits is not known")
+        raise CannotLower(
+            "what is planned for a sink that compacts, partitions or commits is not known", place=sink.name
+        )
     writer = (WRITER, COMMITTER)[: facts.operators]
     front = (ENFORCER,) if _enforces(job, sink) else ()
     behind = (*front, *inserter, *writer)
     if not _materialized(job, sink):
         return (behind,), facts.state
-    raise OperatorsUnknown("results may be kept once more in front of the sink, by its primary key")
+    raise CannotLower("results may be kept once more in front of the sink, by its primary key", place=sink.name)
 
 
 def _rolls_otherwise(sink: Table) -> bool:

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, row
-from airflow_flinkcompat.exec_graph.compiled_plan import ROWTIME, Node, time_attribute
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, NamedState, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.exec_node import ROWTIME, ExecNode, time_attribute
+from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Stored, Unknown
 from airflow_flinkcompat.exec_graph.nodes.rank import COUNTER, first_by_arrival, sort_key_of
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 
-def limit_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+def limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
     """The state of a LIMIT: the rows that were handed on."""
     return StateLayout(
         (), (NamedState("data-state-with-append", MAP, row(below, "List<row>"), Stored("row")),), USER_TIMERS
     )
 
 
-def sort_limit_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def sort_limit_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of a LIMIT over sorted rows: those that may be among them, by what they are sorted by."""
     if node.config["rankStrategy"]["type"] != "AppendFast":
-        return LayoutUnknown("what a sorted LIMIT over rows that are updated keeps was not measured")
+        return Unknown("what a sorted LIMIT over rows that are updated keeps was not measured")
     order = node.config["orderBy"]
     state = NamedState("data-state-with-append", MAP, row(below, "List<row>"), sort_key_of(below, order))
     return StateLayout((), (COUNTER if first_by_arrival(below, order) else state,), USER_TIMERS)
 
 
-def sort_layout(node: Node, below: ColumnMeanings, symbols: Symbols) -> StateLayout | LayoutUnknown:
+def sort_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout | Unknown:
     """The state of a sort by event time: rows of times that no watermark has passed."""
     first = below.types[node.config["orderBy"]["fields"][0]["index"]]
     if time_attribute(first) != ROWTIME:
-        return LayoutUnknown("what a sort by processing time keeps was not measured")
+        return Unknown("what a sort by processing time keeps was not measured")
     states = (
         NamedState("lastTriggeringTsState", VALUE, LONG),
         NamedState("dataState", MAP, row(below, "List<row>"), LONG),

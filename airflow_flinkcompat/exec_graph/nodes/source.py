@@ -10,14 +10,14 @@ from typing import Any
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known, SinkState, SourceState
 from airflow_flinkcompat.connectors.formats import FORMATS
-from airflow_flinkcompat.exec_graph.compiled_plan import Node
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.layout import CannotLower
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
 from airflow_flinkcompat.exec_graph.script_job import (
     CALC,
     SCAN,
     WATERMARK,
-    OperatorsUnknown,
     PlannedJob,
     PossibleChains,
     at_least,
@@ -38,7 +38,7 @@ from airflow_flinkcompat.plan.types import TimeAttribute
 
 
 def scanned(
-    node: Node, symbols: Symbols, tables: Mapping[str, str], identities: Mapping[str, ColumnIdentity] | None = None
+    node: ExecNode, symbols: Symbols, tables: Mapping[str, str], identities: Mapping[str, ColumnIdentity] | None = None
 ) -> ColumnMeanings:
     """The columns of a table by what makes them the same, its rows after what was pushed into it."""
     table = node.config["scanTableSource"]["table"]
@@ -98,7 +98,7 @@ def _picked(
     return symbols.of("path", column, path[1:], type_)
 
 
-def source_facets(node: Node, tables: Mapping[str, str]) -> Facets:
+def source_facets(node: ExecNode, tables: Mapping[str, str]) -> Facets:
     """Which table is read at this place: Flink tells sources apart by place alone (measured)."""
     identifier = node.config["scanTableSource"]["table"]["identifier"]
     return {(Aspect.MEANING, "table"): tables.get(identifier, identifier), (Aspect.OTHER, "table"): identifier}
@@ -116,19 +116,19 @@ def derive_source(job: PlannedJob, source: Source) -> Table:
     table = job.table(source.table)
     facts = registry.source(table.option("connector"))
     if facts.positions not in (SourceState.PARTITIONS, SourceState.FILES) or facts.appends is not Known.YES:
-        raise OperatorsUnknown(f"what a source of {connector_words(table)} keeps is not known")
+        raise CannotLower(f"what a source of {connector_words(table)} keeps is not known", place=table.name)
     options = dict(table.options)
     if "scan.parallelism" in options or mentions(source.hints, "parallelism"):
-        raise OperatorsUnknown("a source with a parallelism of its own may be chained to nothing")
+        raise CannotLower("a source with a parallelism of its own may be chained to nothing", place=table.name)
     if mentions(source.hints, "format", "connector"):
-        raise OperatorsUnknown("a hint says in which format a source is read")
+        raise CannotLower("a hint says in which format a source is read", place=table.name)
     formats = {options.get(key) for key in registry.format_keys(table.option("connector"))}
     if not formats <= _APPEND_FORMATS:
-        raise OperatorsUnknown(f"rows of format {', '.join(map(str, formats))} may be taken back")
+        raise CannotLower(f"rows of format {', '.join(map(str, formats))} may be taken back", place=table.name)
     if table.primary_key:
-        raise OperatorsUnknown("a source with a primary key may be kept once more")
+        raise CannotLower("a source with a primary key may be kept once more", place=table.name)
     if table.partitioned_by:
-        raise OperatorsUnknown("what is planned for a partitioned source is not known")
+        raise CannotLower("what is planned for a partitioned source is not known", place=table.name)
     return table
 
 
@@ -187,7 +187,7 @@ def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> Poss
     segment = job.output.segment
     check_no_operators(segment)
     if segment.windows:
-        raise OperatorsUnknown("windows without an aggregation are operators of their own")
+        raise CannotLower("windows without an aggregation are operators of their own")
     check_functions(job, (*job.output.columns, *segment.filters))
     check_conditions(segment, table)
     if at_head:
@@ -197,9 +197,9 @@ def stateless_operators(job: PlannedJob, table: Table, *, at_head: bool) -> Poss
 
 
 def check_conditions(segment: StatelessSegment, *tables: Table) -> None:
-    """Raises OperatorsUnknown where a condition may be planned away."""
+    """Raises CannotLower where a condition may be planned away."""
     if any(decided(condition, *tables) for condition in segment.filters) or contradictory(segment.filters):
-        raise OperatorsUnknown("a condition may hold of every row or of none, and then be left out, or its source")
+        raise CannotLower("a condition may hold of every row or of none, and then be left out, or its source")
 
 
 def simplified_stretch(table: Table, wanted: tuple[Expression, ...], filtered: bool) -> PossibleChains:
@@ -218,14 +218,14 @@ def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, 
     """The operators from the scan to what stands above it."""
     facts = registry.source(table.option("connector"))
     if Known.NOT_KNOWN in (facts.projection, facts.watermark):
-        raise OperatorsUnknown(f"what is handed down into a source of {connector_words(table)} is not known")
+        raise CannotLower(f"what is handed down into a source of {connector_words(table)} is not known")
     names = tuple(part.column if isinstance(part, SourceColumn) else "" for part in wanted)
     stored = all(name in table.physical for name in names)
     assigned = table.watermark is not None and facts.watermark is Known.NO
     if facts.projection is Known.NO:
         return _whole(table, names, filtered or not stored, assigned)
     if any(name in {key for key, _, _ in table.metadata} for name in columns_read(wanted)):
-        raise OperatorsUnknown("what is planned for metadata columns of this source is not known")
+        raise CannotLower("what is planned for metadata columns of this source is not known")
     if assigned:
         return _projected_below_watermark(table, wanted, names, filtered or not stored, ordered)
     every = len(set(names)) == len(table.physical)
@@ -236,7 +236,7 @@ def stretch_above(table: Table, wanted: tuple[Expression, ...], filtered: bool, 
 def _whole(table: Table, names: tuple[str, ...], computed: bool, assigned: bool) -> PossibleChains:
     """A source that hands out all its columns: a Calc drops and reorders them."""
     if assigned:
-        raise OperatorsUnknown("watermarks above a source that reads all columns were not seen")
+        raise CannotLower("watermarks above a source that reads all columns were not seen")
     emitted = (*table.physical, *(name for name, _, _ in table.metadata))
     time = table.watermark.column if table.watermark is not None else ""
     if time and time not in emitted and (time in names or not computed):
@@ -253,9 +253,9 @@ def _projected_below_watermark(
     time = table.watermark.column if table.watermark is not None else ""
     clocks = {column.name for column in table.columns if column.time_attribute is TimeAttribute.PROCTIME}
     if time not in table.physical or clocks & set(columns_read(wanted)):
-        raise OperatorsUnknown("where a computed time is planned is not certain")
+        raise CannotLower("where a computed time is planned is not certain")
     if computed and any(name not in clocks for name, _ in table.computed):
-        raise OperatorsUnknown("where computed columns are planned below watermarks is not certain")
+        raise CannotLower("where computed columns are planned below watermarks is not certain")
     used = {*columns_read(wanted), time}
     if ordered:
         natural = tuple(name for name in table.physical if name in used)

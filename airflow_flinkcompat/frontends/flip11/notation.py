@@ -34,7 +34,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Spec,
     TableEnvironment,
     TableValue,
-    Unknown,
+    UnknownValue,
     Value,
     bounded,
 )
@@ -100,7 +100,7 @@ class Notation(Meaning):
         if word in self.names:
             self.used.add(word)
             value = self.names[word]
-            if isinstance(value, Unknown):
+            if isinstance(value, UnknownValue):
                 raise NotRead(value.reason)
             return value
         if word in _WINDOWS:

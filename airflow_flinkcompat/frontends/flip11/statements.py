@@ -28,7 +28,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     TableEnvironment,
     TableValue,
     TooMuch,
-    Unknown,
+    UnknownValue,
 )
 from airflow_flinkcompat.model import JobSpec
 from airflow_flinkcompat.sql import Script, ScriptError, Statement, lexer, nodes
@@ -140,7 +140,7 @@ class _StatementReader:
 
     def _report(self, start: int, end: int, reason: str, refused: bool = False) -> None:
         if self.binds is not None:
-            self.notation.names[self.binds] = Unknown(f"{self.binds} was not read where it was made", tables=True)
+            self.notation.names[self.binds] = UnknownValue(f"{self.binds} was not read where it was made", tables=True)
             self.tables.pop(self.binds, None)
         self.session.report(self.node(start, max(end, start + 1)), reason, refused)
 
@@ -201,7 +201,7 @@ class _StatementReader:
         elif isinstance(value, TableValue):
             self.notation.method(value, "execute", [], tree)
         elif not isinstance(
-            value, JobResult | Const | Unknown | Inserts | Config | StreamEnvironment | TableEnvironment
+            value, JobResult | Const | UnknownValue | Inserts | Config | StreamEnvironment | TableEnvironment
         ):
             raise Unreadable("a statement that neither binds a name nor makes a query", tree.start, tree.end)
 

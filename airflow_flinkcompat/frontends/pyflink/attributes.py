@@ -24,7 +24,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Path,
     Ref,
     TableValue,
-    Unknown,
+    UnknownValue,
     Value,
 )
 
@@ -72,24 +72,24 @@ class Objects(Operators):
             case Arguments(parsed=True):
                 return self._argument(name, owner)
             case Path():
-                return standard.of_path(owner, name) or Unknown(f"{name} of a path is not known")
-            case Unknown():
+                return standard.of_path(owner, name) or UnknownValue(f"{name} of a path is not known")
+            case UnknownValue():
                 return self._of_unknown(owner, name, written)
         tabled = self.touches(owner)
-        return Unknown(f"{name} held as a value is not read" if tabled else f"{name} is not known", tables=tabled)
+        return UnknownValue(f"{name} held as a value is not read" if tabled else f"{name} is not known", tables=tabled)
 
-    def _of_unknown(self, owner: Unknown, name: str, written: str) -> Unknown:
+    def _of_unknown(self, owner: UnknownValue, name: str, written: str) -> UnknownValue:
         if owner.tables:
             return owner
         if owner.name and self.known_input(owner) is owner:
             return inputs.named(f"{owner.name}.{name}", (owner,))
         ask = written and owner.reason and not isinstance(owner.reason, Asked)
-        return Unknown(Asked(owner.reason, written)) if ask else owner
+        return UnknownValue(Asked(owner.reason, written)) if ask else owner
 
     def of_module(self, module: Module, name: str) -> Value:
         """What a name of a module that lies beside the program stands for."""
         found = module.frame.names.get(name) or self.submodule(module.name, name)
-        return found or Unknown(f"{name} is not in {module.name}, as far as that was read", tables=True)
+        return found or UnknownValue(f"{name} is not in {module.name}, as far as that was read", tables=True)
 
     @abstractmethod
     def submodule(self, module: str, name: str) -> Value | None:
@@ -126,9 +126,9 @@ class Objects(Operators):
         line = () if kind is None else kind.line()
         if found is None or any(each.broken for each in line):
             doubt = "" if kind is None else kind.doubt
-            return Unknown(doubt or f"{name} is not there, as far as the program was read", tables=True)
+            return UnknownValue(doubt or f"{name} is not there, as far as the program was read", tables=True)
         if isinstance(found, Instance) and found.type.find("__get__") is not None:
-            return Unknown("a descriptor is not read", tables=True)
+            return UnknownValue("a descriptor is not read", tables=True)
         if not isinstance(found, Function) or found.receiver is not None or found.bound or found.named:
             return found
         return self._method(found, owner, receiver)
@@ -139,7 +139,7 @@ class Objects(Operators):
             return owner.type
         if name == "__dict__":
             raise NotRead("the attributes of an object taken all at once are not read")
-        return Unknown(owner.broken, tables=self.touches(owner)) if owner.broken else owner.names.get(name)
+        return UnknownValue(owner.broken, tables=self.touches(owner)) if owner.broken else owner.names.get(name)
 
     def _method(self, found: Function, owner: Value, receiver: Value) -> Value:
         kind = receiver.type if isinstance(receiver, Instance) else receiver
@@ -155,7 +155,7 @@ class Objects(Operators):
                 receiver.names[found.name] = value
                 return value
             case "property" | "cached property":
-                return Unknown("a property of a class is not read", tables=self.touches(found))
+                return UnknownValue("a property of a class is not read", tables=self.touches(found))
         return found if isinstance(owner, Class) else replace(found, receiver=receiver)
 
     def instance(self, kind: Class, args: Sequence[Value], names: Mapping[str, Value]) -> Value:
@@ -166,7 +166,7 @@ class Objects(Operators):
             why = why or f"{odd} of class {kind.node.name} is not read"
             if self.touches(kind) or any(map(self.touches, (*args, *names.values()))):
                 raise NotRead(why)
-            return Unknown(why)
+            return UnknownValue(why)
         made = Instance(kind)
         start = kind.find("__init__")
         if isinstance(start, Function):
@@ -199,7 +199,7 @@ class Objects(Operators):
                     raise NotRead(f"class {made.type.node.name} is called without a field it needs")
                 case Container(kind="factory", value=[maker]):
                     made.names[name] = self.make(maker)
-                case Unknown() | Const() | Ref() | Container() | Instance() | Path():
+                case UnknownValue() | Const() | Ref() | Container() | Instance() | Path():
                     made.names[name] = default
                 case _:
                     raise NotRead(f"the default of the field {name} is not read")
@@ -216,7 +216,7 @@ class Objects(Operators):
             case Instance(broken=""):
                 setter = owner.type.find(name)
                 odd = any(owner.type.find(each) is not None for each in _ODD)
-                odd |= isinstance(setter, Unknown) and setter.tables
+                odd |= isinstance(setter, UnknownValue) and setter.tables
                 odd |= isinstance(setter, Instance) and setter.type.find("__set__") is not None
                 if not odd and not (isinstance(setter, Function) and setter.how.endswith("property")):
                     owner.names[name] = value
@@ -274,7 +274,7 @@ class Objects(Operators):
         if name in ("parse_args", "parse_known_args"):
             of_line = not names and all(inputs.canonical(arg).startswith("(sys.argv)[1::]") for arg in args)
             found = replace(parser, parsed=True, names=parser.names if of_line and parser.plain else {})
-            rest = Unknown("the rest of the command line")
+            rest = UnknownValue("the rest of the command line")
             return found if name == "parse_args" else Container([found, rest], kind="tuple")
         if name in ("set_defaults", "add_subparsers"):
             raise NotRead(f"{name} of argparse is not read")
@@ -300,7 +300,7 @@ class Objects(Operators):
             if isinstance(kind, Ref) and all(words.values()):
                 made = {**words, **({"type": kind.path.removeprefix("builtins.")} if "type" in names else {})}
                 parser.names[dest] = "--" + " ".join([dest, *(f"{key}={made[key]}" for key in sorted(made))])
-            return Unknown("an argument of the command line")
+            return UnknownValue("an argument of the command line")
         return None
 
 

@@ -23,7 +23,7 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
 )
 from airflow_flinkcompat.frontends.pyflink.operations import CHANGES
 from airflow_flinkcompat.frontends.table_api import environment
-from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, Ref, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, Ref, UnknownValue, Value
 from airflow_flinkcompat.sql import ScriptError
 
 _PLAIN_BASES = ("builtins.object", "abc.ABC", "typing.Protocol", "typing.Generic")
@@ -78,7 +78,7 @@ class Binder(Caller):
             raise NotRead("a table is unpacked in a way that is not read")
         for part in parts:
             target = part.value if isinstance(part, ast.Starred) else part
-            self.bind(target, Unknown("what was unpacked is not known"), frame)
+            self.bind(target, UnknownValue("what was unpacked is not known"), frame)
 
     def _set_item(self, owner: Value, key: Value, value: Value) -> None:
         match owner, key:
@@ -133,12 +133,12 @@ class Binder(Caller):
             part.attr in CHANGES or isinstance(self.eval(part.value, frame), Instance | Class)
         ):
             raise NotRead(reason)
-        return Unknown(reason, tables=True)
+        return UnknownValue(reason, tables=True)
 
     def _of_click(self, function: Function, name: str, call: ast.Call | None, frame: NameScope) -> Value:
         """A command of click: its parameters come from the command line."""
         if name not in ("command", "option", "argument") or call is None:
-            return Unknown(f"{function.name} has a decorator of click that is not read", tables=True)
+            return UnknownValue(f"{function.name} has a decorator of click that is not read", tables=True)
         if name == "command":
             return function
         flags = [part.value for part in (self.eval(arg, frame) for arg in call.args) if isinstance(part, Const)]
@@ -260,7 +260,7 @@ class Binder(Caller):
                 for each in STARS[module]:
                     frame.bind(each, Ref(f"{module}.{each}"))
             else:
-                hidden = Unknown(f"it may come from `from {module} import *`", tables=True)
+                hidden = UnknownValue(f"it may come from `from {module} import *`", tables=True)
                 for each, value in list(frame.module.names.items()):
                     if isinstance(value, Const | Container) and not each.startswith("__"):
                         frame.module.names[each] = hidden
@@ -274,7 +274,9 @@ class Binder(Caller):
                 if every is not None:
                     listed = self.iterate(every) or []
                     for each in (str(name.value) for name in listed if isinstance(name, Const)):
-                        frame.bind(each, names.get(each) or Unknown(f"{each} is not in {module.name}", tables=True))
+                        frame.bind(
+                            each, names.get(each) or UnknownValue(f"{each} is not in {module.name}", tables=True)
+                        )
                 else:
                     for each in [name for name in names if not name.startswith("_")]:
                         frame.bind(each, names[each])
@@ -352,7 +354,7 @@ def _members(kind: Class) -> None:
         if not isinstance(value, Const | Container) or name.startswith("_"):
             continue
         if kind.opaque:
-            kind.names[name] = Unknown(f"a member of an Enum that is of another type too is not read: {name}")
+            kind.names[name] = UnknownValue(f"a member of an Enum that is of another type too is not read: {name}")
             continue
         same = next((each for given, each in made if isinstance(given, Const) and given == value), None)
         kind.names[name] = same or Instance(kind, {"value": value, "name": Const(name)})

@@ -40,7 +40,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Ref,
     TooMuch,
     Udf,
-    Unknown,
+    UnknownValue,
     Value,
     bounded,
 )
@@ -79,7 +79,7 @@ class Caller(Objects):
         name = ""
         if isinstance(node.func, ast.Attribute):
             owner, name = self.eval(node.func.value, frame), node.func.attr
-            function = Unknown("") if isinstance(owner, Described) else self.attribute(owner, node.func, frame)
+            function = UnknownValue("") if isinstance(owner, Described) else self.attribute(owner, node.func, frame)
         else:
             function = self.eval(node.func, frame)
         args = self.unpacked(node.args, frame)
@@ -136,7 +136,7 @@ class Caller(Objects):
         found = self.apply(maker, (), {})
         if found is None and isinstance(maker, Ref) and maker.path in ("builtins.list", "builtins.dict"):
             return Container([] if maker.name == "list" else {}, kind=maker.name)
-        return Unknown("what makes a default is not read", self.touches(maker)) if found is None else found
+        return UnknownValue("what makes a default is not read", self.touches(maker)) if found is None else found
 
     def udf(self, kind: str, node: ast.AST, args: Args, names: Names, frame: NameScope) -> Value:
         return python_functions.made(kind, node, args, names, frame, self.function_text())
@@ -331,10 +331,10 @@ class Caller(Objects):
         reads = isinstance(mode, Const) and mode.value in ("r", "rt") and len(args) < 2
         if not reads or not given.keys() <= {"encoding", "newline"} or not all(how.values()):
             self.surroundings.written.add("" if paths.symbolic(path.text) else paths.normal(path.text))
-            return Unknown("what it opens, and for what, is not known")
+            return UnknownValue("what it opens, and for what, is not known")
         around = self.surroundings
         if around.written & {"", paths.normal(path.text)} or (around.written and paths.symbolic(path.text)):
-            return Unknown(f"{path.text} was written by the program")
+            return UnknownValue(f"{path.text} was written by the program")
         text = None if around.moved else self.files.beside(path.text)
         if text is None:
             where = inputs.canonical(Const(path.text)).strip('"')
@@ -382,7 +382,7 @@ class Caller(Objects):
         every = [*args, *names.values()]
         if any(map(self.touches, every)) or (owner is not None and self.touches(owner)) or self.touches(function):
             why = next(
-                (f": {part.reason}" for part in (function, owner) if isinstance(part, Unknown) and part.reason), ""
+                (f": {part.reason}" for part in (function, owner) if isinstance(part, UnknownValue) and part.reason), ""
             )
             raise NotRead(f"a call of {called.removeprefix('builtins.')} that touches a table is not read{why}")
         if isinstance(function, Ref):

@@ -11,7 +11,7 @@ from airflow_flinkcompat.frontends.pyflink.binding import Binder
 from airflow_flinkcompat.frontends.pyflink.effects import Reach, Spend, within
 from airflow_flinkcompat.frontends.pyflink.objects import File, Function, Instance, NameScope, ProgramEnded
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
-from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, Ref, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import Const, Container, NotRead, Ref, UnknownValue, Value
 
 HALF_WAY = "whether an exception came before it was set is not known"
 GOES_ON = "an exception is passed over, and tables are touched behind it: whether all of this was done is not known"
@@ -67,7 +67,7 @@ class Attempt:
         for name, value in self.names.items():
             after = self.frame.find(name)
             if after is not None and _differs(value, after):
-                self.frame.bind(name, Unknown(HALF_WAY, touches(value) or touches(after)))
+                self.frame.bind(name, UnknownValue(HALF_WAY, touches(value) or touches(after)))
         for each, before in self.inside:
             if isinstance(each, Container):
                 if not each.broken and _copied(each) != before:
@@ -75,7 +75,7 @@ class Attempt:
                 continue
             for name, after in each.names.items():
                 if isinstance(before, dict) and name in before and _differs(before[name], after):
-                    each.names[name] = Unknown(HALF_WAY, touches(before[name]) or touches(after))
+                    each.names[name] = UnknownValue(HALF_WAY, touches(before[name]) or touches(after))
 
 
 def returns(body: Iterable[ast.stmt]) -> list[ast.AST]:
@@ -85,7 +85,7 @@ def returns(body: Iterable[ast.stmt]) -> list[ast.AST]:
 
 
 def _differs(before: Value, after: Value) -> bool:
-    return before != after and not (before == Const(None) and not isinstance(after, Const | Unknown))
+    return before != after and not (before == Const(None) and not isinstance(after, Const | UnknownValue))
 
 
 def _copied(each: Container | Instance) -> Sequence[Value] | dict[str, Value]:
@@ -116,7 +116,7 @@ class Leaving(Binder):
     """Where an exception is passed over, and how much was said by then."""
 
     @abstractmethod
-    def forget(self, node: ast.AST, frame: NameScope, value: Unknown, bound: bool = True) -> None:
+    def forget(self, node: ast.AST, frame: NameScope, value: UnknownValue, bound: bool = True) -> None:
         """Whatever the source binds or changes stands for ``value``."""
 
     def try_(self, node: ast.Try, frame: NameScope) -> None:
@@ -132,7 +132,7 @@ class Leaving(Binder):
             raise NotRead("the program may end here, or go on where the exception is handled") from None
         goes_on = [each for each in node.handlers if not self._leaves(each, frame)]
         for handler in node.handlers:
-            why = Unknown("whether an exception set it is not known")
+            why = UnknownValue("whether an exception set it is not known")
             self.forget(handler, frame, why, bound=handler in goes_on)
         if goes_on:
             ways = [returns(handler.body) for handler in goes_on]
@@ -140,7 +140,7 @@ class Leaving(Binder):
             last = isinstance(function, ast.FunctionDef) and function.body[-1] is node
             self._pass_over(node, attempt, frame, [way for each in ways for way in each], left)
             if isinstance(left, Returned) and not (all(ways) or last):
-                left.value = Unknown(HALF_WAY, self.touches(left.value))
+                left.value = UnknownValue(HALF_WAY, self.touches(left.value))
         self.block(node.finalbody, frame)
         for handler in node.handlers:
             if self.mentions(handler, frame):
@@ -161,7 +161,7 @@ class Leaving(Binder):
         nothing = all(isinstance(each, ast.Constant) and each.value is None for each in answers)
         if isinstance(left, Returned):
             if not (nothing and (left.value == Const(None) or self.touches(left.value))):
-                left.value = Unknown(HALF_WAY, self.touches(left.value))
+                left.value = UnknownValue(HALF_WAY, self.touches(left.value))
         elif not nothing:
             frame.doubt = HALF_WAY
 
@@ -175,8 +175,8 @@ class Leaving(Binder):
                 opened.append(value)
             elif self.touches(value):
                 raise NotRead("a with statement on something that touches a table is not read")
-            elif not isinstance(value, File) and not (isinstance(value, Unknown) and value.name):
-                entered = Unknown("what with opens is not known")
+            elif not isinstance(value, File) and not (isinstance(value, UnknownValue) and value.name):
+                entered = UnknownValue("what with opens is not known")
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, entered, frame)
         left: Returned | Jumped | None = None

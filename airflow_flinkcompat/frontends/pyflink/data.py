@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_flinkcompat.frontends.table_api.values import Container, NotRead, Unknown, Value, bounded
+from airflow_flinkcompat.frontends.table_api.values import Container, NotRead, UnknownValue, Value, bounded
 
 _READS: Mapping[str, Callable[[str], Any]] = {"json": json.loads, "tomllib": tomllib.loads}
 
@@ -29,4 +29,4 @@ def value_of(given: Any) -> Value:
             return Container([value_of(value) for value in given])
         case str() | bool() | int() | float() | None:
             return bounded(given)
-    return Unknown("a date or time in a file is not read")
+    return UnknownValue("a date or time in a file is not read")

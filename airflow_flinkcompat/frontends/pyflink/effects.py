@@ -18,7 +18,7 @@ from airflow_flinkcompat.frontends.pyflink.objects import (
     Super,
     Template,
 )
-from airflow_flinkcompat.frontends.table_api.values import Const, Container, Described, Path, Ref, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import Const, Container, Described, Path, Ref, UnknownValue, Value
 
 Spend = Callable[[int], None]
 CODE = (
@@ -60,7 +60,7 @@ def _touches(value: Value, seen: set[int], spend: Spend) -> bool:
     if isinstance(value, Described):
         return True
     match value:
-        case Unknown():
+        case UnknownValue():
             return value.tables
         case Ref():
             if value.module == "builtins":
@@ -147,7 +147,7 @@ class Reach:
         pending = list(given)
         while pending:
             value = pending.pop()
-            if id(value) in self._seen or isinstance(value, Const | Unknown | Ref | Described):
+            if id(value) in self._seen or isinstance(value, Const | UnknownValue | Ref | Described):
                 continue
             self.spend(1)
             self._seen.add(id(value))
@@ -171,7 +171,7 @@ class Reach:
 def _lost(value: Instance | Class | Module, reason: str) -> None:
     if isinstance(value, Module):
         for name in value.frame.names:
-            value.frame.names[name] = Unknown(reason, tables=True)
+            value.frame.names[name] = UnknownValue(reason, tables=True)
         return
     value.broken = reason
 

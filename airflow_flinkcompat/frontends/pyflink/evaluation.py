@@ -38,7 +38,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     TableEnvironment,
     TableValue,
     TooMuch,
-    Unknown,
+    UnknownValue,
     Value,
     bounded,
 )
@@ -123,13 +123,13 @@ class Evaluator(ABC):
                 found = self.call(node, frame)
                 if isinstance(found, Container) and found.kind == "iterator" and found.moment < 0:
                     found.moment = self.moment
-                return self.instead(found, node) if isinstance(found, Unknown) else found
+                return self.instead(found, node) if isinstance(found, UnknownValue) else found
             case ast.Lambda():
                 return Function(node, frame.around, self.defaults(node.args, frame))
         taken = self.apart(node, frame)
         return self.whole(node, frame) if taken is None else taken
 
-    def instead(self, value: Unknown, node: ast.expr) -> Value:
+    def instead(self, value: UnknownValue, node: ast.expr) -> Value:
         """What is given for a call, as it is written, where nobody knows what comes out."""
         if not self.given or value.tables or (node.end_lineno or 0) > node.lineno:
             return value
@@ -151,15 +151,15 @@ class Evaluator(ABC):
         """Whether a name in this piece of source, or in a function that it names, touches tables."""
         return mentions(node, frame, self.step)
 
-    def first_unknown(self, reason: str, *values: Value) -> Unknown:
+    def first_unknown(self, reason: str, *values: Value) -> UnknownValue:
         tabled = any(map(self.touches, values))
-        found = next((value.reason for value in values if isinstance(value, Unknown)), reason)
-        return Unknown(found, tabled)
+        found = next((value.reason for value in values if isinstance(value, UnknownValue)), reason)
+        return UnknownValue(found, tabled)
 
     def truth(self, value: Value) -> bool | None:
         """Whether a value counts as true; None where that is not known."""
         match value:
-            case Unknown(tables=False) if value.name and self.known_input(value) is value:
+            case UnknownValue(tables=False) if value.name and self.known_input(value) is value:
                 return self.decide(value.name)
             case Const(str(text)) if text.startswith(INPUT_BEGINS):
                 # It may be empty, unless something else stands in it.
@@ -210,8 +210,8 @@ class Evaluator(ABC):
         reach.lose(f"it went into {what}", everything=isinstance(node, ast.Call))
         for part in ast.walk(node):
             if isinstance(part, ast.NamedExpr) and isinstance(part.target, ast.Name):
-                frame.bind(part.target.id, Unknown("what := binds is not known"))
-        return Unknown(f"what {what} gives is not known")
+                frame.bind(part.target.id, UnknownValue("what := binds is not known"))
+        return UnknownValue(f"what {what} gives is not known")
 
     def name(self, name: str, frame: NameScope) -> Value:
         value = frame.find(name)
@@ -219,12 +219,12 @@ class Evaluator(ABC):
             return value
         if hasattr(builtins, name):
             return Ref(f"builtins.{name}")
-        return Unknown(f"{name} is not defined here", tables=True)
+        return UnknownValue(f"{name} is not defined here", tables=True)
 
     def environment(self, name: Value, default: Value | None = None) -> Value:
         """A variable of the environment, or its default."""
         if not isinstance(name, Const) or not isinstance(name.value, str):
-            return Unknown("which variable of the environment is read is not known")
+            return UnknownValue("which variable of the environment is read is not known")
         if name.value in self.environ:
             return self.environ[name.value]
         if name.value in self.given:

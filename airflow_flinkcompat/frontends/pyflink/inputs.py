@@ -1,6 +1,6 @@
 """What only the environment of a program knows, by name: the same expression over the same input is the same value.
 
-A value that nobody gave is an :class:`~airflow_flinkcompat.frontends.table_api.values.Unknown` with a name, the
+A value that nobody gave is an :class:`~airflow_flinkcompat.frontends.table_api.values.UnknownValue` with a name, the
 expression that gives it. Where it ends in a text the text holds its name between two marks, and the statement made of
 it holds ``${name}``. Two inputs of different names may be equal or not: nobody knows.
 """
@@ -18,7 +18,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Container,
     Path,
     Ref,
-    Unknown,
+    UnknownValue,
     Value,
 )
 
@@ -40,13 +40,13 @@ _METHODS = re.compile(
 """Methods that change nothing and answer the same to the same."""
 
 
-def named(name: str, of: Sequence[Value] = (), reason: str = "") -> Unknown:
+def named(name: str, of: Sequence[Value] = (), reason: str = "") -> UnknownValue:
     """An input, or what is made of inputs; ``of`` are those, whose reason stands for it."""
-    why = reason or next((each.reason for each in of if isinstance(each, Unknown) and each.name), "")
+    why = reason or next((each.reason for each in of if isinstance(each, UnknownValue) and each.name), "")
     if not why:
         found = next((value for each in of if (value := _inside(each)) is not None), "")
         why = f"{found} is not known" if found else Asked("the command line decides", "sys.argv[1]")
-    return Unknown(why, name=name if len(name) <= _LENGTH else f"{name[:40]}~{digest(name)}")
+    return UnknownValue(why, name=name if len(name) <= _LENGTH else f"{name[:40]}~{digest(name)}")
 
 
 def placed_beside_text(text: str) -> bool:
@@ -57,7 +57,7 @@ def placed_beside_text(text: str) -> bool:
 def canonical(value: Value) -> str:
     """How a value is written in the name of what is made of it; empty where it is not known what it is."""
     match value:
-        case Unknown(name=name):
+        case UnknownValue(name=name):
             return name
         case Const(str(text)):
             parts = MARKED.split(text)
@@ -81,7 +81,7 @@ def canonical(value: Value) -> str:
 def has_input(value: Value) -> bool:
     """Whether a value is made of inputs."""
     match value:
-        case Unknown(name=name):
+        case UnknownValue(name=name):
             return bool(name)
         case Const(str(text)) | Path(text):
             return INPUT_BEGINS in text
@@ -92,7 +92,7 @@ def has_input(value: Value) -> bool:
     return False
 
 
-def element(owner: Value, key: Value) -> Unknown | None:
+def element(owner: Value, key: Value) -> UnknownValue | None:
     """``owner[key]``, where the owner is an input."""
     where, at = canonical(owner), canonical(key)
     if not (has_input(owner) and where and at):
@@ -110,7 +110,7 @@ def found_by(condition: str, name: str) -> str:
     return f"[{plain[1]}={plain[2]}]" if plain else condition.replace(f"{name}[*]", "")
 
 
-def operation(left: Value, word: str, right: Value) -> Unknown | None:
+def operation(left: Value, word: str, right: Value) -> UnknownValue | None:
     """``left OP right``, where an input is in one of them."""
     written = canonical(left), canonical(right)
     if not all(written) or not (has_input(left) or has_input(right)):
@@ -118,32 +118,32 @@ def operation(left: Value, word: str, right: Value) -> Unknown | None:
     return named(f"({written[0]} {word} {written[1]})", (left, right))
 
 
-def called(path: str, args: Sequence[Value], words: Mapping[str, Value]) -> Unknown | None:
+def called(path: str, args: Sequence[Value], words: Mapping[str, Value]) -> UnknownValue | None:
     """What a function answers that is known to answer the same to the same; None where it is none of these."""
     every = [*args, *words.values()]
     if path in _LOADS and len(args) == 1 and not words:
         match args[0]:
-            case Unknown(name=name) if name.startswith(("file ", "text of ")):
+            case UnknownValue(name=name) if name.startswith(("file ", "text of ")):
                 return named(name.removeprefix("file ").removeprefix("text of "), args)
     if not _PURE.fullmatch(path) or not (any(map(has_input, every)) or path.startswith("boto3.")):
         return None
-    if path == "builtins.str" and len(args) == 1 and isinstance(args[0], Unknown) and not words:
+    if path == "builtins.str" and len(args) == 1 and isinstance(args[0], UnknownValue) and not words:
         return args[0]
     return _call(path.removeprefix("builtins."), args, words)
 
 
-def method(owner: Value, name: str, args: Sequence[Value], words: Mapping[str, Value]) -> Unknown | None:
+def method(owner: Value, name: str, args: Sequence[Value], words: Mapping[str, Value]) -> UnknownValue | None:
     """``owner.name(…)`` of an input, or of a text with one in it."""
     where = canonical(owner)
     if not where or not any(map(has_input, (owner, *args, *words.values()))):
         return None
-    if isinstance(owner, Unknown) and owner.name.startswith("file ") and name == "read" and not args:
+    if isinstance(owner, UnknownValue) and owner.name.startswith("file ") and name == "read" and not args:
         return named(f"text of {owner.name.removeprefix('file ')}", (owner,))
     if not _METHODS.fullmatch(name):
         return None
     if name == "get" and len(args) == 1 and not words:
         return element(owner, args[0])
-    if isinstance(owner, Unknown) and owner.name.startswith("text of ") and name == "strip" and not args:
+    if isinstance(owner, UnknownValue) and owner.name.startswith("text of ") and name == "strip" and not args:
         return named(f"{owner.name}.strip()", (owner,))
     return _call(f"({where}).{name}", args, words, (owner,))
 
@@ -153,7 +153,9 @@ def is_method(name: str) -> bool:
     return _METHODS.fullmatch(name) is not None
 
 
-def _call(function: str, args: Sequence[Value], words: Mapping[str, Value], of: Sequence[Value] = ()) -> Unknown | None:
+def _call(
+    function: str, args: Sequence[Value], words: Mapping[str, Value], of: Sequence[Value] = ()
+) -> UnknownValue | None:
     listed = [canonical(arg) for arg in args]
     given = {key: canonical(value) for key, value in words.items()}
     if not all(listed) or not all(given.values()):

@@ -30,7 +30,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     NotRead,
     Path,
     Ref,
-    Unknown,
+    UnknownValue,
     Value,
 )
 
@@ -241,25 +241,27 @@ class Operators(Evaluator):
                 return str(given)
             case Path(text):
                 return text
-            case Unknown(name=name) if name and self.known_input(value) is value:
+            case UnknownValue(name=name) if name and self.known_input(value) is value:
                 return marked(name)
         return None
 
     def _joined(self, node: ast.JoinedStr, frame: NameScope) -> Value:
         parts: list[str] = []
-        unknown: Unknown | None = None
+        unknown: UnknownValue | None = None
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.eval(part.value, frame)
                 if isinstance(value, Ref):
-                    value = Unknown(Asked(f"{value.path} is not known here", ast.unparse(part.value)))
+                    value = UnknownValue(Asked(f"{value.path} is not known here", ast.unparse(part.value)))
                 shown = self._formatted(value, part, frame)
                 if shown is not None:
                     parts.append(shown)
                 elif self.touches(value):
                     raise NotRead("a table inside a text is not read")
                 else:
-                    unknown = value if isinstance(value, Unknown) else Unknown("a formatted value is not known")
+                    unknown = (
+                        value if isinstance(value, UnknownValue) else UnknownValue("a formatted value is not known")
+                    )
             elif isinstance(part, ast.Constant):
                 parts.append(str(part.value))
         if unknown is not None:
@@ -274,7 +276,7 @@ class Operators(Evaluator):
         if isinstance(value, Const):
             conversion = None if part.conversion == -1 else chr(part.conversion)
             return constants.shaped(value.value, str(spec.value), conversion)
-        if isinstance(value, Unknown) and value.name:
+        if isinstance(value, UnknownValue) and value.name:
             # However it is shown, it is shown the same way each time.
             how = "" if part.conversion == -1 else f"!{chr(part.conversion)}"
             how += f":{spec.value}" if spec.value else ""
@@ -291,7 +293,7 @@ class Operators(Evaluator):
                 shown = [self.shown(value) for value in values]
                 if None not in shown:
                     return constants.percent(text, [each.value for each in shown if each is not None])
-            case Unknown(name=of) if of and (only := self.shown(right)):
+            case UnknownValue(name=of) if of and (only := self.shown(right)):
                 return constants.percent(text, [only.value])
             case Container(dict(values), ""):
                 known = {key: each.value for key, value in values.items() if (each := self.shown(value)) is not None}
@@ -304,14 +306,15 @@ class Operators(Evaluator):
             return _of_expressions(name, left, right)
         found: Value | None = None
         match left, right:
-            case (Const(str()), Unknown(tables=False, name=of)) | (Unknown(tables=False, name=of), Const(str())) if (
-                of and name == "Add" and (texts := (self.text(left), self.text(right)))[0] and texts[1]
-            ):
+            case (Const(str()), UnknownValue(tables=False, name=of)) | (
+                UnknownValue(tables=False, name=of),
+                Const(str()),
+            ) if of and name == "Add" and (texts := (self.text(left), self.text(right)))[0] and texts[1]:
                 found = constants.joined([texts[0], texts[1]])
             case Const(a), Const(b):
                 self.step((len(a) if isinstance(a, str) else 0) // 1000)
                 found = constants.binary(name, a, b)
-            case Const(str(a)), Container() | Unknown() if name == "Mod":
+            case Const(str(a)), Container() | UnknownValue() if name == "Mod":
                 found = self._percent(a, right)
             case Container(list(a), "", kind), Container(list(b), "", other) if name == "Add" and kind == other:
                 self.step(len(a) + len(b))
@@ -335,7 +338,7 @@ class Operators(Evaluator):
         """A value as ``%s`` and ``format`` take it; None where that is not known."""
         if isinstance(value, Const):
             return value
-        text = self.text(value) if isinstance(value, Unknown) else None
+        text = self.text(value) if isinstance(value, UnknownValue) else None
         return None if text is None else Const(text)
 
     def _comparison(self, node: ast.Compare, frame: NameScope) -> Value | None:
@@ -370,7 +373,7 @@ class Operators(Evaluator):
         if same in ("Eq", "Is") and isinstance(left, Const) and not inputs.has_input(left):
             left, right = right, left
         found = self.known_input(inputs.operation(left, _ASKS.get(same, same), right))
-        if same != name and isinstance(found, Unknown) and found.name and name in ("NotEq", "IsNot", "NotIn"):
+        if same != name and isinstance(found, UnknownValue) and found.name and name in ("NotEq", "IsNot", "NotIn"):
             return inputs.named(f"not {found.name}", (found,))
         return found
 
@@ -392,7 +395,7 @@ class Operators(Evaluator):
                 return Expr("prefix", ("-", value))
             case ast.USub(), Const(int() | float() as number):
                 return Const(-number)
-            case ast.Not(), Unknown(tables=False, name=of) if of:
+            case ast.Not(), UnknownValue(tables=False, name=of) if of:
                 return inputs.named(of.removeprefix("not ") if of.startswith("not ") else f"not {of}", (value,))
             case ast.Not(), _ if (truth := self.truth(value)) is not None:
                 return Const(not truth)
@@ -417,7 +420,7 @@ class Operators(Evaluator):
     def _either(self, node: ast.expr, test: Value, frame: NameScope) -> Value:
         """What depends on a test that is not known: what stands behind it may run or not."""
         found = self.whole(node, frame)
-        return Unknown(test.reason) if isinstance(test, Unknown) else found
+        return UnknownValue(test.reason) if isinstance(test, UnknownValue) else found
 
     # -------------------------------------------------------------------------------------------- elements
     def _subscript(self, node: ast.Subscript, frame: NameScope) -> Value | None:
@@ -439,7 +442,7 @@ class Operators(Evaluator):
             case Const(None), _:
                 raise ProgramEnded
             case Container(dict()), Const(at) if paths.symbolic(at):
-                return Unknown("which element is asked for is not known", self.touches(owner))
+                return UnknownValue("which element is asked for is not known", self.touches(owner))
             case Ref("os.environ"), _:
                 return self.environment(key)
             case Container(values, "", "list" | "tuple" | "dict"), Const(at):
@@ -451,7 +454,7 @@ class Operators(Evaluator):
             case Const(str(text)), Const(int(at)) if not paths.symbolic(text) and -len(text) <= at < len(text):
                 return Const(text[at])
             case Container(broken=why), _ if why:
-                return Unknown(why, tables=self.touches(owner))
+                return UnknownValue(why, tables=self.touches(owner))
         if self.touches(owner):
             raise NotRead("an element of something that touches a table is not read")
         return self.first_unknown("an element is not known", owner, key)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from airflow_flinkcompat.frontends.pyflink.objects import Class, Function, NameScope
 from airflow_flinkcompat.frontends.pyflink.udf_fingerprint import Body
-from airflow_flinkcompat.frontends.table_api.values import Const, NotRead, Ref, Stream, Udf, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import Const, NotRead, Ref, Stream, Udf, UnknownValue, Value
 
 Args = Sequence[Value]
 Names = Mapping[str, Value]
@@ -62,7 +62,7 @@ def of_class(kind: Class, node: ast.AST, args: Args, names: Names, frame: NameSc
     body.node(kind.node, kind.frame)
     body.node(node, frame)
     for value in (*args, *names.values()):
-        if isinstance(value, Unknown):
+        if isinstance(value, UnknownValue):
             raise NotRead(f"what makes an object of {kind.node.name} is not known: {value.reason}")
         body.say(repr(value.value) if isinstance(value, Const) else "")
     return Udf(kind.node.name, kind.function, body.digest())

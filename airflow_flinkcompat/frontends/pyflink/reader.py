@@ -35,7 +35,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     NotRead,
     Ref,
     TooMuch,
-    Unknown,
+    UnknownValue,
     Value,
 )
 from airflow_flinkcompat.model import JobSpec
@@ -154,7 +154,7 @@ class _ProgramReader(Leaving):
         if _generates(statements):
             if self.touches(function) or any(map(self.touches, frame.names.values())):
                 raise NotRead(f"{function.name} is a generator: it is not read")
-            return Unknown(f"{function.name} is a generator: it is not read")
+            return UnknownValue(f"{function.name} is a generator: it is not read")
         if function.how == "cached" and function.answers:
             return function.answers[0]
         value: Value = Const(None)
@@ -163,7 +163,7 @@ class _ProgramReader(Leaving):
         except Returned as returned:
             value = returned.value
         if frame.doubt:
-            value = Unknown(frame.doubt, self.touches(value))
+            value = UnknownValue(frame.doubt, self.touches(value))
         if function.how == "cached":
             function.answers[:] = [value]
         return value
@@ -179,10 +179,10 @@ class _ProgramReader(Leaving):
                 where = error.node or statement
                 self.session.report(where, str(error), refused=True)
                 why = f"Flink refuses it at {self.session.place(where)}"
-                self.forget(statement, frame, Unknown(why, tables=True))
+                self.forget(statement, frame, UnknownValue(why, tables=True))
             except NotRead as error:
                 self.session.report(statement, str(error))
-                self.forget(statement, frame, Unknown("it was not read where it was made", tables=True))
+                self.forget(statement, frame, UnknownValue("it was not read where it was made", tables=True))
 
     def statement(self, node: ast.stmt, frame: NameScope) -> None:
         read = self._STATEMENTS.get(type(node))
@@ -206,7 +206,7 @@ class _ProgramReader(Leaving):
 
     def _delete(self, node: ast.Delete, frame: NameScope) -> None:
         if all(isinstance(target, ast.Name) for target in node.targets):
-            self.forget(node, frame, Unknown("it was deleted"))
+            self.forget(node, frame, UnknownValue("it was deleted"))
         else:
             self._havoc(node, frame, "a del is not read")
 
@@ -229,13 +229,13 @@ class _ProgramReader(Leaving):
 
     def _if(self, node: ast.If, frame: NameScope) -> None:
         test = self.eval(node.test, frame)
-        if isinstance(test, Unknown) and self._idle(node, frame):
+        if isinstance(test, UnknownValue) and self._idle(node, frame):
             return
         truth = self.truth(test)
         if truth is not None:
             self.block(node.body if truth else node.orelse, frame)
             return
-        why = test.reason if isinstance(test, Unknown) else "its condition is not known"
+        why = test.reason if isinstance(test, UnknownValue) else "its condition is not known"
         self._havoc(node, frame, f"whether this runs is not known: {why}")
 
     def _for(self, node: ast.For, frame: NameScope) -> None:
@@ -246,7 +246,7 @@ class _ProgramReader(Leaving):
         if goes_through == Const(None):
             raise ProgramEnded
         if values is None:
-            why = goes_through.reason if isinstance(goes_through, Unknown) else ""
+            why = goes_through.reason if isinstance(goes_through, UnknownValue) else ""
             self._havoc(node, frame, "how often this loop runs is not known" + (f": {why}" if why else ""))
             return
         if isinstance(goes_through, Container) and goes_through.kind == "iterator" and _feeds(node):
@@ -287,7 +287,7 @@ class _ProgramReader(Leaving):
             case _:
                 return False
         if (
-            not isinstance(goes_through, Unknown)
+            not isinstance(goes_through, UnknownValue)
             or not goes_through.name
             or self.surroundings.took(goes_through)
             or goes_through.name.startswith("file ")
@@ -297,7 +297,7 @@ class _ProgramReader(Leaving):
         name = goes_through.name
         self.bind(node.target, inputs.named(f"{name}[*]", (goes_through,)), frame)
         asked = self.eval(test, frame)
-        if not isinstance(asked, Unknown) or not asked.name.replace("not ", "").startswith(f"({name}[*]"):
+        if not isinstance(asked, UnknownValue) or not asked.name.replace("not ", "").startswith(f"({name}[*]"):
             return False
         which = inputs.found_by(asked.name, name)
         there = self.decide(f"{name}{which} is there")
@@ -359,11 +359,11 @@ class _ProgramReader(Leaving):
     def _havoc(self, node: ast.stmt, frame: NameScope, reason: str) -> None:
         """A statement that may run in any way: whatever it binds or changes is not known any more."""
         tabled = self.mentions(node, frame)
-        self.forget(node, frame, Unknown(reason, tabled))
+        self.forget(node, frame, UnknownValue(reason, tabled))
         if tabled or any(isinstance(part, _ENDS) for part in within(node)):
             raise NotRead(reason)
 
-    def forget(self, node: ast.AST, frame: NameScope, value: Unknown, bound: bool = True) -> None:
+    def forget(self, node: ast.AST, frame: NameScope, value: UnknownValue, bound: bool = True) -> None:
         """Every name the source binds stands for ``value``, and every list and object it could change is unknown."""
         self.surroundings.passed_over(node, frame, lambda each: changes(each) or self.acts(each, frame))
         reach = Reach(self.step)
@@ -371,7 +371,7 @@ class _ProgramReader(Leaving):
         reach.lose(value.reason)
         for variable in reach.variables:
             lost = [variable] if variable else list(self.environ)
-            self.environ |= dict.fromkeys(lost, Unknown(value.reason))
+            self.environ |= dict.fromkeys(lost, UnknownValue(value.reason))
         for part in ast.walk(node):
             self.step()
             names: Sequence[str] = ()
@@ -387,7 +387,7 @@ class _ProgramReader(Leaving):
             for each in names if bound else ():
                 before = frame.find(each)
                 tabled = value.tables or (before is not None and self.touches(before))
-                frame.bind(each, Unknown(value.reason, tabled))
+                frame.bind(each, UnknownValue(value.reason, tabled))
 
     _STATEMENTS: ClassVar[Mapping[type[ast.stmt], Callable[[Any, Any, NameScope], None]]] = {
         ast.Expr: _expression,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from airflow_flinkcompat.frontends.pyflink import inputs
 from airflow_flinkcompat.frontends.pyflink.objects import Function, NameScope
 from airflow_flinkcompat.frontends.table_api.inputs import digest
-from airflow_flinkcompat.frontends.table_api.values import Const, Container, Ref, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import Const, Container, Ref, UnknownValue, Value
 
 _QUIET = frozenset(
     {
@@ -45,31 +45,31 @@ class Surroundings:
     """Whether the program left the folder it was started in."""
     written: set[str] = field(default_factory=set)
     """Files that it wrote, by path; an empty one is any."""
-    read_out: dict[int, Unknown] = field(default_factory=dict)
+    read_out: dict[int, UnknownValue] = field(default_factory=dict)
     """Opened files that were read to their end."""
 
-    def input(self, name: str, reason: str, text: bool = False) -> Unknown:
+    def input(self, name: str, reason: str, text: bool = False) -> UnknownValue:
         """A value that only the environment gives, as it is now; without a name where what was done is not known."""
         if self.lost or not name:
-            return Unknown(reason)
+            return UnknownValue(reason)
         found = inputs.named(f"{name} after {digest(chr(10).join(self.done))}" if self.done else name, reason=reason)
         if text:
             self.texts.add(found.name)
         return found
 
-    def made(self, value: Unknown | None) -> Unknown | None:
+    def made(self, value: UnknownValue | None) -> UnknownValue | None:
         """What is made of inputs, as it is now."""
         return value if value is None or not (self.done or self.lost) else self.input(value.name, value.reason)
 
     def known(self, value: Value | None) -> Value | None:
         """The value, without its name where it may have been changed in place."""
-        if isinstance(value, Unknown) and value.name and self.spoiled and value.name not in self.texts:
-            return Unknown(self.spoiled, value.tables)
+        if isinstance(value, UnknownValue) and value.name and self.spoiled and value.name not in self.texts:
+            return UnknownValue(self.spoiled, value.tables)
         return value
 
     def spoil(self, value: Value | None) -> None:
         """An input may be changed in place: so may whatever else is the same list or dictionary."""
-        if isinstance(value, Unknown) and value.name and value.name not in self.texts:
+        if isinstance(value, UnknownValue) and value.name and value.name not in self.texts:
             self.spoiled = _CHANGED
 
     def lose(self, what: str) -> None:
@@ -79,7 +79,7 @@ class Surroundings:
 
     def took(self, value: Value | None) -> bool:
         """Whether an opened file was read to its end before; it is now."""
-        if not isinstance(value, Unknown) or not value.name.startswith("file "):
+        if not isinstance(value, UnknownValue) or not value.name.startswith("file "):
             return False
         before = id(value) in self.read_out
         self.read_out[id(value)] = value
@@ -93,7 +93,7 @@ class Surroundings:
             quiet = path.removeprefix("builtins.") not in _LOUD_BUILTINS
         else:
             quiet = path.partition(".")[0] in _QUIET or isinstance(owner, Const | Container)
-            quiet |= isinstance(owner, Unknown) and owner.quiet
+            quiet |= isinstance(owner, UnknownValue) and owner.quiet
         if path.partition(".")[0] not in ("logging", "builtins"):
             for each in (owner, *args, *words.values()):
                 self.spoil(each)

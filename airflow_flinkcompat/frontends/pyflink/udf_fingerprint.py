@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from airflow_flinkcompat.frontends.pyflink.effects import Spend, within
 from airflow_flinkcompat.frontends.pyflink.objects import Class, Function, NameScope
-from airflow_flinkcompat.frontends.table_api.values import Const, Ref, Udf, Unknown
+from airflow_flinkcompat.frontends.table_api.values import Const, Ref, Udf, UnknownValue
 
 
 @dataclass
@@ -196,7 +196,7 @@ class Body:
         others = (tree for file, tree in self.trees.items() if file != scope.module.file)
         if any(_names(name, part) for tree in others for part in ast.walk(tree)):
             self._everything()
-        if not statements or (isinstance(scope.names[name], Unknown) and "*" in scope.names):
+        if not statements or (isinstance(scope.names[name], UnknownValue) and "*" in scope.names):
             self._everything()
 
     def _stars(self, frame: NameScope) -> None:

@@ -47,7 +47,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     TablePipeline,
     TableValue,
     Type,
-    Unknown,
+    UnknownValue,
     Value,
 )
 
@@ -73,7 +73,7 @@ _STRINGS = {
 """Methods that took one of the old string expressions."""
 _OLD_STRINGS = "old string expressions (Flink up to 1.15 only: write col('a') instead of a text)"
 _LAST_WITH_STRINGS = "1.15"
-_LOOK = Unknown("what a call only looks up is not known")
+_LOOK = UnknownValue("what a call only looks up is not known")
 _LOOKS = {
     "TableEnvironment": (
         "list_tables",
@@ -185,7 +185,7 @@ def call(owner: Described, name: str, args: Args, names: Names, session: ScriptB
     method = _METHODS.get(type(owner))
     found = None if method is None else method(owner, name, args, names, session, node)
     if found is None:
-        why = next((f": {arg.reason}" for arg in args if isinstance(arg, Unknown)), "")
+        why = next((f": {arg.reason}" for arg in args if isinstance(arg, UnknownValue)), "")
         raise NotRead(f"{name} of {_KINDS[kind]} is not read, or not with these arguments{why}")
     return found
 
@@ -302,7 +302,7 @@ def _drop(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value
     path = e.path(text_of(args[0], "the name of a table or view"))
     kind = name.removeprefix("drop_").replace("_", " ").upper()
     session.say(f"DROP {kind} {path}", node)
-    return Unknown("whether there was a table or view")
+    return UnknownValue("whether there was a table or view")
 
 
 def _drop_function(name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value:

@@ -14,7 +14,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Path,
     Ref,
     TableValue,
-    Unknown,
+    UnknownValue,
     Value,
 )
 
@@ -99,7 +99,7 @@ def columns(args: Args) -> tuple[Expr, ...]:
 def text_of(value: Value, what: str) -> str:
     if isinstance(value, Const) and isinstance(value.value, str):
         return value.value
-    raise NotRead(f"{what} is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
+    raise NotRead(f"{what} is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no text'}")
 
 
 def setting_of(value: Value, what: str) -> str:
@@ -111,12 +111,12 @@ def setting_of(value: Value, what: str) -> str:
             return str(number)
         case Const(str(text)) | Path(text):
             return text
-        case Unknown(name=name) if name:
+        case UnknownValue(name=name) if name:
             return marked(name)
-    raise NotRead(f"the value of {what} is not known{f': {value.reason}' if isinstance(value, Unknown) else ''}")
+    raise NotRead(f"the value of {what} is not known{f': {value.reason}' if isinstance(value, UnknownValue) else ''}")
 
 
 def table_of(value: Value, session: ScriptBuilder) -> TableValue:
     if isinstance(value, TableValue):
         return session.read(value)
-    raise NotRead(f"the table is not known: {value.reason if isinstance(value, Unknown) else 'it is no table'}")
+    raise NotRead(f"the table is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no table'}")

@@ -18,7 +18,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     SchemaValue,
     TableValue,
     Type,
-    Unknown,
+    UnknownValue,
     Value,
 )
 from airflow_flinkcompat.model.text import sql_name, sql_text
@@ -82,7 +82,7 @@ def _type(type: Value, session: ScriptBuilder) -> str:
             return sql
         case Const(str(sql)):
             return session.fragment(sql)
-    raise NotRead(f"the type of a column is not known{f': {type.reason}' if isinstance(type, Unknown) else ''}")
+    raise NotRead(f"the type of a column is not known{f': {type.reason}' if isinstance(type, UnknownValue) else ''}")
 
 
 def _expression(value: Value, session: ScriptBuilder) -> str:

@@ -18,7 +18,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Settings,
     StreamEnvironment,
     TableEnvironment,
-    Unknown,
+    UnknownValue,
     Value,
 )
 from airflow_flinkcompat.model.text import sql_text
@@ -49,7 +49,7 @@ def of_streams(ref: Ref) -> bool:
 def made(args: Args, session: ScriptBuilder, node: ast.AST) -> Value:
     """``TableEnvironment.create(…)`` and its like."""
     if not all(isinstance(arg, StreamEnvironment | Settings | ConfigurationValue) for arg in args):
-        why = next((f": {arg.reason}" for arg in args if isinstance(arg, Unknown)), "")
+        why = next((f": {arg.reason}" for arg in args if isinstance(arg, UnknownValue)), "")
         raise NotRead(f"the settings of the table environment are not read{why}")
     if session.made:
         raise NotRead("a second table environment is not read")
@@ -93,7 +93,7 @@ def of_options(options: ConfigurationValue, name: str, args: Args) -> Value | No
     if name in _SETTERS and len(args) == 2:
         options.values[text_of(args[0], "the key of a setting")] = setting_of(args[1], "a setting")
         return options
-    return Unknown("what a configuration holds is not known") if name in _GETTERS else None
+    return UnknownValue("what a configuration holds is not known") if name in _GETTERS else None
 
 
 def of_config(config: Config, name: str, args: Args, session: ScriptBuilder, node: ast.AST) -> Value | None:

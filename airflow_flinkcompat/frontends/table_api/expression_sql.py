@@ -26,7 +26,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Spec,
     TableValue,
     Type,
-    Unknown,
+    UnknownValue,
     Value,
 )
 from airflow_flinkcompat.model.text import sql_name, sql_text
@@ -92,7 +92,7 @@ def literal(value: Value) -> Expr:
             return Expr("sql", (f"({digits}{'' if 'e' in digits else 'E0'})",))
         case Const(str(given)):
             return Expr("sql", (sql_text(given),))
-        case Unknown(why):
+        case UnknownValue(why):
             raise NotRead(f"a value in an expression is not known: {why}")
     raise NotRead("a value that is no constant stands in an expression")
 

@@ -21,7 +21,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Spec,
     TableValue,
     TooMuch,
-    Unknown,
+    UnknownValue,
     Value,
 )
 from airflow_flinkcompat.model import Span
@@ -147,9 +147,9 @@ class ScriptBuilder:
         """The text of an SQL statement. Raises :class:`NotRead` where it is not known."""
         if isinstance(value, Const) and isinstance(value.value, str):
             return value.value
-        if isinstance(value, Unknown) and value.name:
+        if isinstance(value, UnknownValue) and value.name:
             raise NotRead(f"the SQL is not known: {value.reason}")
-        raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, Unknown) else 'it is no text'}")
+        raise NotRead(f"the SQL is not known: {value.reason if isinstance(value, UnknownValue) else 'it is no text'}")
 
     def fragment(self, text: str) -> str:
         """A piece of SQL that is put between others. Raises :class:`NotRead` where it could end what is around it."""

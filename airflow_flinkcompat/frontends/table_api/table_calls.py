@@ -22,7 +22,7 @@ from airflow_flinkcompat.frontends.table_api.values import (
     Spec,
     TablePipeline,
     TableValue,
-    Unknown,
+    UnknownValue,
     Value,
 )
 
@@ -96,7 +96,7 @@ def _inserted(
 
 def _executed(table: TableValue, name: str, session: ScriptBuilder, node: ast.AST) -> Value:
     session.say(table.sql, node, (*table.steps, name))
-    return JobResult() if name == "execute" else Unknown("the rows of a query are not known")
+    return JobResult() if name == "execute" else UnknownValue("the rows of a query are not known")
 
 
 _Method = Callable[[TableValue, str, Args, Names, ScriptBuilder, ast.AST], Value | None]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from airflow_flinkcompat.frontends.table_api import expression_sql as e
 from airflow_flinkcompat.frontends.table_api.session import ScriptBuilder
-from airflow_flinkcompat.frontends.table_api.values import Expr, NotRead, Udf, Unknown, Value
+from airflow_flinkcompat.frontends.table_api.values import Expr, NotRead, Udf, UnknownValue, Value
 from airflow_flinkcompat.model.text import sql_name, sql_text
 
 Args = Sequence[Value]
@@ -24,7 +24,7 @@ AGGREGATES = frozenset(
 def register(name: str, function: Value, system: bool, session: ScriptBuilder, node: ast.AST) -> None:
     """``create_temporary_function`` and its like. Raises :class:`NotRead` where the function is not known."""
     if not isinstance(function, Udf):
-        why = f": {function.reason}" if isinstance(function, Unknown) else ""
+        why = f": {function.reason}" if isinstance(function, UnknownValue) else ""
         raise NotRead(f"which Python function this is, is not known{why}")
     path = sql_name(name) if system else e.path(name)
     _declare(path, function, system, session, node)

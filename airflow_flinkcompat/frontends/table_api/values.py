@@ -56,7 +56,7 @@ class Asked(str):
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownValue:
     """A value that is not known. ``tables``: it may be a table, or something that acts on tables.
 
     ``name`` is the expression over what only the environment knows that gives it; empty where there is none. ``quiet``:
@@ -292,4 +292,4 @@ Described = (
     Settings | StreamEnvironment | TableEnvironment | Config | JobResult | Expr | Type | Spec | TableValue
     | GroupedTable | Inserts | TablePipeline | SchemaValue | DescriptorValue | Udf | Stream | ConfigurationValue
 )  # fmt: skip
-Value = Const | Container | Unknown | Ref | Path | LanguageObject | Described
+Value = Const | Container | UnknownValue | Ref | Path | LanguageObject | Described

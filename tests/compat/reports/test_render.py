@@ -19,7 +19,7 @@ from airflow_flinkcompat.compat.reports.catalogue import BY_CODE, ENTRIES
 from airflow_flinkcompat.compat.reports.sections import format_excerpt
 from airflow_flinkcompat.compat.restore_verdict import graph_may_decide
 from airflow_flinkcompat.compat.rule import Rule
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent
 from tests.nightly import mostly_slow
 

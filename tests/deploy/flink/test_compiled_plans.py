@@ -23,7 +23,7 @@ from airflow_flinkcompat.deploy import (
     TargetError,
 )
 from airflow_flinkcompat.deploy.flink.statements import ScriptRefused
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.local_flink import LocalFlink
 from airflow_flinkcompat.secrets import Placeholder
 

@@ -28,7 +28,7 @@ from airflow_flinkcompat.deploy.restore_test import Cluster
 from airflow_flinkcompat.deploy.targets import TargetLocation
 from airflow_flinkcompat.deploy.targets.jar_run import JobManagerTarget
 from airflow_flinkcompat.deploy.warm_restart import WarmRestart
-from airflow_flinkcompat.exec_graph.layout import LayoutUnknown, StateLayout
+from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.migration import Accept, MigrationExtent
 from airflow_flinkcompat.exec_graph.nodes import layout
 from airflow_flinkcompat.local_flink import LocalFlink
@@ -315,7 +315,7 @@ def test_a_savepoint_that_was_damaged_brings_the_former_job_back(
 def misunderstand(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model of what Flink stores that is wrong for both scripts alike, as that of OVER without time was."""
 
-    def wrong(*given: Any) -> StateLayout | LayoutUnknown | None:
+    def wrong(*given: Any) -> StateLayout | Unknown | None:
         made = layout(*given)
         if not isinstance(made, StateLayout):
             return made

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_flinkcompat.exec_graph.compare import compare_plans, job_states
-from airflow_flinkcompat.exec_graph.compiled_plan import read_plan
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect
+from airflow_flinkcompat.exec_graph.exec_node import read_plan
 from airflow_flinkcompat.exec_graph.migration import StateAction, migration
 
 PLAN = json.loads((Path(__file__).parent / "process_table_function.json").read_text())

@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured
 from airflow_flinkcompat.connectors.formats import by_place
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect
-from airflow_flinkcompat.exec_graph.model import JobStateUnknown
+from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, sources
@@ -64,7 +64,7 @@ def kept(pair: PipelinePair, part: str, used: Set[str]) -> Verdict | None:
         says = "rows say by their order alone which column a value is of"
         return inferred(Outcome.UNKNOWN, f"{says}: what is stored of {', '.join(moved)} may be of another column")
     mapped = mapped_states(pair)
-    if isinstance(mapped, JobStateUnknown):
+    if isinstance(mapped, Unknown):
         return None
     effects = {each.effect for each in mapped.states}
     if RestoreEffect.REFUSED_AT_SUBMIT in effects:

@@ -15,7 +15,8 @@ from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measur
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect, diff
 from airflow_flinkcompat.exec_graph.from_script import job_state
-from airflow_flinkcompat.exec_graph.model import JobStateUnknown, StateKind
+from airflow_flinkcompat.exec_graph.layout import Unknown
+from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.nodes.sink import written_by_its_key
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
@@ -81,7 +82,7 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
     if not all(keeps_no_rows(output, program) for output, program in sides):
         return None
     mapped = mapped_states(pair)
-    if isinstance(mapped, JobStateUnknown):
+    if isinstance(mapped, Unknown):
         return inferred(Outcome.UNKNOWN, mapped.reason)
     return _restored(pair, mapped.stored, ids)
 
@@ -99,7 +100,7 @@ def keeps_nothing(pair: PipelinePair) -> Verdict | None:
     return NO_STATE if all(keeps_no_rows(*side) for side in sides) and mapped_states(pair) == NOTHING else None
 
 
-def mapped_states(pair: PipelinePair) -> Restore | JobStateUnknown:
+def mapped_states(pair: PipelinePair) -> Restore | Unknown:
     """What becomes of every state of a query's job.
 
     Args:
@@ -110,9 +111,9 @@ def mapped_states(pair: PipelinePair) -> Restore | JobStateUnknown:
     """
     old = job_state(pair.old, pair.old_pipeline, pair.old_program)
     new = job_state(pair.new, pair.new_pipeline, pair.new_program)
-    if isinstance(old, JobStateUnknown):
+    if isinstance(old, Unknown):
         return old
-    return new if isinstance(new, JobStateUnknown) else diff(old, new)
+    return new if isinstance(new, Unknown) else diff(old, new)
 
 
 def _restored(pair: PipelinePair, mapped: Restore, ids: tuple[str, ...]) -> Verdict:

@@ -32,7 +32,7 @@ class PlanError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class ExecNode:
     """One exec node: kind, description, and everything else as it was written.
 
     ``names`` and ``types`` are those of the columns it hands on. ``inputs`` are places in :attr:`Plan.nodes`.
@@ -52,7 +52,7 @@ class CompiledPlan:
     """One job's plan; ``version`` is the Flink that compiled it, major.minor."""
 
     version: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[ExecNode, ...]
 
     @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
@@ -93,7 +93,7 @@ def read_plan(text: str) -> CompiledPlan:
     return CompiledPlan(version, nodes)
 
 
-def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> Node:
+def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> ExecNode:
     match = _KIND.fullmatch(row["type"])
     kind = ExecKind(match["kind"] if match else row["type"])
     names, types = row_type(row["outputType"])
@@ -101,7 +101,7 @@ def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> Node:
     config = {key: value for key, value in row.items() if key not in ("id", "type", "description", "outputType")}
     for key in _WINDOWINGS & config.keys():
         config[key] = {**config[key], "window": _assigned(config[key]["window"])}
-    return Node(place, kind, row.get("description", kind), config, names, types, inputs)
+    return ExecNode(place, kind, row.get("description", kind), config, names, types, inputs)
 
 
 def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:
