@@ -387,7 +387,10 @@ def _of_join(operator: JoinOperator, program: Program) -> tuple[frozenset[_Key],
 
 
 def _of_aggregation(operator: AggregateOperator, program: Program) -> tuple[frozenset[_Key], bool]:
-    """The grouping keys. A smaller key of the input stays one only where the planner removes the aggregation (2.3.0)."""
+    """The grouping keys, or a smaller key of the input where rows are unique already and nothing is aggregated.
+
+    It removes an aggregation that computes nothing of one row: SUM, MIN and MAX without a filter (2.3.0).
+    """
     if operator.kind is AggregateKind.WINDOW:
         return frozenset(), True
     constant = {leaf for part in _equalities(operator.segment) for leaf in leaves(part)}
@@ -403,8 +406,9 @@ def _of_aggregation(operator: AggregateOperator, program: Program) -> tuple[froz
     by_column = {_output(each): KeyOutput(each) for each in operator.keys}
     if below and isinstance(operator.segment.origin, JoinOperator):
         return frozenset({whole}), False  # its rows may be unique by other keys
-    removable = any(key < by_column.keys() for key in below)
-    return frozenset({whole}), every and not removable
+    removed = all(each.function in ("SUM", "MIN", "MAX") and each.filter is None for each in operator.aggregates)
+    reduced = {frozenset(by_column[each] for each in key) for key in below if removed and key <= by_column.keys()}
+    return frozenset({whole, *reduced}), every
 
 
 def _of_top_n(operator: RankOperator, program: Program) -> tuple[frozenset[_Key], bool]:
