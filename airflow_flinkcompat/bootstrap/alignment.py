@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -13,21 +12,15 @@ from airflow_flinkcompat.bootstrap.over import BESIDE_ACCUMULATORS, as_group_by
 from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
 from airflow_flinkcompat.exec_graph.columns import nullable, stored_as
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout
-from airflow_flinkcompat.exec_graph.lowering import LEAVES_COLUMNS
-from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
 from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
-from airflow_flinkcompat.exec_graph.script_compositions import with_script_compositions
-from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.slices import OVER_ROWS
 from airflow_flinkcompat.plan.column_lineage import composition
 from airflow_flinkcompat.plan.composition import Composition, together
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
 from airflow_flinkcompat.plan.operators import (
-    AggregateKind,
     AggregateOperator,
     JoinOperator,
-    Operator,
     OverOperator,
     RankKind,
     RankOperator,
@@ -38,120 +31,6 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Sourc
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _T = TypeVar("_T")
-
-
-_GROUP, _WINDOW, _OLDER = AggregateKind.GROUP, AggregateKind.WINDOW, AggregateKind.GROUP_WINDOW
-_PLANNED_AS: Mapping[str, Callable[[Operator], bool]] = {
-    **dict.fromkeys(
-        ("group-aggregate", "global-group-aggregate"),
-        lambda each: isinstance(each, AggregateOperator) and each.kind not in (_WINDOW, _OLDER),
-    ),
-    **dict.fromkeys(
-        ("window-aggregate", "global-window-aggregate"),
-        lambda each: isinstance(each, AggregateOperator) and each.kind is _WINDOW,
-    ),
-    "group-window-aggregate": lambda each: isinstance(each, AggregateOperator) and each.kind is _OLDER,
-    "over-aggregate": lambda each: isinstance(each, OverOperator),
-    **dict.fromkeys(("rank", "deduplicate"), lambda each: isinstance(each, RankOperator) and each.window is None),
-    **dict.fromkeys(
-        ("window-rank", "window-deduplicate"), lambda each: isinstance(each, RankOperator) and each.window is not None
-    ),
-    **dict.fromkeys(("join", "interval-join", "window-join"), lambda each: isinstance(each, JoinOperator)),
-}
-"""Which operators of a script may be planned as one of a kind."""
-
-
-def may_be(operator: Operator, spec: StateSpec, columns: TableColumns) -> bool:
-    """Whether an operator of a compiled plan may be one of the script, by its kind, its windows and its columns.
-
-    That the script's one is computed is not asked for: what is not may still be the one that is meant.
-    """
-    planned_as = _PLANNED_AS.get(spec.name)
-    if planned_as is None or not planned_as(operator) or not isinstance(spec.layout, StateLayout):
-        return False
-    assigned = getattr(operator, "window", None)
-    windows = None if assigned is None else SlicedWindow.of(assigned.window)
-    if spec.windows is not None and windows is not None and spec.windows != windows:
-        return False
-    keys, held, counted = _read_by(operator)
-    stored = [field for state in spec.layout.states for field in (*state.value.fields, *_of_key(state))]
-    planned = together(columns.named(field.composition) for field in stored)
-    least, most = (together(map(columns.named, parts)) for parts in (held, (*held, *counted)))
-    constant = _made_constant(operator.segments, columns)
-    if stored and planned is not None and least is not None and most is not None:
-        fewer, of_plan, more = (_recognised_by(part)[1] for part in (least, planned, most))
-        in_between = least.columns - constant <= planned.columns <= most.columns
-        if not (in_between and fewer <= of_plan <= more):
-            return False
-    of_keys = [columns.named(field.composition) for field in spec.layout.key]
-    own_keys = [columns.named(key) for key in keys]
-    if constant or None in of_keys or None in own_keys:
-        return len(keys) == len(of_keys)
-    return Counter(map(_recognised_by, own_keys)) == Counter(map(_recognised_by, of_keys))
-
-
-def _made_constant(segments: Iterable[StatelessSegment], columns: TableColumns) -> frozenset[Hashable]:
-    """The columns that a condition below may fix: a planner writes the constant in their place."""
-    found: frozenset[Hashable] = frozenset()
-    for segment in segments:
-        for condition in segment.filters:
-            if not isinstance(condition, FunctionCall) or condition.function not in LEAVES_COLUMNS:
-                told = columns.named(composition(condition, segment))
-                found |= frozenset() if told is None else told.columns
-        if isinstance(segment.origin, Operator):
-            found |= _made_constant(segment.origin.segments, columns)
-    return found
-
-
-def _of_key(state: NamedState) -> tuple[StateField, ...]:
-    return () if state.map_key is None else state.map_key.fields
-
-
-_Told = list[Composition | None]
-
-
-def _read_by(operator: Operator) -> tuple[_Told, _Told, _Told]:
-    """What the key of an operator is computed of, what else it keeps, and what it counts: that may be planned without.
-
-    COUNT of a column that is never NULL counts rows.
-    """
-
-    def of(parts: Iterable[Expression | None], segment: StatelessSegment) -> _Told:
-        return [composition(part, segment) for part in parts if part is not None]
-
-    match operator:
-        case AggregateOperator():
-            return of(operator.keys, operator.segment), *_of_calls(operator.aggregates, operator.segment)
-        case OverOperator():
-            held, counted = _of_calls(operator.aggregates, operator.segment)
-            passed = of(operator.all_columns, operator.segment)
-            return of(operator.partition_by, operator.segment), held, [*counted, *passed]
-        case RankOperator():
-            keys = (key for key in operator.partition if not window_field(key))
-            return of(keys, operator.segment), of(operator.row, operator.segment), []
-        case JoinOperator():
-            left, right = operator.segments
-            outputs = (one.output if isinstance(one, OperatorColumn) else None for one, _ in operator.keys)
-            return of(outputs, left), of(operator.rows[0], left) + of(operator.rows[1], right), []
-    return [], [], []
-
-
-def _of_calls(calls: Iterable[AggregateCall], segment: StatelessSegment) -> tuple[_Told, _Told]:
-    held: _Told = []
-    counted: _Told = []
-    for call in calls:
-        parts = (*call.args, *([] if call.filter is None else [call.filter]))
-        (counted if call.function == "COUNT" else held).extend(composition(part, segment) for part in parts)
-    return held, counted
-
-
-def _recognised_by(told: Composition | None) -> tuple[frozenset[Hashable], frozenset[str]]:
-    """The columns, and the aggregations below that they went through, which planners keep."""
-    assert told is not None
-    return told.columns, frozenset(name.removesuffix("0") for name in told.functions) & _AGGREGATES
-
-
-_AGGREGATES = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
 
 
 def aligned_aggregation(
@@ -189,7 +68,7 @@ def aligned_aggregation(
         layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
     if layout.stored != compiled.stored or layout.retracting != compiled.retracting:
         return None
-    calls = _calls(with_script_compositions(ordered, layout))
+    calls = _calls(layout.with_compositions(lambda meaning: _composition_of(meaning, operator.segment)))
     wanted, given = ([_part(each, columns) for each in of_plan] for of_plan in (_calls(compiled), calls))
     places = align(wanted, given, "metrics", [field.words for _, field in calls])
     return (ordered, layout) if places == [*range(len(calls))] else None
@@ -359,6 +238,14 @@ def _in_order(
 
 def _picked(parts: tuple[_T, ...], places: Sequence[int]) -> tuple[_T, ...]:
     return tuple(parts[place] for place in places)
+
+
+def _composition_of(meaning: Hashable, segment: StatelessSegment) -> Composition | None:
+    match meaning:
+        case CallPart(over=(tuple(values), _, condition)):
+            parts = (*values, *([] if condition is None else [condition]))
+            return together(composition(each, segment) for each in parts)
+    return None
 
 
 def _calls(layout: StateLayout) -> list[tuple[CallPart, StateField]]:

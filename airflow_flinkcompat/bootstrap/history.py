@@ -19,14 +19,15 @@ from airflow_flinkcompat.bootstrap.archives import AssumedHistory, require_looks
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.new_sources import behind_their_rows, left_out, new_sources, not_told
-from airflow_flinkcompat.bootstrap.positions import last_name, read_positions
+from airflow_flinkcompat.bootstrap.positions import read_positions
 from airflow_flinkcompat.bootstrap.preview import preview
-from airflow_flinkcompat.bootstrap.queries import require_sole, state_query
+from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.source_ends import end_of, resumable
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO
 from airflow_flinkcompat.bootstrap.until import ALL
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.layout import NamedState, Stored
 from airflow_flinkcompat.exec_graph.migration import (
     SAMPLED_KEYS,
@@ -137,7 +138,6 @@ class KnownHistory:
         def computable(spec: StateSpec) -> bool:
             try:
                 query = state_query(new, spec, AssumedHistory(self.places))
-                require_sole(new, spec, specs)
                 if not begins:
                     _require_told(query, spec, spec.id in beside, waiting.get(spec.id), old)
                     for table in query.tables:

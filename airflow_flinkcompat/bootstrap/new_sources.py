@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations
-from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.source_ends import resumable
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.compat.side import Side
+from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.plan.nodes import Table

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_flinkcompat.bootstrap.errors import NotComputable
-from airflow_flinkcompat.bootstrap.positions import last_name
+from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.plan.composition import Composition, together
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Table

@@ -12,6 +12,7 @@ from airflow_flinkcompat.backfill.protocols import BackfillSource
 from airflow_flinkcompat.bootstrap.archived_topic.spec import TopicWithArchive
 from airflow_flinkcompat.bootstrap.archives import HistoryLocations, no_positions, require_looks
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd
+from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.savepoint.metadata import OperatorState
 from airflow_flinkcompat.savepoint.source_positions import file_positions, kafka_positions
@@ -72,8 +73,3 @@ def _of_topic(source: KafkaSource, operator: OperatorState, savepoint: str) -> K
         raise Untranslatable(f"table {source.table}: several topics are not read by positions yet")
     offsets = tuple((each.partition, each.offset) for each in kafka_positions(operator, savepoint))
     return replace(source, end=Position("read", offsets=offsets))
-
-
-def last_name(identifier: str) -> str:
-    """The name of a table without its catalog and database, of one that a plan names in full."""
-    return identifier.rpartition(".")[2].strip("`")

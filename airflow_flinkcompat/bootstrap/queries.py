@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from airflow_flinkcompat.bootstrap.alignment import (
     aligned_join,
     aligned_over,
     aligned_rank,
-    may_be,
 )
 from airflow_flinkcompat.bootstrap.entries import check_writable
 from airflow_flinkcompat.bootstrap.errors import NotComputable
@@ -33,8 +32,10 @@ from airflow_flinkcompat.compat.changes.settings import value
 from airflow_flinkcompat.compat.side import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
+from airflow_flinkcompat.exec_graph.matching import known_layout
 from airflow_flinkcompat.exec_graph.model import StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
+from airflow_flinkcompat.exec_graph.unify import unify
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration import NotMigratable
 from airflow_flinkcompat.model.engine import ENGINE_FACTS
@@ -52,7 +53,6 @@ from airflow_flinkcompat.plan.operators import (
     Source,
     StatelessSegment,
     appends,
-    operators,
 )
 from airflow_flinkcompat.plan.program import Pipeline
 from airflow_flinkcompat.plan.types import TimeAttribute
@@ -67,21 +67,21 @@ _QUERIES: Mapping[type[Operator], Callable[[_RowsOf, Any, StateLayout], StateQue
         interval_join_query if operator.form is JoinForm.INTERVAL else join_query
     )([*map(rows, operator.segments)], operator, layout),
 }
-_RANKS_OF_WINDOWS = frozenset({"window-rank", "window-deduplicate"})
 _OFFSETS_SINCE = _OVER_SINCE = "2.3"
 _TTL, _STATE_TTL = "table.exec.state.ttl", "STATE_TTL"
 _REORDERED = "table.optimizer.join-reorder-enabled"
 _CHANGELOGS = frozenset({"upsert-kafka", "hudi", "paimon"})
 _CHANGES = re.compile(r"debezium|canal|maxwell|ogg")
-_SEVERAL = "several operators of the script store the same, and which of them it is, is not known"
+_STORED_OTHERWISE = "the script's own plan has no operator that stores it"
 
 
 def state_query(side: Side, spec: StateSpec, locations: Locations, watermark: int | None = None) -> StateQuery:
     """What computes the state of an operator of a script."""
     try:
-        if (between_windows := _between_windows(side, spec, locations)) is not None:
+        pipeline, operator = _of_script(side, spec)
+        if (between_windows := _between_windows(side, pipeline, operator, spec, locations)) is not None:
             return between_windows
-        pipeline, operator, layout = _of_script(side, spec)
+        operator, layout = _as_stored(side, spec, operator)
         time_to_live = 0
         # Of an OVER the compiled plan does not tell it.
         if any(state.time_to_live for state in layout.states) or (
@@ -121,29 +121,20 @@ def _require_added_to(tables: Iterable[Table]) -> None:
             raise NotComputable(f"table {table.path[2]} is a changelog, of which rows say that others are gone")
 
 
-def _between_windows(side: Side, spec: StateSpec, locations: Locations) -> StateQuery | None:
+def _between_windows(
+    side: Side, pipeline: Pipeline, operator: Operator, spec: StateSpec, locations: Locations
+) -> StateQuery | None:
     """What computes the state of a ranking that gets the rows of a window when this has ended, and sends its own then.
 
-    The watermark that ends a window goes through the aggregation below and the ranking before any savepoint is taken.
+    The watermark that ends a window goes through the aggregation below and the ranking before any savepoint is taken:
+    the query has no rows. None of any other operator.
     """
-    outputs, problems = side.outputs
-    if spec.name not in _RANKS_OF_WINDOWS or not isinstance(spec.layout, StateLayout) or problems:
+    below = _windows_below(operator) if isinstance(operator, RankOperator) else None
+    if below is None:
         return None
-    found = [
-        (rank, side.program.pipelines[place])
-        for place, output in outputs.items()
-        for rank in operators(output)
-        if isinstance(rank, RankOperator) and rank.window is not None
-    ]
-    query = None
-    for rank, pipeline in found:
-        if (below := _windows_below(rank)) is None:
-            return None
-        segment, windows = below
-        rows = TableRows(pipeline, segment, locations)
-        tables = rows.tables if query is None else (*query.tables, *rows.tables)
-        query = StateQuery(tuple(dict.fromkeys(tables)), spec.layout.key, (), windows, zone=rows.zone)
-        require_punctual(side, query)
+    rows = TableRows(pipeline, below[0], locations)
+    query = StateQuery(rows.tables, known_layout(spec).key, (), below[1], zone=rows.zone)
+    require_punctual(side, query)
     return query
 
 
@@ -210,53 +201,38 @@ def _line(side: Side) -> str | None:
     return ENGINE_FACTS[side.engine].flink_line(side.version)
 
 
-def require_sole(side: Side, spec: StateSpec, specs: Iterable[StateSpec]) -> None:
-    """Sees that an operator is told from all others of its job by what it stores, and by its kind and columns."""
-    others = [each for each in specs if each.id != spec.id and isinstance(each.layout, StateLayout)]
-    if any(_stored(each) == _stored(spec) for each in others):
-        raise NotComputable(_SEVERAL)
-    columns = TableColumns(side.program.tables)
-    meant = [operator for _, operator in _meant(side, spec, columns)]
-    if any(may_be(operator, other, columns) for operator in meant for other in others):
-        raise NotComputable(_SEVERAL)
-
-
-def _stored(spec: StateSpec) -> tuple[StateLayout, list[str]] | None:
-    return (spec.layout.stored, _words(spec.layout)) if isinstance(spec.layout, StateLayout) else None
-
-
-def _meant(side: Side, spec: StateSpec, columns: TableColumns) -> Sequence[tuple[Pipeline, Operator]]:
-    """The operators of the script that one of the compiled plan may be, whether or not they are computed."""
-    found = {
-        operator: side.program.pipelines[place]
-        for place, output in side.outputs[0].items()
-        for operator in operators(output)
-        if may_be(operator, spec, columns)
-    }
-    return [(pipeline, operator) for operator, pipeline in found.items()]
-
-
-def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator, StateLayout]:
-    """The operator of the script's own plan that stores and means what the compiled plan tells of one."""
-    compiled = spec.layout
-    if not isinstance(compiled, StateLayout):
-        raise NotComputable(compiled.reason if compiled is not None else "it keeps nothing by key")
-    if problems := side.outputs[1]:
+def _of_script(side: Side, spec: StateSpec) -> tuple[Pipeline, Operator]:
+    """The operator of the script's own plan from which Flink made one of the compiled plan."""
+    if not isinstance(spec.layout, StateLayout):
+        raise NotComputable(spec.layout.reason if spec.layout is not None else "it keeps nothing by key")
+    outputs, problems = side.outputs
+    if problems:
         raise NotComputable(f"the script is not understood: {problems[0].message}")
-    columns = TableColumns(side.program.tables)
-    meant = _meant(side, spec, columns)
-    if len(meant) > 1:
-        raise NotComputable(_SEVERAL)
-    for pipeline, operator in meant:
+    if spec.compiled is None:
+        raise NotComputable("only a compiled plan links it to an operator of the script")
+    plan, place = spec.compiled
+    link = unify(plan, outputs, {table.name: table.path[2] for table in side.program.tables})[place]
+    if isinstance(link, Unknown):
+        raise NotComputable(link.reason)
+    return side.program.pipelines[link.query], link.operator
+
+
+def _as_stored(side: Side, spec: StateSpec, operator: Operator) -> tuple[Operator, StateLayout]:
+    """An operator with its columns in the order in which the compiled plan stores them."""
+    compiled = known_layout(spec)
+    assigned = getattr(operator, "window", None)
+    windows = None if assigned is None else SlicedWindow.of(assigned.window)
+    aligned = None
+    if spec.windows is None or windows is None or spec.windows == windows:
         try:
-            aligned = _aligned(operator, compiled, columns)
+            aligned = _aligned(operator, compiled, TableColumns(side.program.tables))
         except CannotLower as error:
             raise NotComputable(str(error)) from None
-        if aligned is not None:
-            return (pipeline, *aligned)
-        if compiled.retracting and not isinstance(operator, OverOperator):
-            raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
-    raise NotComputable("the script's own plan has no operator that stores it")
+    if aligned is not None:
+        return aligned
+    if compiled.retracting and not isinstance(operator, OverOperator):
+        raise NotComputable("rows are taken back from it, and what was sent to it before is not in its tables")
+    raise NotComputable(_STORED_OTHERWISE)
 
 
 def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -> tuple[Operator, StateLayout] | None:
@@ -264,6 +240,8 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
     match operator:
         case OverOperator() if not isinstance(operator.segment.origin, Source) or operator.segment.functions:
             raise CannotLower("only an OVER straight over a table is told")
+        case OtherOperator() | JoinOperator(form=JoinForm.TEMPORAL | JoinForm.LOOKUP):
+            raise CannotLower(f"the state of {operator.kind} is not computed from history yet")
         case OverOperator():
             return aligned_over(operator, compiled, columns)
         case AggregateOperator() if _is_read(operator):

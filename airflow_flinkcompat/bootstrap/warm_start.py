@@ -19,7 +19,6 @@ from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory, HistoryLocations
 from airflow_flinkcompat.bootstrap.history import KnownHistory, history_session, history_spark
 from airflow_flinkcompat.bootstrap.new_sources import GOES_ON_BEHIND
-from airflow_flinkcompat.bootstrap.positions import last_name
 from airflow_flinkcompat.bootstrap.preview import preview
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnd, SourceEnds, end_of, resumable
@@ -27,7 +26,7 @@ from airflow_flinkcompat.bootstrap.until import ALL, EPOCH, Until
 from airflow_flinkcompat.bootstrap.watermarks import NEVER, watermark
 from airflow_flinkcompat.compat.migration_report import MIGRATED_LINES, MigratedOperator, MigrationReport
 from airflow_flinkcompat.compat.side import Side
-from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import Migration, MigrationExtent, OperatorMigration, StateAction
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec

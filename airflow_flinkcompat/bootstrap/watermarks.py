@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_flinkcompat.bootstrap.archived_topic.spec import topic_of
 from airflow_flinkcompat.bootstrap.errors import NotComputable
-from airflow_flinkcompat.bootstrap.positions import RowsRead, last_name
+from airflow_flinkcompat.bootstrap.positions import RowsRead
 from airflow_flinkcompat.bootstrap.source_ends import SourceEnds, TopicEnd
 from airflow_flinkcompat.bootstrap.state_rows import exact
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.bootstrap.time_boundary.spec import BoundaryArchive
-from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, last_name
 from airflow_flinkcompat.plan.expressions import AggregateCall, InputRef
 from airflow_flinkcompat.plan.nodes import Scan, Table
 from airflow_flinkcompat.plan.operators import Source, StatelessSegment

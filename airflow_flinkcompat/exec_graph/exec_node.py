@@ -73,6 +73,11 @@ def call_function(call: Mapping[str, Any]) -> str:
     return str(own.removesuffix("$1").strip("$").removesuffix("$1"))
 
 
+def last_name(identifier: str) -> str:
+    """The name of a table without its catalog and database, as a script has it that names no other one."""
+    return identifier.rpartition(".")[2].strip("`")
+
+
 def read_plan(text: str) -> CompiledPlan:
     """Read the plan that one ``COMPILE PLAN`` wrote."""
     try:

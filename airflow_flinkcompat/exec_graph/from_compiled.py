@@ -240,6 +240,7 @@ def _spec(number: str, operator: CompiledOperator, symbols: Symbols, compiled: C
         told,
         sinks=frozenset(sink_identifier(each.node) for each in stateful_downstream if each.node.kind is ExecKind.SINK),
         rows=operator.facets.get((Aspect.MEANING, "rows below")),
+        compiled=(compiled.plan, node.place),
     )
     if kind is StateKind.POSITIONS:
         options = node.config["scanTableSource"]["table"].get("resolvedTable", {}).get("options", {})

@@ -26,7 +26,6 @@ from airflow_flinkcompat.exec_graph.nodes.script_aggregate import (
 from airflow_flinkcompat.exec_graph.nodes.sink import derive_sink
 from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stateless_operators, table_with_only_state
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
-from airflow_flinkcompat.exec_graph.script_compositions import with_script_compositions
 from airflow_flinkcompat.exec_graph.script_job import (
     LOOKUP,
     SCAN,
@@ -280,7 +279,7 @@ def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = F
                 raise CannotLower(f"what {operator.kind} keeps is known from compiled plans alone")
         if found is None:
             raise CannotLower("it keeps nothing by key")
-        return found if isinstance(found, Unknown) else with_script_compositions(operator, found)
+        return found
     except CannotLower as error:
         return error.unknown.at(str(operator.kind))
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
 from airflow_flinkcompat.exec_graph.layout import StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
@@ -40,6 +41,7 @@ class StateSpec:
         sinks: The names of the tables that rows of it come to, as far as a compiled plan tells them.
         rows: Of an operator the rows that come in, as far as a compiled plan tells them.
         outputs: Columns of sinks, each with the meanings of the operator's columns that it is computed of.
+        compiled: The compiled plan that holds it and the place of its node there; None where there is none.
     """
 
     kind: StateKind
@@ -58,6 +60,7 @@ class StateSpec:
     sinks: frozenset[str] = field(default=frozenset(), compare=False)
     rows: Hashable = field(default=None, compare=False)
     outputs: frozenset[tuple[str, frozenset[Hashable]]] = field(default=frozenset(), compare=False)
+    compiled: tuple[CompiledPlan, int] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

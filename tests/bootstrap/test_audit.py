@@ -68,6 +68,7 @@ OVER_ONE_ANOTHER = {
     "2.3/join-of-keyed": (5, None, 10),
     "2.3/top-n-updating": (10, 20),
     "2.3/top-1-counted": (10, 10),
+    "2.3/deduplicated-mini-batch": (5, 5, 5, 5),
     "1.20/retracting-numbers": (5, None),
 }
 """The same of several operators, of which each gets rows of the one before; None where it is not computed."""

@@ -17,7 +17,7 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.nodes import WindowKind
 from airflow_flinkcompat.plan.operators import operators
-from tests.bootstrap.planned import as_compiled
+from tests.bootstrap.planned import spec_of
 
 FILES = "'connector' = 'filesystem', 'path' = 'file:///data/{}', 'format' = 'csv'"
 EVERY = ", 'source.monitor-interval' = '1 s'"
@@ -37,7 +37,7 @@ def queries(side: Side) -> list[StateQuery]:
         for operator in operators(output):
             layout = operator_layout(operator, Symbols())
             if isinstance(layout, StateLayout) and len(layout.states) == 2:
-                spec = StateSpec(StateKind.OPERATOR, "join", layout=as_compiled(operator, layout))
+                spec = spec_of(side, operator, layout)
                 found.append(state_query(side, spec, AssumedHistory()))
     return found
 

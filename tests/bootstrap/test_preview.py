@@ -14,11 +14,10 @@ from airflow_flinkcompat.bootstrap.preview import preview
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import operators
-from tests.bootstrap.planned import as_compiled, planned_as
+from tests.bootstrap.planned import spec_of
 from tests.migration.cases import change, load_cases
 
 SCRIPT = """
@@ -46,7 +45,7 @@ def told(query: str, locations: AssumedHistory, settings: dict[str, str] | None 
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
     layout = operator_layout(operator, Symbols(), time_to_live=bool(settings))
     assert isinstance(layout, StateLayout)
-    spec = StateSpec(StateKind.OPERATOR, planned_as(operator), layout=as_compiled(operator, layout))
+    spec = spec_of(side, operator, layout)
     return list(preview(side, [spec], locations, "as far as it goes"))
 
 

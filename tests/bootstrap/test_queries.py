@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -17,15 +19,15 @@ from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.model import InputError
 from airflow_flinkcompat.plan.nodes import WindowKind
-from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator, appends, operators
+from airflow_flinkcompat.plan.operators import AggregateOperator, OtherOperator, OverOperator, appends, operators
 from measure.savepoints import load_cases
-from tests.bootstrap.planned import as_compiled, planned_as
+from tests.bootstrap.planned import spec_of
 from tests.migration.cases import migration_of
 from tests.savepoint.savepoints import FOLDER, TAKEN
 
@@ -158,12 +160,11 @@ def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:
     (output,) = outputs.values()
     (operator,) = operators(output)
     if isinstance(operator, OverOperator):
-        layout = as_compiled(operator, derive_aggregation(as_group_by(operator), time_to_live=False))
+        derived: Any = derive_aggregation(as_group_by(operator), time_to_live=False)
     else:
         derived = operator_layout(operator, Symbols(), time_to_live=True)
-        assert isinstance(derived, StateLayout)
-        layout = as_compiled(operator, derived)
-    spec = StateSpec(id="1", name=planned_as(operator), kind=StateKind.OPERATOR, layout=layout)
+    assert isinstance(derived, StateLayout)
+    spec = spec_of(side, operator, derived)
     if reason is None:
         assert state_query(side, spec, AssumedHistory()).time_to_live == 36 * HOUR
     else:
@@ -211,10 +212,8 @@ def test_what_is_over_several_tables(script: str, settings: dict[str, str], reas
     (output,) = outputs.values()
     operator = operators(output)[0]
     assert isinstance(operator, AggregateOperator)
-    layout = as_compiled(
-        operator, derive_aggregation(operator, bool(settings), retracting=not appends(operator.segment))
-    )
-    spec = StateSpec(id="1", name=planned_as(operator), kind=StateKind.OPERATOR, layout=layout)
+    layout = derive_aggregation(operator, bool(settings), retracting=not appends(operator.segment))
+    spec = spec_of(side, operator, layout)
     if reason is None:
         query = state_query(side, spec, AssumedHistory())
         assert [table.path[2] for table in query.tables] == ["orders"]
@@ -277,11 +276,8 @@ OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1
         (HIGHEST.format(SUMS.format("'1' DAY")), "Europe/Berlin", None),
         (HIGHEST.format(SUMS.format("'1' DAY")), "Asia/Shanghai", "Flink fires them late"),
         (OF_ROWS, "", "has no operator that stores it"),
-        (
-            HIGHEST.format(SUMS.format("'1' MINUTE")) + " UNION ALL " + OF_ROWS,
-            "",
-            "several operators of the script store the same",
-        ),
+        (HIGHEST.format(SUMS.format("'1' MINUTE")) + " UNION ALL " + OF_ROWS, "", None),
+        (OF_ROWS + " UNION ALL " + HIGHEST.format(SUMS.format("'1' MINUTE")), "", "has no operator that stores it"),
         (
             HIGHEST.format(SUMS.format("'1' MINUTE")).replace("window_end, window_start", "a"),
             "",
@@ -292,12 +288,14 @@ OF_ROWS = HIGHEST.format("TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1
 def test_a_ranking_of_what_windows_hand_on_holds_nothing_between_them(
     query: str, zone: str, reason: str | None
 ) -> None:
-    """A ranking of rows holds them until their window ends, and which ranking is meant is not told."""
+    """A ranking of rows holds them until their window ends."""
     script = GROUPED.replace("SELECT ", query).replace("'kafka'", TOPIC)
     settings = {"table.local-time-zone": zone} if zone else {}
     side = Side(script.replace("TIMESTAMP(3)", "TIMESTAMP_LTZ(3)") if zone else script, settings, engine="flink")
     assert not side.outputs[1]
-    spec = StateSpec(StateKind.OPERATOR, "window-rank", layout=StateLayout((), ()))
+    found = [each for output in side.outputs[0].values() for each in operators(output)]
+    operator = next(each for each in found if not isinstance(each, AggregateOperator | OtherOperator))
+    spec = spec_of(side, operator, StateLayout((), ()))
     if reason is None:
         told = state_query(side, spec, AssumedHistory())
         assert told.states == ()
@@ -326,7 +324,7 @@ def test_rows_in_the_order_in_which_they_came(order: str, last: int, reason: str
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
     layout = operator_layout(operator, Symbols())
     assert isinstance(layout, StateLayout)
-    spec = StateSpec(StateKind.OPERATOR, planned_as(operator), layout=as_compiled(operator, layout))
+    spec = spec_of(side, operator, layout)
     if reason is None:
         assert state_query(side, spec, AssumedHistory()).states
     else:
@@ -340,5 +338,5 @@ def test_what_an_over_adds_up() -> None:
     assert isinstance(operator, OverOperator)
     layout = derive_aggregation(as_group_by(operator), time_to_live=False)
     assert [field.words for field in layout.states[0].value.fields] == ["COUNT(b)", "SUM0(b)"]
-    spec = StateSpec(StateKind.OPERATOR, "over-aggregate", layout=as_compiled(operator, layout))
+    spec = spec_of(side, operator, layout)
     assert [table.path[2] for table in state_query(side, spec, AssumedHistory()).tables] == ["orders"]

@@ -14,11 +14,10 @@ from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import Migration, OperatorMigration, StateAction
-from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.operators import operators
 from measure.progress import epoch_millis
-from tests.bootstrap.planned import as_compiled, planned_as
+from tests.bootstrap.planned import spec_of
 
 SIDE = Side(
     """
@@ -39,7 +38,7 @@ def computed(number: str) -> OperatorMigration:
     (operator,) = (each for output in SIDE.outputs[0].values() for each in operators(output))
     layout = operator_layout(operator, Symbols())
     assert isinstance(layout, StateLayout)
-    spec = StateSpec(StateKind.OPERATOR, planned_as(operator), id=number, layout=as_compiled(operator, layout))
+    spec = spec_of(SIDE, operator, layout, number)
     return OperatorMigration(StateAction.COMPUTED, spec, spec, "", from_history=True)
 
 

@@ -1,0 +1,207 @@
+"""The operator of a script from which Flink made each node of a compiled plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, Node, last_name
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import Unknown
+from airflow_flinkcompat.exec_graph.nodes.sink import sink_identifier
+from airflow_flinkcompat.plan.operators import (
+    AggregateKind,
+    AggregateOperator,
+    JoinForm,
+    JoinOperator,
+    Operator,
+    OtherKind,
+    OtherOperator,
+    Output,
+    OverOperator,
+    RankOperator,
+    Source,
+    StatelessSegment,
+)
+
+_PASSED_THROUGH = frozenset(
+    {
+        ExecKind.ASYNC_CALC,
+        ExecKind.ASYNC_CORRELATE,
+        ExecKind.CALC,
+        ExecKind.CHANGELOG_NORMALIZE,
+        ExecKind.CORRELATE,
+        ExecKind.DROP_UPDATE_BEFORE,
+        ExecKind.EXCHANGE,
+        ExecKind.EXPAND,
+        ExecKind.INCREMENTAL_GROUP_AGGREGATE,
+        ExecKind.LOCAL_GROUP_AGGREGATE,
+        ExecKind.LOCAL_WINDOW_AGGREGATE,
+        ExecKind.MINI_BATCH_ASSIGNER,
+        ExecKind.PYTHON_ASYNC_CALC,
+        ExecKind.PYTHON_CALC,
+        ExecKind.PYTHON_CORRELATE,
+        ExecKind.WATERMARK_ASSIGNER,
+        ExecKind.WINDOW_TABLE_FUNCTION,
+    }
+)
+"""Nodes of one input that compute row by row, or that Flink adds to the operators of a script."""
+_GROUPED = frozenset({ExecKind.GROUP_AGGREGATE, ExecKind.GLOBAL_GROUP_AGGREGATE})
+_AGGREGATES = {
+    AggregateKind.GROUP: _GROUPED,
+    AggregateKind.OVER_WINDOWED_ROWS: _GROUPED,
+    AggregateKind.WINDOW: frozenset({ExecKind.WINDOW_AGGREGATE, ExecKind.GLOBAL_WINDOW_AGGREGATE}),
+    AggregateKind.GROUP_WINDOW: frozenset({ExecKind.GROUP_WINDOW_AGGREGATE}),
+}
+_JOINS = {
+    JoinForm.REGULAR: frozenset({ExecKind.JOIN}),
+    JoinForm.INTERVAL: frozenset({ExecKind.INTERVAL_JOIN}),
+    JoinForm.TEMPORAL: frozenset({ExecKind.TEMPORAL_JOIN}),
+    JoinForm.LOOKUP: frozenset({ExecKind.LOOKUP_JOIN}),
+    JoinForm.WINDOW: frozenset({ExecKind.WINDOW_JOIN}),
+}
+_RANKS = frozenset({ExecKind.RANK, ExecKind.DEDUPLICATE})
+_RANKS_OF_WINDOWS = frozenset({ExecKind.WINDOW_RANK, ExecKind.WINDOW_DEDUPLICATE})
+_OTHERS = {
+    OtherKind.LIMIT: frozenset({ExecKind.LIMIT}),
+    OtherKind.SORT: frozenset({ExecKind.SORT, ExecKind.TEMPORAL_SORT}),
+    OtherKind.SORT_LIMIT: frozenset({ExecKind.SORT_LIMIT}),
+    OtherKind.TEMPORAL_SORT: frozenset({ExecKind.TEMPORAL_SORT}),
+    OtherKind.MATCH_RECOGNIZE: frozenset({ExecKind.MATCH}),
+    OtherKind.PROCESS_TABLE_FUNCTION: frozenset({ExecKind.PROCESS_TABLE_FUNCTION}),
+}
+
+
+@dataclass(frozen=True)
+class Linked:
+    """An operator of a script, and the place of its query in the program."""
+
+    query: int
+    operator: Operator
+
+
+class _Differs(Exception):
+    """A query is planned with other operators than it is written with."""
+
+
+def unify(
+    plan: CompiledPlan, outputs: Mapping[int, Output], tables: Mapping[str, str]
+) -> Mapping[int, Linked | Unknown]:
+    """The operator of a script from which each node of its compiled plan came.
+
+    A query is followed from its sink down to the tables. Only where the plan has the same operators in the same order
+    all the way, its nodes are linked: nothing is concluded from a part of it.
+
+    Args:
+        plan: The plan of one job of the script.
+        outputs: The queries of the script by their places in the program.
+        tables: The last part of the path of each table, by the name that the script has for it.
+
+    Returns:
+        By its place each node with the operator that it is, or why that is not known.
+    """
+    found: dict[int, dict[Operator, int]] = defaultdict(dict)
+    reason = "the script's own plan has no query of its sink"
+    for sink in (node for node in plan.nodes if node.kind is ExecKind.SINK):
+        name = last_name(sink_identifier(sink))
+        for number, output in outputs.items():
+            if output.sink and tables.get(output.sink, last_name(output.sink)) != name:
+                continue
+            try:
+                pairs = [*_pairs(plan, sink.inputs[0], output.segment, tables)]
+            except _Differs as error:
+                reason = str(error)
+                continue
+            for place, operator in pairs:
+                found[place].setdefault(operator, number)
+
+    def link(node: Node) -> Linked | Unknown:
+        match [*found[node.place].items()]:
+            case []:
+                return Unknown(reason)
+            case [(operator, number)]:
+                return Linked(number, operator)
+        return Unknown("several operators of the script may be it, and which of them it is, is not known")
+
+    return {node.place: link(node) for node in plan.nodes}
+
+
+def _pairs(
+    plan: CompiledPlan, place: int, segment: StatelessSegment, tables: Mapping[str, str]
+) -> Iterator[tuple[int, Operator]]:
+    """The nodes from a place down with the operators below a segment; raises _Differs."""
+    node, origin = plan.nodes[place], segment.origin
+    while node.kind in _PASSED_THROUGH and len(node.inputs) == 1:
+        node = plan.nodes[node.inputs[0]]
+    if not isinstance(origin, Operator):
+        read = (
+            last_name(node.config["scanTableSource"]["table"]["identifier"])
+            if node.kind is ExecKind.TABLE_SOURCE_SCAN
+            else None
+        )
+        if node.inputs or read != (tables.get(origin.table, "") if isinstance(origin, Source) else None):
+            raise _Differs(_difference(node, origin))
+        return
+    inputs, segments = node.inputs, origin.segments
+    if isinstance(origin, OtherOperator) and origin.kind == OtherKind.UNION_ALL:
+        inputs, segments = tuple(_united(plan, node)), tuple(_flat(origin))
+        if node.kind is not ExecKind.UNION:
+            raise _Differs(_difference(node, origin))
+    elif node.kind in _kinds(origin):
+        yield node.place, origin
+        segments = segments[:1] if node.kind is ExecKind.LOOKUP_JOIN else segments
+    else:
+        raise _Differs(_difference(node, origin))
+    if len(inputs) != len(segments):
+        raise _Differs(_difference(node, origin))
+    for below, read_by in zip(inputs, segments, strict=True):
+        yield from _pairs(plan, below, read_by, tables)
+
+
+def _kinds(operator: Operator) -> frozenset[ExecKind]:
+    """The kinds of nodes that Flink makes of an operator."""
+    match operator:
+        case AggregateOperator():
+            return _AGGREGATES[operator.kind]
+        case OverOperator():
+            return frozenset({ExecKind.OVER_AGGREGATE})
+        case RankOperator():
+            return _RANKS if operator.window is None else _RANKS_OF_WINDOWS
+        case JoinOperator():
+            return _JOINS.get(operator.form, frozenset().union(*_JOINS.values()))
+        case OtherOperator(kind=OtherKind() as kind):
+            return _OTHERS.get(kind, frozenset())
+    return frozenset()
+
+
+def _united(plan: CompiledPlan, union: Node) -> Iterator[int]:
+    """The inputs of unions of unions."""
+    for place in union.inputs:
+        below = plan.nodes[place]
+        while below.kind in _PASSED_THROUGH and len(below.inputs) == 1:
+            below = plan.nodes[below.inputs[0]]
+        if below.kind is ExecKind.UNION:
+            yield from _united(plan, below)
+        else:
+            yield place
+
+
+def _flat(union: OtherOperator) -> Iterator[StatelessSegment]:
+    for segment in union.segments:
+        below = segment.origin
+        if isinstance(below, OtherOperator) and below.kind == OtherKind.UNION_ALL:
+            yield from _flat(below)
+        else:
+            yield segment
+
+
+def _difference(node: Node, origin: object) -> str:
+    match origin:
+        case Operator():
+            written = str(origin.kind)
+        case Source():
+            written = f"table {origin.table}"
+        case _:
+            written = "rows"
+    return f"the script's own plan has no operator that stores it: it has {written} where Flink plans {node.kind}"
