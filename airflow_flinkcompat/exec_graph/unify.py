@@ -135,11 +135,8 @@ def _pairs(
     while node.kind in _PASSED_THROUGH and len(node.inputs) == 1:
         node = plan.nodes[node.inputs[0]]
     if not isinstance(origin, Operator):
-        read = (
-            last_name(node.config["scanTableSource"]["table"]["identifier"])
-            if node.kind is ExecKind.TABLE_SOURCE_SCAN
-            else None
-        )
+        scan = node.config.get("scanTableSource")
+        read = None if scan is None else last_name(scan["table"]["identifier"])
         if node.inputs or read != (tables.get(origin.table, "") if isinstance(origin, Source) else None):
             raise _Differs(_difference(node, origin))
         return

@@ -8,6 +8,7 @@ import pytest
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.unify import Linked, unify
 from airflow_flinkcompat.plan.operators import operators
@@ -63,8 +64,8 @@ def test_each_operator_is_linked_in_its_place(script: str) -> None:
 @pytest.mark.parametrize(
     ("script", "kind", "fields", "reason"),
     [
-        (JOIN, "join", {"kind": "delta-join"}, "has regular join where Flink plans delta-join"),
-        (JOIN, "group-aggregate", {"kind": "calc"}, "has group aggregation where Flink plans table-source-scan"),
+        (JOIN, "join", {"kind": ExecKind.DELTA_JOIN}, "has regular join where Flink plans delta-join"),
+        (JOIN, "group-aggregate", {"kind": ExecKind.CALC}, "has group aggregation where Flink plans table-source-scan"),
         (UNION, "union", {"inputs": (2,)}, "has UNION ALL where Flink plans union"),
         (
             UNION,
@@ -100,7 +101,7 @@ def test_two_queries_of_one_table_are_not_told_apart() -> None:
 def test_nodes_that_flink_adds_are_passed_through() -> None:
     script = f"INSERT INTO one {SUMS.format('orders')}"
     plan = plan_of(script)
-    exchange = Node(len(plan.nodes), "changelog-normalize", "", {}, (), (), (0,))
+    exchange = Node(len(plan.nodes), ExecKind.CHANGELOG_NORMALIZE, "", {}, (), (), (0,))
     with_one = changed(CompiledPlan(plan.version, (*plan.nodes, exchange)), "group-aggregate", inputs=(exchange.place,))
     found = links(script, with_one)
     assert isinstance(found["group-aggregate"][0], Linked)
