@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, Node, last_name
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode, last_name
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.nodes.sink import sink_identifier
@@ -116,7 +116,7 @@ def unify(
             for place, operator in pairs:
                 found[place].setdefault(operator, number)
 
-    def link(node: Node) -> Linked | Unknown:
+    def link(node: ExecNode) -> Linked | Unknown:
         match [*found[node.place].items()]:
             case []:
                 return Unknown(reason)
@@ -172,7 +172,7 @@ def _kinds(operator: Operator) -> frozenset[ExecKind]:
     return frozenset()
 
 
-def _united(plan: CompiledPlan, union: Node) -> Iterator[int]:
+def _united(plan: CompiledPlan, union: ExecNode) -> Iterator[int]:
     """The inputs of unions of unions."""
     for place in union.inputs:
         below = plan.nodes[place]
@@ -193,7 +193,7 @@ def _flat(union: OtherOperator) -> Iterator[StatelessSegment]:
             yield segment
 
 
-def _difference(node: Node, origin: object) -> str:
+def _difference(node: ExecNode, origin: object) -> str:
     match origin:
         case Operator():
             written = str(origin.kind)

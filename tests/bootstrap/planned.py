@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_flinkcompat.bootstrap.over import as_group_by
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
@@ -42,11 +42,11 @@ _OTHERS = {OtherKind.UNION_ALL: "union", OtherKind.LIMIT: "limit"}
 
 def compiled(side: Side) -> tuple[CompiledPlan, Mapping[Operator, int]]:
     """A plan with the operators of a script and nothing else, and the place of each."""
-    nodes: list[Node] = []
+    nodes: list[ExecNode] = []
     places: dict[Operator, int] = {}
 
     def add(kind: str, config: Mapping[str, Any] | None = None, inputs: tuple[int, ...] = ()) -> int:
-        nodes.append(Node(len(nodes), ExecKind(kind), kind, config or {}, (), (), inputs))
+        nodes.append(ExecNode(len(nodes), ExecKind(kind), kind, config or {}, (), (), inputs))
         return len(nodes) - 1
 
     def below(segment: StatelessSegment) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, Node
+from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.unify import Linked, unify
@@ -101,7 +101,7 @@ def test_two_queries_of_one_table_are_not_told_apart() -> None:
 def test_nodes_that_flink_adds_are_passed_through() -> None:
     script = f"INSERT INTO one {SUMS.format('orders')}"
     plan = plan_of(script)
-    exchange = Node(len(plan.nodes), ExecKind.CHANGELOG_NORMALIZE, "", {}, (), (), (0,))
+    exchange = ExecNode(len(plan.nodes), ExecKind.CHANGELOG_NORMALIZE, "", {}, (), (), (0,))
     with_one = changed(CompiledPlan(plan.version, (*plan.nodes, exchange)), "group-aggregate", inputs=(exchange.place,))
     found = links(script, with_one)
     assert isinstance(found["group-aggregate"][0], Linked)
