@@ -91,10 +91,16 @@ def _lines_of_jobs(config: str | None) -> list[str]:
 
 @planner_command.command("status")
 def status_command() -> None:
-    """Say which lines of Flink can plan here, and what the others lack."""
+    """Show which lines of Flink can plan here, and what the others lack.
+
+    The exit code is 0 if any line can plan, otherwise 1.
+    """
     try:
         from airflow_flinkcompat.planner import status
     except ImportError as error:
         raise bare_install("planner status", error, "local-flink") from None
-    for line, words in status().items():
-        click.echo(f"{line}: {words}")
+    found, plans = status()
+    for name, words in found.items():
+        click.echo(f"{name}: {words}")
+    if not plans:
+        raise SystemExit(1)

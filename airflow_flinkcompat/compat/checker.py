@@ -25,7 +25,7 @@ from airflow_flinkcompat.compat.one_column import one_for_each_column
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
-from airflow_flinkcompat.compat.report import PLANNED, READ, UNDECIDED, Finding, Report, Reports, tool_version
+from airflow_flinkcompat.compat.report import CANNOT_TELL, PLANNED, READ, UNDECIDED, Finding, Report, Reports, tool_version
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
 from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
@@ -155,7 +155,7 @@ def _check(
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
         + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
-        + (() if voice is None else voice.warnings),
+        + (() if voice is None or outcome is Outcome.INCOMPATIBLE else voice.warnings),
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
@@ -244,7 +244,7 @@ def check_planned(
     except UnknownPlan as error:
         doubt, report = str(error), read
     if doubt:
-        warning = f"Flink {prediction.flink} was asked and cannot tell: {doubt}"
+        warning = f"Flink {prediction.flink} {CANNOT_TELL}: {doubt}"
         report = replace(report, ground=READ, warnings=(*report.warnings, warning))
     return replace(report, read_outcome=None if report.outcome is read.outcome else read.outcome)
 

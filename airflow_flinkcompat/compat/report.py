@@ -35,6 +35,7 @@ READ = "read from the script"
 PLANNED = "planned by Flink"
 """The beginning of the ground of a report that the jobs decide which Flink planned."""
 UNDECIDED = f"{READ}, undecided by Flink"
+CANNOT_TELL = "was asked and cannot tell"
 """The beginning of the ground of a report where Flink planned both jobs, and their diff is unknown."""
 
 
@@ -294,6 +295,11 @@ class Report:
     def is_planned(self) -> bool:
         """Whether Flink has planned both scripts, even where their diff is unknown."""
         return self.ground.startswith((PLANNED, UNDECIDED))
+
+    @property
+    def planner_was_asked(self) -> bool:
+        """True if Flink's planner had the scripts, whatever it answered."""
+        return self.is_planned or any(CANNOT_TELL in warning for warning in self.warnings)
 
     @property
     def deciding(self) -> tuple[Finding, ...]:

@@ -163,26 +163,31 @@ def home(name: str) -> Path:
     return flink_home(folder)
 
 
-def status() -> dict[str, str]:
-    """Name what is on this machine.
+def status() -> tuple[dict[str, str], bool]:
+    """Describe the planners on this machine.
 
     Returns:
-        By line either the folder of its Flink, or what is missing and how it is installed; without a Java that alone.
+        Java, then each line of Flink, with its folder, or what is missing and the command that fetches it; and whether
+        any line can plan.
     """
+    found, java = {}, ""
     try:
-        _java()
+        java = str(_java())
+        found["Java"] = f"ready: {java}"
     except PlannerMissing as error:
-        return {"Java": str(error)}
-    found = {}
-    for name in LINES:
-        try:
-            here = find(name)
-            found[name] = f"ready: Flink {here.line.version} in {here.home}"
-            if not here.class_archive.is_file():
-                found[name] += f"; to halve the time of a start {_remedy(here.line)}"
-        except PlannerMissing as error:
-            found[name] = str(error)
-    return found
+        found["Java"] = str(error)
+    plans = False
+    for line in LINES.values():
+        home = next(_homes(line), None)
+        if home is None:
+            found[line.name] = f"Flink {line.version} is not on this machine: {_remedy(line)}"
+            continue
+        found[line.name] = f"{'ready' if java else 'needs Java'}: Flink {line.version} in {home}"
+        if java:
+            plans = True
+            if not find(line.name).class_archive.is_file():
+                found[line.name] += f"; to halve the time of a start {_remedy(line)}"
+    return found, plans
 
 
 def _line(name: str) -> FlinkLine:

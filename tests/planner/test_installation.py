@@ -45,8 +45,10 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(machine: Path)
     with pytest.raises(PlannerMissing, match=r"Flink 2\.3\.0 is not on this machine.*install 2\.3"):
         find("2.3")
     flink(machine / "cache" / "flink-2.3.0" / "pyflink", "2.3.0")
-    assert status()["2.3"].startswith("ready: Flink 2.3.0 in ")
-    assert "planner install 1.20" in status()["1.20"]
+    found, plans = status()
+    assert found["2.3"].startswith("ready: Flink 2.3.0 in ")
+    assert "planner install 1.20" in found["1.20"]
+    assert plans
 
 
 def test_flink_home_counts_where_it_is_of_that_release(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,4 +85,7 @@ def test_without_a_java_that_is_the_message(monkeypatch: pytest.MonkeyPatch) -> 
     for asked in (find, install):
         with pytest.raises(PlannerMissing, match="no Java found on PATH"):
             asked("2.3")
-    assert status() == {"Java": "no Java found on PATH"}
+    found, plans = status()
+    assert found["Java"] == "no Java found on PATH"
+    assert "planner install 1.20" in found["1.20"], "the lines are listed without Java too"
+    assert not plans
