@@ -34,7 +34,7 @@ def join_query(sides: Sequence[TableRows], operator: JoinOperator, layout: State
     for state, segment in zip(layout.states, operator.segments, strict=True):
         if not state.counts_rows and not _has_a_key(segment):
             raise NotComputable("rows that a join keeps by the key of their table are not computed from history yet")
-    if any(counts_matches(state) and state.time_to_live for state in layout.states):
+    if any(state.counts_matches and state.time_to_live for state in layout.states):
         raise NotComputable("with a time to live how many rows each row of an outer join matched is not computed yet")
     if operator.join != "INNER" and any(len(_sides(condition)) < 2 for condition in operator.conditions):
         raise NotComputable("a condition on one side of an outer join may be planned below it")
@@ -64,7 +64,7 @@ def _counts_replaced(operator: JoinOperator, layout: StateLayout, side: int) -> 
     """Return whether a side counts matches with rows that are replaced by key: each counts again (measured)."""
     other = layout.states[1 - side]
     by_key = not other.counts_rows and other.map_key is None
-    return counts_matches(layout.states[side]) and by_key and not appends(operator.segments[1 - side])
+    return layout.states[side].counts_matches and by_key and not appends(operator.segments[1 - side])
 
 
 def _may_go(segment: StatelessSegment) -> bool:
@@ -77,11 +77,6 @@ def _may_go(segment: StatelessSegment) -> bool:
 def _sides(condition: Expression) -> set[int]:
     """The inputs of a join whose columns a condition is over."""
     return {leaf.operator for leaf in leaves(condition) if isinstance(leaf, OperatorColumn)}
-
-
-def counts_matches(state: NamedState) -> bool:
-    """Whether a side of a join keeps with each row how many rows it matched."""
-    return state.value.form in ("Tuple<Int, Int>", "Tuple<row, Int>")
 
 
 @dataclass(frozen=True)
@@ -124,13 +119,13 @@ class JoinSide:
     def stored(self, other: JoinSide) -> Step:
         """What is stored of the side, which is joined with another one."""
         state, width = self.layout.states[self.side], len(self.types)
-        found = self.with_matches(other) if counts_matches(state) else self.counted()
+        found = self.with_matches(other) if state.counts_matches else self.counted()
         if state.counts_rows:
             return found
         # A row is the only one of its key, which is that of the join, or is the key of a map.
         row = [*range(len(self.layout.key), width)]
         of_map = [] if state.map_key is None else [row[_place(state, each)] for each in state.map_key.fields]
-        behind = [width + 1] if counts_matches(state) else []
+        behind = [width + 1] if state.counts_matches else []
         columns = [*range(len(self.layout.key)), *of_map, *row, *behind]
         return Select(found, tuple(enumerate(f"c{i}" for i in columns)))
 

@@ -23,34 +23,15 @@ from airflow_flinkcompat.bootstrap.ranked import refused_as
 from airflow_flinkcompat.bootstrap.state_rows import Doubt, Moment, StateQuery, StateRows, exact, exact_value
 from airflow_flinkcompat.bootstrap.table_rows import LONG_AGO, TableRows
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
-from airflow_flinkcompat.migration.slices import OVER_LAST_SENT, OVER_ROWS
+from airflow_flinkcompat.exec_graph.nodes.over import BESIDE_ACCUMULATORS, OVER_ROWS
 from airflow_flinkcompat.plan.expressions import Expression, InputRef
 from airflow_flinkcompat.plan.nodes import Frame, Node
-from airflow_flinkcompat.plan.operators import AggregateOperator, OverOperator
+from airflow_flinkcompat.plan.operators import OverOperator
 from airflow_flinkcompat.plan.types import APPROXIMATE, TimeAttribute
 
 _CLEANED, _COUNTED = "cleanupTsState", "processedCountState"
-BESIDE_ACCUMULATORS = frozenset({OVER_ROWS, OVER_LAST_SENT, _CLEANED, _COUNTED})
-"""What an OVER by event time stores beside its accumulators."""
 _ALWAYS = (1 << 63) - 1
 """The end of a window that no watermark comes to."""
-
-
-def as_group_by(over: OverOperator) -> AggregateOperator:
-    """The GROUP BY that adds up what an OVER does, of the rows of its frame."""
-    calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in over.planned_calls]
-    return AggregateOperator(
-        segment=over.segment,
-        keys=over.partition_by,
-        window_keys=frozenset(),
-        key_order=tuple(range(len(over.partition_by))),
-        aggregates=tuple(call for call, _ in calls),
-        grouping_sets=None,
-        window=None,
-        windowed=False,
-        key_types=over.partition_types,
-        argument_types=tuple(types for _, types in calls),
-    )
 
 
 def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> StateQuery:
@@ -58,7 +39,7 @@ def over_query(rows: TableRows, operator: OverOperator, layout: StateLayout) -> 
     frame = operator.frame
     if frame != Frame(frame.unit, frame.preceding) or [ascending for _, ascending, _ in operator.order] != [True]:
         raise NotComputable("of OVER only what goes by ascending time, up to the current row, is computed from history")
-    grouped = as_group_by(operator)
+    grouped = operator.as_aggregation
     if operator.clock is TimeAttribute.PROCTIME:
         if frame.preceding is not None:
             raise NotComputable("when rows came that an OVER by processing time has in its frame history does not say")

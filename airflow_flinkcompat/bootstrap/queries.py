@@ -11,12 +11,6 @@ from typing import Any
 from airflow_flinkcompat.backfill.errors import BackfillError
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
-from airflow_flinkcompat.bootstrap.alignment import (
-    aligned_aggregation,
-    aligned_join,
-    aligned_over,
-    aligned_rank,
-)
 from airflow_flinkcompat.bootstrap.entries import check_writable
 from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.interval_joins import interval_join_query
@@ -24,7 +18,6 @@ from airflow_flinkcompat.bootstrap.joins import join_query
 from airflow_flinkcompat.bootstrap.local_clock import LocalClock
 from airflow_flinkcompat.bootstrap.made_rows import is_made
 from airflow_flinkcompat.bootstrap.over import over_query
-from airflow_flinkcompat.bootstrap.parts import TableColumns
 from airflow_flinkcompat.bootstrap.ranks import rank_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
@@ -34,6 +27,7 @@ from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.matching import known_layout
 from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.stored_columns import TableColumns, in_stored_order
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.unify import unify
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
@@ -243,15 +237,13 @@ def _aligned(operator: Operator, compiled: StateLayout, columns: TableColumns) -
         case OtherOperator() | JoinOperator(form=JoinForm.TEMPORAL | JoinForm.LOOKUP):
             raise CannotLower(f"the state of {operator.kind} is not computed from history yet")
         case OverOperator():
-            return aligned_over(operator, compiled, columns)
+            return in_stored_order(operator, compiled, columns)
         case AggregateOperator() if _is_read(operator):
-            return aligned_aggregation(operator, compiled, columns)
+            return in_stored_order(operator, compiled, columns)
         case RankOperator() if _ranks_what_is_read(operator):
-            ranking = aligned_rank(operator, compiled, columns)
-            return None if ranking is None else (ranking, compiled)
+            return in_stored_order(operator, compiled, columns)
         case JoinOperator(form=JoinForm.REGULAR) if all(map(is_made, operator.segments)):
-            joined = aligned_join(operator, compiled, columns)
-            return None if joined is None else (joined, compiled)
+            return in_stored_order(operator, compiled, columns)
     found = operator_layout(operator, Symbols(), any(state.time_to_live for state in compiled.states))
     if isinstance(found, Unknown):
         raise CannotLower(found.reason)

@@ -30,7 +30,7 @@ from airflow_flinkcompat.exec_graph.states import CompiledOperator, operators
 from airflow_flinkcompat.exec_graph.streams import is_sort_by_arrival
 from airflow_flinkcompat.exec_graph.symbols import Symbols, joined
 from airflow_flinkcompat.exec_graph.windows import meaning_without_window, sliced_window
-from airflow_flinkcompat.plan.composition import Composition, together
+from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 _SCAN = ExecKind.TABLE_SOURCE_SCAN
 

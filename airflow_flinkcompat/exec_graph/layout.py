@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from airflow_flinkcompat.plan.composition import Composition
+from airflow_flinkcompat.plan.column_lineage import Composition
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
@@ -129,6 +129,11 @@ class NamedState:
     def counts_rows(self) -> bool:
         """Whether it holds how often each row came: the rows are a map's keys, each with a number or two."""
         return self.map_key is not None and self.value.form in ("Int", "Tuple<Int, Int>")
+
+    @property
+    def counts_matches(self) -> bool:
+        """Whether it keeps with each row of one side of a join how many rows it matched."""
+        return self.value.form in ("Tuple<Int, Int>", "Tuple<row, Int>")
 
     @property
     def row(self) -> tuple[StateField, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_flinkcompat.plan.composition import Composition, together
+from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 Symbol = int
 

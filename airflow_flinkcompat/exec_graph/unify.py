@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode, last_name
-from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.nodes.sink import sink_identifier
 from airflow_flinkcompat.plan.operators import (
@@ -25,28 +25,17 @@ from airflow_flinkcompat.plan.operators import (
     StatelessSegment,
 )
 
-_PASSED_THROUGH = frozenset(
+_ADDED = frozenset(
     {
-        ExecKind.ASYNC_CALC,
-        ExecKind.ASYNC_CORRELATE,
-        ExecKind.CALC,
         ExecKind.CHANGELOG_NORMALIZE,
-        ExecKind.CORRELATE,
-        ExecKind.DROP_UPDATE_BEFORE,
-        ExecKind.EXCHANGE,
-        ExecKind.EXPAND,
         ExecKind.INCREMENTAL_GROUP_AGGREGATE,
-        ExecKind.LOCAL_GROUP_AGGREGATE,
-        ExecKind.LOCAL_WINDOW_AGGREGATE,
-        ExecKind.MINI_BATCH_ASSIGNER,
         ExecKind.PYTHON_ASYNC_CALC,
         ExecKind.PYTHON_CALC,
         ExecKind.PYTHON_CORRELATE,
-        ExecKind.WATERMARK_ASSIGNER,
         ExecKind.WINDOW_TABLE_FUNCTION,
     }
 )
-"""Nodes of one input that compute row by row, or that Flink adds to the operators of a script."""
+"""Kinds that may keep something, and that a script's own plan has no operator for."""
 _GROUPED = frozenset({ExecKind.GROUP_AGGREGATE, ExecKind.GLOBAL_GROUP_AGGREGATE})
 _AGGREGATES = {
     AggregateKind.GROUP: _GROUPED,
@@ -131,9 +120,7 @@ def _pairs(
     plan: CompiledPlan, place: int, segment: StatelessSegment, tables: Mapping[str, str]
 ) -> Iterator[tuple[int, Operator]]:
     """The nodes from a place down with the operators below a segment; raises _Differs."""
-    node, origin = plan.nodes[place], segment.origin
-    while node.kind in _PASSED_THROUGH and len(node.inputs) == 1:
-        node = plan.nodes[node.inputs[0]]
+    node, origin = _operator_node(plan, place), segment.origin
     if not isinstance(origin, Operator):
         scan = node.config.get("scanTableSource")
         read = None if scan is None else last_name(scan["table"]["identifier"])
@@ -156,6 +143,15 @@ def _pairs(
         yield from _pairs(plan, below, read_by, tables)
 
 
+def _operator_node(plan: CompiledPlan, place: int) -> ExecNode:
+    """The nearest node from a place down that is an operator of a script, a union, or a source."""
+    node = plan.nodes[place]
+    row_by_row = node.kind.traits & (Trait.STATELESS | Trait.WAITS)
+    written = node.kind in (ExecKind.LOOKUP_JOIN, ExecKind.UNION) or len(node.inputs) != 1
+    passes = (row_by_row or node.kind in _ADDED) and not written
+    return _operator_node(plan, node.inputs[0]) if passes else node
+
+
 def _kinds(operator: Operator) -> frozenset[ExecKind]:
     """The kinds of nodes that Flink makes of an operator."""
     match operator:
@@ -175,9 +171,7 @@ def _kinds(operator: Operator) -> frozenset[ExecKind]:
 def _united(plan: CompiledPlan, union: ExecNode) -> Iterator[int]:
     """The inputs of unions of unions."""
     for place in union.inputs:
-        below = plan.nodes[place]
-        while below.kind in _PASSED_THROUGH and len(below.inputs) == 1:
-            below = plan.nodes[below.inputs[0]]
+        below = _operator_node(plan, place)
         if below.kind is ExecKind.UNION:
             yield from _united(plan, below)
         else:

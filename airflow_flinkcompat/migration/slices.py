@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.migration import OperatorMigration
 from airflow_flinkcompat.exec_graph.model import StateSpec
+from airflow_flinkcompat.exec_graph.nodes.over import OVER_LAST_SENT, OVER_ROWS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.migration.entries import GroupChange, StoredKey, prefix_length
 from airflow_flinkcompat.migration.fields import NotMigratable
@@ -24,8 +26,7 @@ from airflow_flinkcompat.savepoint.store import read_handle
 TIMERS = "_timer_state/event_window-timers"
 USER_TIMERS = "_timer_state/event_user-timers"
 _WATERMARK = "watermark"
-OVER, OVER_ROWS, OVER_LAST_SENT = "over-aggregate", "inputState", "lastTriggeringTsState"
-"""An OVER, and what one by event time keeps: its rows, and in a frame by key up to when it has sent them."""
+OVER = ExecKind.OVER_AGGREGATE
 _LONG = 8
 _END = 8
 """The length of the end of a slice or window, in front of a map's key."""

@@ -7,9 +7,11 @@ itself (MATCH_RECOGNIZE, a query that could not be taken apart) the column has n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
-from airflow_flinkcompat.plan.composition import Composition
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Sink
 from airflow_flinkcompat.plan.operators import Operator, OtherKind, OtherOperator, Output, Source, StatelessSegment
@@ -32,6 +34,32 @@ _Part = ColumnOrigin | str | Literal
 
 # Constructs whose columns are those of their inputs.
 _HAND_ON = frozenset({OtherKind.UNION_ALL, OtherKind.LIMIT, OtherKind.TEMPORAL_SORT})
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What a value is computed of.
+
+    Attributes:
+        columns: The columns of tables.
+        functions: The names of what is called, in capitals; a planner may have written some in other ones.
+        literals: The constants, as text; a planner may have computed with some.
+    """
+
+    columns: frozenset[Hashable] = frozenset()
+    functions: frozenset[str] = frozenset()
+    literals: frozenset[str] = frozenset()
+
+    def __or__(self, other: Composition) -> Composition:
+        return Composition(
+            self.columns | other.columns, self.functions | other.functions, self.literals | other.literals
+        )
+
+
+def together(parts: Iterable[Composition | None]) -> Composition | None:
+    """What several values are computed of; None where one of them is unknown."""
+    told = list(parts)
+    return None if None in told else reduce(or_, (each for each in told if each is not None), Composition())
 
 
 class _Untold(Exception):

@@ -507,6 +507,23 @@ class OverOperator(Operator):
         return list(found.items())
 
     @property
+    def as_aggregation(self) -> AggregateOperator:
+        """The GROUP BY of the rows in its frame that computes the same."""
+        calls = [(replace(call, function=call.function.removeprefix("$")), types) for call, types in self.planned_calls]
+        return AggregateOperator(
+            segment=self.segment,
+            keys=self.partition_by,
+            window_keys=frozenset(),
+            key_order=tuple(range(len(self.partition_by))),
+            aggregates=tuple(call for call, _ in calls),
+            grouping_sets=None,
+            window=None,
+            windowed=False,
+            key_types=self.partition_types,
+            argument_types=tuple(types for _, types in calls),
+        )
+
+    @property
     def expressions(self) -> tuple[Expression, ...]:
         return self.all_columns
 

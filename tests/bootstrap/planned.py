@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.bootstrap.over import as_group_by
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
@@ -14,8 +13,7 @@ from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateFie
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes.join import JOINS
 from airflow_flinkcompat.exec_graph.nodes.rank import RANKS
-from airflow_flinkcompat.plan.column_lineage import composition
-from airflow_flinkcompat.plan.composition import Composition, together
+from airflow_flinkcompat.plan.column_lineage import Composition, composition, together
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import (
     AggregateKind,
@@ -89,7 +87,7 @@ def planned_as(operator: Operator) -> str:
 
 def as_compiled(operator: Operator, layout: StateLayout) -> StateLayout:
     """The layout of an operator whose columns are named as a compiled plan does."""
-    grouped = as_group_by(operator) if isinstance(operator, OverOperator) else operator
+    grouped = operator.as_aggregation if isinstance(operator, OverOperator) else operator
     told = _with_compositions(grouped, layout)
 
     def field(each: StateField) -> StateField:

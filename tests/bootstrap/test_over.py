@@ -17,7 +17,7 @@ from airflow_flinkcompat.backfill.connectors.locations import AssumedLocations, 
 from airflow_flinkcompat.backfill.execution.frames import Execution
 from airflow_flinkcompat.backfill.protocols import Locations
 from airflow_flinkcompat.bootstrap.errors import NotComputable
-from airflow_flinkcompat.bootstrap.over import as_group_by, over_query
+from airflow_flinkcompat.bootstrap.over import over_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
@@ -54,7 +54,7 @@ def query(script: str, locations: Locations, watermark: int | None = None) -> St
     (operator,) = operators(output)
     assert isinstance(operator, OverOperator)
     framed = operator.frame.preceding is not None
-    layout = derive_aggregation(as_group_by(operator), False, True, framed)
+    layout = derive_aggregation(operator.as_aggregation, False, True, framed)
     if operator.clock is TimeAttribute.ROWTIME:
         types = {"k": "VARCHAR(2147483647)", "v": "BIGINT", "ts": "TIMESTAMP(3)"}
         row = tuple(StateField(types[describe(each)], each, describe(each)) for each in operator.row)

@@ -12,7 +12,6 @@ from airflow_flinkcompat.bootstrap import KnownHistory
 from airflow_flinkcompat.bootstrap.aggregations import aggregation_query
 from airflow_flinkcompat.bootstrap.archives import AssumedHistory
 from airflow_flinkcompat.bootstrap.errors import NotComputable
-from airflow_flinkcompat.bootstrap.over import as_group_by
 from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctual, state_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
@@ -160,7 +159,7 @@ def test_what_has_a_time_to_live(script: str, reason: str | None) -> None:
     (output,) = outputs.values()
     (operator,) = operators(output)
     if isinstance(operator, OverOperator):
-        derived: Any = derive_aggregation(as_group_by(operator), time_to_live=False)
+        derived: Any = derive_aggregation(operator.as_aggregation, time_to_live=False)
     else:
         derived = operator_layout(operator, Symbols(), time_to_live=True)
     assert isinstance(derived, StateLayout)
@@ -336,7 +335,7 @@ def test_what_an_over_adds_up() -> None:
     side = Side(f"{RANKED}a, SUM(b) OVER (PARTITION BY a ORDER BY came) FROM orders", engine="flink")
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
     assert isinstance(operator, OverOperator)
-    layout = derive_aggregation(as_group_by(operator), time_to_live=False)
+    layout = derive_aggregation(operator.as_aggregation, time_to_live=False)
     assert [field.words for field in layout.states[0].value.fields] == ["COUNT(b)", "SUM0(b)"]
     spec = spec_of(side, operator, layout)
     assert [table.path[2] for table in state_query(side, spec, AssumedHistory()).tables] == ["orders"]

@@ -16,6 +16,10 @@ from airflow_flinkcompat.exec_graph.nodes.rank import sort_key_of
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, by_fields, stored_fields
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, plain
 
+OVER_ROWS, OVER_LAST_SENT = "inputState", "lastTriggeringTsState"
+"""The rows that an OVER by event time keeps, and in a frame by key up to when it has sent them."""
+BESIDE_ACCUMULATORS = frozenset({OVER_ROWS, OVER_LAST_SENT, "cleanupTsState", "processedCountState"})
+"""The states of an OVER by event time other than its accumulators."""
 _STATES_OF_FRAMES = {
     (ROWTIME, True, True): ("processedCountState", "lastTriggeringTsState"),
     (ROWTIME, True, False): ("lastTriggeringTsState", "cleanupTsState"),

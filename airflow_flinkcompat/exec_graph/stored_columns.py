@@ -1,26 +1,29 @@
-"""What stands where in the state of an operator: the parts of a script's own plan in the order of a compiled one."""
+"""The columns of an operator of a script in the order in which its exec node stores them.
+
+Compiled plans number columns, and call them as their planner does. A column of the script is found by the columns of
+tables that it is computed of, and where several are computed of the same, by functions and constants too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from airflow_flinkcompat.bootstrap.errors import NotComputable
-from airflow_flinkcompat.bootstrap.joins import counts_matches
-from airflow_flinkcompat.bootstrap.over import BESIDE_ACCUMULATORS, as_group_by
-from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
 from airflow_flinkcompat.exec_graph.columns import nullable, stored_as
-from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout
+from airflow_flinkcompat.exec_graph.exec_node import last_name
+from airflow_flinkcompat.exec_graph.layout import CallPart, CannotLower, NamedState, StateField, StateLayout
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
+from airflow_flinkcompat.exec_graph.nodes.over import BESIDE_ACCUMULATORS, OVER_ROWS
 from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
-from airflow_flinkcompat.migration.slices import OVER_ROWS
-from airflow_flinkcompat.plan.column_lineage import composition
-from airflow_flinkcompat.plan.composition import Composition, together
-from airflow_flinkcompat.plan.expressions import AggregateCall, Expression
+from airflow_flinkcompat.plan.column_lineage import Composition, composition, together
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
+from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import (
     AggregateOperator,
     JoinOperator,
+    Operator,
     OverOperator,
     RankKind,
     RankOperator,
@@ -32,8 +35,97 @@ from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _T = TypeVar("_T")
 
+_UNTOLD = "which of its {what} stands where in its state is not told: {words} are of the same columns"
 
-def aligned_aggregation(
+
+@dataclass(frozen=True)
+class Part:
+    """Something that is stored, by what it is recognised.
+
+    Attributes:
+        shape: What has to be equal: the type in which it is stored, of a metric its function and how that is called.
+        composition: What it is computed of; None where that is not told.
+    """
+
+    shape: Hashable
+    composition: Composition | None
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of the tables of a script, by the names that both plans have for them."""
+
+    tables: tuple[Table, ...]
+
+    def named(self, told: Composition | None) -> Composition | None:
+        """What either plan says, down to the columns that are stored, by their names."""
+        return told and together([replace(told, columns=frozenset()), *map(self._named, told.columns)])
+
+    def _named(self, column: Hashable) -> Composition | None:
+        match column:
+            case (kind, str() as identifier, *_, str() | int() as place):  # of a compiled plan
+                found = [each for each in self.tables if each.path[2] == last_name(identifier)]
+                if len(found) != 1:
+                    return None
+                (table,) = found
+                if kind == "metadata":
+                    named = [name for name, key, _ in table.metadata if place in (key, name)]
+                    return Composition(frozenset({(table.path[2], *named)})) if len(named) == 1 else None
+                return self._stored(table, table.physical[place] if isinstance(place, int) else place)
+            case (str() as name, str() as of_table):
+                found = [each for each in self.tables if each.name == name]
+                return self._stored(found[0], of_table) if len(found) == 1 else None
+        return None
+
+    def _stored(self, table: Table, column: str) -> Composition | None:
+        computed = dict(table.computed).get(column)
+        if computed is None:
+            return Composition(frozenset({(table.path[2], column)}))
+        return self._computed(table, computed)
+
+    def _computed(self, table: Table, part: Expression) -> Composition | None:
+        match part:
+            case FunctionCall():
+                of = (self._computed(table, each) for each in part.args)
+                return together([Composition(functions=frozenset({part.function})), *of])
+            case InputRef():
+                return self._stored(table, table.columns[part.index].name)
+            case Literal():
+                return Composition(literals=frozenset({str(part.value)}))
+        return None
+
+
+def in_stored_order(
+    operator: Operator, compiled: StateLayout, columns: TableColumns
+) -> tuple[Operator, StateLayout] | None:
+    """An operator of a script with its columns in the order in which its exec node stores them.
+
+    Args:
+        operator: An aggregation, an OVER, a ranking or a regular join.
+        compiled: The layout of its node.
+        columns: The columns of the script's tables.
+
+    Returns:
+        The operator and its layout in the terms of the script; None where the node stores something else.
+
+    Raises:
+        CannotLower: What stands where is uncertain, or how Flink stores a type was not measured.
+    """
+    match operator:
+        case AggregateOperator():
+            return _aggregation(operator, compiled, columns)
+        case OverOperator():
+            return _over(operator, compiled, columns)
+        case RankOperator():
+            ranking = _rank(operator, compiled, columns)
+            return None if ranking is None else (ranking, compiled)
+        case JoinOperator():
+            joined = _join(operator, compiled, columns)
+            return None if joined is None else (joined, compiled)
+    raise CannotLower(f"how {operator.kind} stores the columns of its script was not measured")
+
+
+def _aggregation(
     operator: AggregateOperator, compiled: StateLayout, columns: TableColumns, framed: bool = False
 ) -> tuple[AggregateOperator, StateLayout] | None:
     """An aggregation of a script as a compiled plan stores one."""
@@ -61,7 +153,7 @@ def aligned_aggregation(
     }
     retracting = framed or not appends(operator.segment)
     if retracting and unretracted and not _only_grows(operator):
-        raise NotComputable("a MIN or MAX of it is planned as one that no row is taken back from, whatever comes")
+        raise CannotLower("a MIN or MAX of it is planned as one that no row is taken back from, whatever comes")
     layout = derive_aggregation(ordered, lives, True, retracting, unretracted)
     if layout.stored != compiled.stored:
         ordered = _with_sums_and_counts(ordered)
@@ -83,13 +175,13 @@ def _with_sums_and_counts(operator: AggregateOperator) -> AggregateOperator:
     return replace(operator, aggregates=tuple(found), argument_types=tuple(found.values()))
 
 
-def aligned_over(
+def _over(
     operator: OverOperator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[OverOperator, StateLayout] | None:
     """An OVER of a script as a compiled plan stores one."""
     framed = operator.frame.preceding is not None
     accumulators = tuple(state for state in compiled.states if state.name not in BESIDE_ACCUMULATORS)
-    found = aligned_aggregation(as_group_by(operator), replace(compiled, states=accumulators), columns, framed)
+    found = _aggregation(operator.as_aggregation, replace(compiled, states=accumulators), columns, framed)
     if found is None:
         return None
     grouped, layout = found
@@ -141,11 +233,11 @@ def _only_grows(operator: AggregateOperator) -> bool:
     return isinstance(below, JoinOperator) and all(map(appends, below.segments)) and bare and matched
 
 
-def aligned_join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
+def _join(operator: JoinOperator, compiled: StateLayout, columns: TableColumns) -> JoinOperator | None:
     """A regular join of a script as a compiled plan stores one."""
     if [state.name for state in compiled.states] != ["left-records", "right-records"]:
         return None
-    kept = [counts_matches(state) for state in compiled.states]
+    kept = [state.counts_matches for state in compiled.states]
     if kept != [operator.join in ("LEFT", "FULL"), operator.join in ("RIGHT", "FULL")]:
         return None  # the planner made a simpler join of it, by a condition above
     types = dict(zip(operator.rows[0], operator.row_types[0], strict=True))
@@ -183,7 +275,7 @@ _UPDATE_FAST_OR_RETRACT = (["Top1-Rank-State"], ["data-state-with-update"], ["da
 """Those of a Top-N of rows that are taken back."""
 
 
-def aligned_rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) -> RankOperator | None:
+def _rank(operator: RankOperator, compiled: StateLayout, columns: TableColumns) -> RankOperator | None:
     """A ranking of a script as a compiled plan stores one."""
     known = _APPEND_FAST[operator.kind] if appends(operator.segment) else _UPDATE_FAST_OR_RETRACT
     if [each.name for each in compiled.states] not in known:
@@ -273,3 +365,45 @@ def _shape(over: Any) -> tuple[int, bool, bool]:
             return len(values), distinct, condition is not None
     told = dict(over)
     return len(told.get("argList") or ()), bool(told.get("distinct")), told.get("filterArg") is not None
+
+
+def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Sequence[str]) -> list[int] | None:
+    """Which part of a script each part of a compiled plan is."""
+    sides = [_by_columns(wanted), _by_columns(given)]
+    if len(wanted) != len(given) or {key: len(each) for key, each in sides[0].items()} != {
+        key: len(each) for key, each in sides[1].items()
+    }:
+        return None
+    found: dict[int, int] = {}
+    for key, places in sides[0].items():
+        others = sides[1][key]
+        pairs = _told_apart([wanted[i].composition for i in places], [given[i].composition for i in others])
+        if pairs is None:
+            raise CannotLower(_UNTOLD.format(what=what, words=" and ".join(words[i] for i in others)))
+        found |= {places[one]: others[other] for one, other in pairs.items()}
+    return [found[i] for i in range(len(wanted))]
+
+
+def _by_columns(parts: Sequence[Part]) -> dict[Hashable, list[int]]:
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for place, part in enumerate(parts):
+        found[part.shape, None if part.composition is None else part.composition.columns].append(place)
+    return found
+
+
+def _told_apart(wanted: Sequence[Composition | None], given: Sequence[Composition | None]) -> dict[int, int] | None:
+    """The parts that are of the same columns, by whatever of them both plans write alike; None where nothing does."""
+    if None in wanted or None in given:
+        return None
+    if len(wanted) == 1:
+        return {0: 0}
+    tell: tuple[Callable[[Composition], Hashable], ...] = (
+        lambda part: part.literals,
+        lambda part: part.functions,
+        lambda part: part,
+    )
+    for by in tell:
+        told, own = ([by(each) for each in side if each is not None] for side in (wanted, given))
+        if len({*told}) == len(told) and {*told} == {*own}:
+            return {place: own.index(each) for place, each in enumerate(told)}
+    return None

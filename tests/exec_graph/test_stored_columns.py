@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_flinkcompat.bootstrap.alignment import aligned_aggregation, aligned_join
-from airflow_flinkcompat.bootstrap.errors import NotComputable
-from airflow_flinkcompat.bootstrap.parts import Part, TableColumns, align
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.from_script import operator_layout
-from airflow_flinkcompat.exec_graph.layout import StateLayout, Stored
+from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Stored
 from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
+from airflow_flinkcompat.exec_graph.stored_columns import Part, TableColumns, align, in_stored_order
 from airflow_flinkcompat.exec_graph.symbols import Symbols
-from airflow_flinkcompat.plan.composition import Composition
+from airflow_flinkcompat.plan.column_lineage import Composition
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, operators
 from tests.bootstrap.planned import as_compiled
 
@@ -63,7 +61,7 @@ def test_which_part_is_which(wanted: list[Part], given_parts: list[Part], places
     ],
 )
 def test_what_is_not_told_apart(parts: list[Part]) -> None:
-    with pytest.raises(NotComputable, match="which of its metrics stands where"):
+    with pytest.raises(CannotLower, match="which of its metrics stands where"):
         align(parts, parts, "metrics", ["one", "other"])
 
 
@@ -80,7 +78,7 @@ def test_the_order_of_a_plan_is_found_or_nothing(parts: list[Part], order: objec
     order.shuffle(shuffled)  # type: ignore[attr-defined]
     try:
         found = align([parts[place] for place in shuffled], parts, "metrics", [*map(str, parts)])
-    except NotComputable:
+    except CannotLower:
         return
     assert found is not None
     assert [parts[place] for place in found] == [parts[place] for place in shuffled]
@@ -110,13 +108,13 @@ def aggregation(query: str) -> tuple[AggregateOperator, StateLayout, TableColumn
 def test_metrics_of_one_type_are_told_apart(query: str, swapped: bool) -> None:
     """A plan in which they stand in another order stores something else."""
     operator, layout, columns = aggregation(query)
-    found = aligned_aggregation(operator, layout, columns)
+    found = in_stored_order(operator, layout, columns)
     assert found is not None
     assert found[1].stored == layout.stored
     (state,) = layout.states
     other = replace(state, value=Stored(state.value.form, state.value.fields[::-1]))
     if swapped:
-        assert aligned_aggregation(operator, replace(layout, states=(other,)), columns) is None
+        assert in_stored_order(operator, replace(layout, states=(other,)), columns) is None
 
 
 @pytest.mark.parametrize(
@@ -129,14 +127,15 @@ def test_metrics_of_one_type_are_told_apart(query: str, swapped: bool) -> None:
 )
 def test_what_is_alike_is_refused(query: str) -> None:
     operator, layout, columns = aggregation(query)
-    with pytest.raises(NotComputable, match="stands where in its state is not told"):
-        aligned_aggregation(operator, layout, columns)
+    with pytest.raises(CannotLower, match="stands where in its state is not told"):
+        in_stored_order(operator, layout, columns)
 
 
 def test_keys_stand_in_the_order_of_the_plan() -> None:
     operator, layout, columns = aggregation("c, COUNT(*) FROM orders WHERE b > 1 GROUP BY c, a || '!'")
-    found = aligned_aggregation(operator, replace(layout, key=layout.key[::-1]), columns)
+    found = in_stored_order(operator, replace(layout, key=layout.key[::-1]), columns)
     assert found is not None
+    assert isinstance(found[0], AggregateOperator)
     assert found[0].keys == operator.keys[::-1]
 
 
@@ -150,7 +149,7 @@ def test_rows_of_a_join_stand_in_the_order_of_the_plan() -> None:
     left, right = compiled.states
     assert left.map_key is not None
     turned = replace(left, map_key=Stored(left.map_key.form, left.map_key.fields[::-1]))
-    found = aligned_join(operator, replace(compiled, states=(turned, right)), TableColumns(side.program.tables))
+    found = in_stored_order(operator, replace(compiled, states=(turned, right)), TableColumns(side.program.tables))
     assert found is not None
-    assert found.rows == (operator.rows[0][::-1], operator.rows[1])
-    assert aligned_join(operator, replace(compiled, states=(right, left)), TableColumns(side.program.tables)) is None
+    assert found[0].rows == (operator.rows[0][::-1], operator.rows[1])
+    assert in_stored_order(operator, replace(compiled, states=(right, left)), TableColumns(side.program.tables)) is None
