@@ -25,9 +25,18 @@ from airflow_flinkcompat.compat.one_column import one_for_each_column
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, Plans, UnknownPlan
 from airflow_flinkcompat.compat.precedence import Fired, decision_groups
 from airflow_flinkcompat.compat.refusals import notes
-from airflow_flinkcompat.compat.report import CANNOT_TELL, PLANNED, READ, UNDECIDED, Finding, Report, Reports, tool_version
+from airflow_flinkcompat.compat.report import (
+    CANNOT_TELL,
+    PLANNED,
+    READ,
+    UNDECIDED,
+    Finding,
+    Report,
+    Reports,
+    tool_version,
+)
 from airflow_flinkcompat.compat.reports.entries import operator_reports, sink_outcomes
-from airflow_flinkcompat.compat.restore_verdict import RestoreVerdict
+from airflow_flinkcompat.compat.restore_verdict import DIFFERS, RestoreVerdict
 from airflow_flinkcompat.compat.rule import SAFE, Level, Remedy, Rule, RuleMatch, RuleScope, Verdict
 from airflow_flinkcompat.compat.rules import script, statements
 from airflow_flinkcompat.compat.script_migration import script_migration
@@ -502,8 +511,17 @@ def _marked(group: Fired, deciders: Fired) -> list[Finding]:
         )
         page = rule.yields_to if (rule := rules.BY_CODE.get(finding.rule)) else ""
         by = page if ranks.get(page, -1) > finding.outcome.rank else worst.rule
-        marked.append(replace(finding, overruled_by=by) if loses else finding)
+        by = by if loses else _worded(finding, deciders)
+        marked.append(replace(finding, overruled_by=by) if by else finding)
     return marked
+
+
+def _worded(finding: Finding, deciders: Fired) -> str:
+    """The rule that names in words of SQL the same end that a finding of the diff names in words of a plan."""
+    if finding.rule != DIFFERS.code:
+        return ""
+    ends = ((each.rule, each.outcome, each.consequence) for _, each in deciders if each.rule != DIFFERS.code)
+    return next((code for code, *end in ends if end == [finding.outcome, finding.consequence]), "")
 
 
 def _across(findings: list[Finding]) -> list[Finding]:
