@@ -340,8 +340,8 @@ def _find_constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
         yield RuleMatch(
             "a condition or a call may be decided while the query is planned, which drops what then reads nothing",
             (),
-            format_expressions(dict.fromkeys(before)),
-            format_expressions(dict.fromkeys(after)),
+            format_expressions(frozenset(before)),
+            format_expressions(frozenset(after)),
         )
 
 
