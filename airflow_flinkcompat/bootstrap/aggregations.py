@@ -24,6 +24,7 @@ from airflow_flinkcompat.bootstrap.state_rows import (
     of_life,
 )
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
+from airflow_flinkcompat.exec_graph.columns import nullable
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
 from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
@@ -31,7 +32,7 @@ from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
 from airflow_flinkcompat.plan.nodes import Measure, Node, Window, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
-from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, DOUBLE, DataType, TimeAttribute, decimal
+from airflow_flinkcompat.plan.types import APPROXIMATE, BIGINT, DataType, TimeAttribute
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
@@ -194,13 +195,10 @@ class _Aggregation:
         match part.part, part.function:
             case "count", _:
                 return AggregateCall("COUNT", arguments, BIGINT, distinct=distinct, filter=wanted)
-            case "sum", "AVG":
-                total = _total(field.type)
+            case "sum", _:
+                total = DataType.read(nullable(field.type))
                 value = arguments[0] if arguments[0].type.name == total.name else FunctionCall("CAST", arguments, total)
                 return AggregateCall("SUM", (value,), total, distinct=distinct, filter=wanted)
-            case "sum", _:
-                total = _total(field.type) if field.type.startswith("DECIMAL") else arguments[0].type
-                return AggregateCall("SUM", arguments, total, distinct=distinct, filter=wanted)
             case "value", "MIN" | "MAX":
                 return AggregateCall(part.function, arguments, arguments[0].type, filter=wanted)
         raise NotComputable(f"{field.words} is not computed from history yet")
@@ -289,10 +287,3 @@ def _distinct_users(meaning: Hashable) -> Sequence[Hashable]:
         case (("distinct", tuple(users)), "values"):
             return [over for _, over in users]
     return ()
-
-
-def _total(type: str) -> DataType:
-    """The type in which an average adds up."""
-    if type.startswith("DECIMAL"):
-        return decimal(38, int(type.partition(",")[2].partition(")")[0]))
-    return {"BIGINT": BIGINT, "DOUBLE": DOUBLE}[type.partition(" ")[0]]

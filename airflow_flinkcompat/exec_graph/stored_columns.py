@@ -98,19 +98,7 @@ class TableColumns:
 def in_stored_order(
     operator: Operator, compiled: StateLayout, columns: TableColumns
 ) -> tuple[Operator, StateLayout] | None:
-    """An operator of a script with its columns in the order in which its exec node stores them.
-
-    Args:
-        operator: An aggregation, an OVER, a ranking or a regular join.
-        compiled: The layout of its node.
-        columns: The columns of the script's tables.
-
-    Returns:
-        The operator and its layout in the terms of the script; None where the node stores something else.
-
-    Raises:
-        CannotLower: What stands where is uncertain, or how Flink stores a type was not measured.
-    """
+    """An operator of a script with its columns in the order in which its exec node stores them."""
     match operator:
         case AggregateOperator():
             return _aggregation(operator, compiled, columns)

@@ -177,14 +177,7 @@ class Differences:
         return f"{told} (of {self.compared + self.unknown}): {'; '.join(self.shown)}"
 
     def to_error(self, operator: str) -> HistoryDiffers:
-        """What differs, as an error.
-
-        Args:
-            operator: Of which it is, in words.
-
-        Returns:
-            The error.
-        """
+        """What differs, as an error."""
         return HistoryDiffers(
             f"{operator}: history is not what the job has read. Of keys or windows: {self}. Rows are missing in it, or "
             "are there more than once, or are not those below the positions of the savepoint: name the right history, "
@@ -214,15 +207,7 @@ class EntryJoin:
         self.differences = Differences()
 
     def entries(self, stored: Iterable[Entry], computed: Iterable[Entry]) -> list[Entry]:
-        """What is written of one key group.
-
-        Args:
-            stored: What came of the old savepoint, as the new operator stores it.
-            computed: What history says.
-
-        Returns:
-            The entries, each key once.
-        """
+        """What is written of one key group."""
         found: dict[tuple[int, bytes], bytes] = {}
         for state, key, value in computed:  # of several slices that are stored as one each has a part
             former, of = found.get((state, key)), self._states[state]
@@ -319,15 +304,7 @@ class EntryJoin:
 
 
 def key_words(fields: Sequence[StateField], row: bytes) -> str:
-    """A key for a reader.
-
-    Args:
-        fields: Of the key.
-        row: As it is stored.
-
-    Returns:
-        The names and values of its fields.
-    """
+    """A key for a reader."""
     values = zip(fields, read_row(row, [field_form(each.type) for each in fields]), strict=True)
     return ", ".join(f"{each.words}={field_reader(each.type)(value)!r}" for each, value in values) or "the only key"
 

@@ -30,27 +30,12 @@ _SIZE = struct.Struct(">I")
 
 
 def prefix_length(max_parallelism: int) -> int:
-    """How many bytes of a stored key say its key group.
-
-    Args:
-        max_parallelism: Of the operator.
-
-    Returns:
-        The number of bytes.
-    """
+    """How many bytes of a stored key say its key group."""
     return 1 if max_parallelism <= _ONE_BYTE else 2
 
 
 def row_place(key: bytes, timer: bool) -> tuple[int, int]:
-    """Where the key stands in a stored key.
-
-    Args:
-        key: Without its key group.
-        timer: Whether it is one of a timer.
-
-    Returns:
-        Where its row begins and ends.
-    """
+    """Where the key stands in a stored key."""
     begin = (_MOMENT if timer else 0) + _LENGTH
     return begin, begin + int.from_bytes(key[begin - _LENGTH : begin], "big")
 
@@ -71,15 +56,7 @@ class StoredKey:
 
     @classmethod
     def read(cls, key: bytes, timer: bool) -> StoredKey:
-        """The parts of a stored key.
-
-        Args:
-            key: Without its key group.
-            timer: Whether it is one of a timer.
-
-        Returns:
-            The parts.
-        """
+        """The parts of a stored key."""
         begin, end = row_place(key, timer)
         return cls(key[: begin - _LENGTH], key[begin:end], key[end:])
 
@@ -93,18 +70,7 @@ GroupChange = Callable[[list[Entry]], list[Entry]]
 
 
 def merge_entries(made: OperatorMigration, header: KeyedHeader) -> GroupChange | None:
-    """How entries that come to have one key become one.
-
-    Args:
-        made: Where the parts of each state come from.
-        header: Of the new operator.
-
-    Returns:
-        What is written of the entries of a key group; None: each goes on alone.
-
-    Raises:
-        NotMigratable: The values of a field cannot be merged.
-    """
+    """How entries that come to have one key become one."""
     if made.merges:
         mergers = {state.new.name: value_merger(_begun_alike(state)) for state in made.states if state.old is not None}
     else:
@@ -133,17 +99,7 @@ def _begun_alike(state: StateRewrite) -> NamedState:
 
 
 def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
-    """How two values of a state become one.
-
-    Args:
-        state: Of an aggregation.
-
-    Returns:
-        A function over two values as they are stored.
-
-    Raises:
-        NotMigratable: They cannot be merged.
-    """
+    """How two values of a state become one."""
     if state.value.form != "row":
         raise NotMigratable(f"what the state {state.name} holds of several keys cannot be merged")
     merge, skip = row_merger(state.value.fields), _STAMP if state.time_to_live else 0
@@ -157,27 +113,13 @@ def value_merger(state: NamedState) -> Callable[[bytes, bytes], bytes]:
 
 
 def key_change(made: OperatorMigration) -> RowChange | None:
-    """What becomes of the keys of an operator.
-
-    Args:
-        made: A rewriting.
-
-    Returns:
-        A function over a key row; None: they stay as they are.
-    """
+    """What becomes of the keys of an operator."""
     old, new = (key_fields(spec) for spec in (made.old, made.new))
     return row_change(old, new, made.key)
 
 
 def key_fields(spec: StateSpec | None) -> tuple[StateField, ...]:
-    """The fields of an operator's keys.
-
-    Args:
-        spec: One that is rewritten.
-
-    Returns:
-        The fields, in order.
-    """
+    """The fields of an operator's keys."""
     return spec.layout.key if spec is not None and isinstance(spec.layout, StateLayout) else ()
 
 
@@ -201,20 +143,7 @@ class EntryRewrite:
 def entry_rewrites(
     made: OperatorMigration, old: KeyedHeader, new: KeyedHeader, now: int
 ) -> tuple[tuple[EntryRewrite, ...], ...]:
-    """Where the entries of each old state go.
-
-    Args:
-        made: Where the parts of each state come from.
-        old: The header of a file of the old operator.
-        new: That of the new operator, from a savepoint of its own.
-        now: Milliseconds since 1970, for values that are to carry when they were last used and did not.
-
-    Returns:
-        For each state of the old header, in order; none where it is dropped.
-
-    Raises:
-        NotMigratable: A field begins in a way that was not measured.
-    """
+    """Where the entries of each old state go."""
     numbers = {state.name: number for number, state in enumerate(new.states)}
     return tuple(tuple(_ways(state, made.states, numbers, now)) for state in old.states)
 
@@ -246,18 +175,7 @@ def _of_words(state: StateRewrite) -> WordMapping | None:
 
 
 def value_change(state: StateRewrite, now: int) -> Callable[[bytes], bytes] | None:
-    """What becomes of the values of a state.
-
-    Args:
-        state: Where they come from.
-        now: Milliseconds since 1970.
-
-    Returns:
-        A function over a value as it is stored; None: it stays as it is.
-
-    Raises:
-        NotMigratable: A field begins in a way that was not measured, or a list gains or loses its time to live.
-    """
+    """What becomes of the values of a state."""
     old, new = state.old, state.new
     assert old is not None
     row = _row_change(state)
@@ -287,18 +205,7 @@ def _row_change(state: StateRewrite) -> RowChange | None:
 
 
 def counted_rows(state: StateRewrite, now: int) -> Callable[[bytes, bytes], tuple[bytes, bytes]]:
-    """What becomes of entries of a join's side whose rows it is counted of how often each came.
-
-    Args:
-        state: Where they come from: from counts too, or from rows with a unique key, each of which came once.
-        now: Milliseconds since 1970.
-
-    Returns:
-        A function over a map's key, with the namespace in front of it, and over its value.
-
-    Raises:
-        NotMigratable: A field begins in a way that was not measured.
-    """
+    """What becomes of entries of a join's side whose rows it is counted of how often each came."""
     old, new = state.old, state.new
     assert old is not None
     change = row_change(old.row, new.row, state.fields) or _as_it_is
@@ -318,19 +225,7 @@ def _as_it_is(row: bytes) -> bytes:
 
 
 def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, bytes, bytes]:
-    """A row of a join's side, and how often it came.
-
-    Args:
-        state: One that counts rows, or holds rows by a unique key.
-        rest: The namespace and the map's key.
-        value: The map's value.
-
-    Returns:
-        How often, the row, and of an outer side with how many rows it was matched, as that is stored.
-
-    Raises:
-        SavepointUnreadable: It holds something beside.
-    """
+    """A row of a join's side, and how often it came."""
     content = value[content_begin(state) :]
     if not state.counts_rows:
         ((row, matched),) = stored_rows(content, state)
@@ -342,45 +237,18 @@ def counted_row(state: NamedState, rest: bytes, value: bytes) -> tuple[int, byte
 
 
 def content_begin(state: NamedState) -> int:
-    """Where the content of a state's values begins, behind what says that it is there and when it was last written.
-
-    Args:
-        state: The state.
-
-    Returns:
-        A number of bytes.
-    """
+    """Where the content of a state's values begins, behind what says that it is there and when it was last written."""
     return (_FLAG if state.kind is KeyedStateKind.MAP else 0) + (_STAMP if state.time_to_live else 0)
 
 
 def last_written(state: NamedState, value: bytes) -> int:
-    """When a value was last written.
-
-    Args:
-        state: One with a time to live.
-        value: As it is stored.
-
-    Returns:
-        Milliseconds since 1970.
-    """
+    """When a value was last written."""
     begin = content_begin(state)
     return int.from_bytes(value[begin - _STAMP : begin], "big", signed=True)
 
 
 def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
-    """The value of a row that was two rows.
-
-    Args:
-        state: One that counts rows.
-        one: How often the first came, as it is stored, of an outer side with how many rows it was matched.
-        other: The same of the second.
-
-    Returns:
-        How often both came.
-
-    Raises:
-        NotMigratable: They were matched with different numbers of rows, so that they were not alike.
-    """
+    """The value of a row that was two rows."""
     begin = content_begin(state)
     end = begin + _LENGTH
     if one[end:] != other[end:]:
@@ -390,15 +258,7 @@ def add_counts(state: NamedState, one: bytes, other: bytes) -> bytes:
 
 
 def each_row(change: RowChange, state: NamedState) -> Callable[[bytes], bytes]:
-    """A change of rows as one of the values that hold them.
-
-    Args:
-        change: Of a row.
-        state: Whose values they are; its form is one of ``ROWS``.
-
-    Returns:
-        A function over a value as it is stored, without a stamp.
-    """
+    """A change of rows as one of the values that hold them."""
     if state.value.form != "row" or state.kind is KeyedStateKind.LIST:
         return lambda value: write_rows((StoredRow(change(row), by) for row, by in stored_rows(value, state)), state)
 

@@ -32,19 +32,7 @@ class NotMigratable(Exception):
 
 
 def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Sequence[int | None]) -> RowChange | None:
-    """What makes new rows of old ones.
-
-    Args:
-        old: The fields of an old row.
-        new: Those of a new one.
-        places: For each new field the place of the old one that goes on in it; None: it begins now.
-
-    Returns:
-        A function over a row as it is stored, without its length; None: it stays as it is.
-
-    Raises:
-        NotMigratable: A field begins in a way that was not measured.
-    """
+    """What makes new rows of old ones."""
     fields = [begin(field) if place is None else place for field, place in zip(new, places, strict=True)]
     takes = [None if place is None else _take(field, place, old) for field, place in zip(new, places, strict=True)]
     forms = [field_form(field.type) for field in old]
@@ -65,17 +53,7 @@ def row_change(old: Sequence[StateField], new: Sequence[StateField], places: Seq
 
 
 def begin(field: StateField) -> Field:
-    """What stands in a field before any row came.
-
-    Args:
-        field: Of a stored row.
-
-    Returns:
-        Its value.
-
-    Raises:
-        NotMigratable: It was not measured.
-    """
+    """What stands in a field before any row came."""
     match field.begins:
         case Begins.NULL:
             return NULL

@@ -21,17 +21,7 @@ _INLINE = 1 << 63
 
 
 def row_merger(fields: Sequence[StateField]) -> Callable[[bytes, bytes], bytes]:
-    """How two rows of accumulators become one.
-
-    Args:
-        fields: Of the rows.
-
-    Returns:
-        A function over two rows as they are stored, without their lengths.
-
-    Raises:
-        NotMigratable: The values of a field cannot be merged.
-    """
+    """How two rows of accumulators become one."""
     forms = [field_form(field.type) for field in fields]
     mergers = [_merger(field) for field in fields]
 

@@ -10,17 +10,7 @@ from airflow_flinkcompat.savepoint.operator_lists import BROADCAST, elements, he
 
 
 def merge_operator_state(stored: Sequence[tuple[OperatorLists, bytes]]) -> tuple[OperatorLists, bytes]:
-    """The lists of several subtasks as those of one.
-
-    Args:
-        stored: The lists of each subtask, and the content in which they are stored.
-
-    Returns:
-        The lists, without a handle, and the content in which they are stored: one header with all elements behind it.
-
-    Raises:
-        NotMigratable: They do not have one header.
-    """
+    """The lists of several subtasks as those of one."""
     header = header_of(*stored[0])
     lists, held = dict[str, ListState](), dict[str, list[bytes]]()
     for each, own in stored:

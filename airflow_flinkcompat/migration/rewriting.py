@@ -91,18 +91,7 @@ class OperatorRewriting:
         return alone and self.widths[0] == self.widths[1]
 
     def copied(self, groups: range) -> WrittenPart:
-        """A range of key groups, whose entries stay where they are, written to one file.
-
-        Args:
-            groups: Their numbers.
-
-        Returns:
-            What was written.
-
-        Raises:
-            NotMigratable: A timer finds no timers of its kind, or a field begins in a way that was not measured.
-            SavepointUnreadable: A file cannot be had from here or is damaged.
-        """
+        """A range of key groups, whose entries stay where they are, written to one file."""
         counts = [0] * len(self.header.states)
         with KeyedFileWriter(UPath(self.target), self.header, groups) as writer:
             for each in self.stored:
@@ -116,18 +105,7 @@ class OperatorRewriting:
             return WrittenPart(writer.finish(), self._named(counts))
 
     def scattered(self, part: tuple[KeyGroups, range]) -> Iterator[tuple[int, bytes]]:
-        """The entries of a range of old key groups, to be gathered by new ones.
-
-        Args:
-            part: One of the old subtasks, and the numbers of some of its key groups.
-
-        Yields:
-            The number of a new group, and some of its entries, one behind the other.
-
-        Raises:
-            NotMigratable: A timer finds no timers of its kind, or a field begins in a way that was not measured.
-            SavepointUnreadable: A file cannot be had from here or is damaged.
-        """
+        """The entries of a range of old key groups, to be gathered by new ones."""
         keyed, groups = part
         held: dict[int, bytearray] = {}
         key, size = key_change(self.made), 0
@@ -147,18 +125,7 @@ class OperatorRewriting:
         yield from ((each, bytes(some)) for each, some in held.items())
 
     def gathered(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> WrittenPart:
-        """A range of new key groups written to one file.
-
-        Args:
-            groups: Their numbers.
-            entries: Of each group that has any, in order, all that was scattered to it.
-
-        Returns:
-            What was written.
-
-        Raises:
-            NotMigratable: Entries of one key cannot become one.
-        """
+        """A range of new key groups written to one file."""
         unite = self._united()
         join = EntryJoin(self.made, self.header, prefix_length(self.widths[1])) if self.made.from_history else None
         counts = [0] * len(self.header.states)
@@ -177,15 +144,7 @@ class OperatorRewriting:
             return WrittenPart(writer.finish(), self._named(counts), join.differences if join is not None else None)
 
     def compared(self, groups: range, entries: Iterable[tuple[int, bytes]]) -> Differences:
-        """A range of key groups, of which what history says is held against what is stored; nothing is written.
-
-        Args:
-            groups: Their numbers.
-            entries: Of each group that has any, all that was scattered to it.
-
-        Returns:
-            What differs.
-        """
+        """A range of key groups, of which what history says is held against what is stored; nothing is written."""
         join = EntryJoin(self.made, self.header, prefix_length(self.widths[1]))
         for _, content in entries:
             join.entries(*_by_origin(_scattered_entries(content)))
@@ -237,21 +196,7 @@ class OperatorRewriting:
 def rewritten_group(
     group: bytes, change: Sequence[Sequence[EntryRewrite]], header: KeyedHeader, counts: list[int]
 ) -> Iterator[bytes]:
-    """A key group whose keys stay as they are; stretches that do not change are copied whole.
-
-    Args:
-        group: Its content.
-        change: Where the entries of each old state go.
-        header: Of the old file.
-        counts: The number of entries of each new state, counted up here.
-
-    Yields:
-        The new content in pieces; nothing, where it holds no entry.
-
-    Raises:
-        NotMigratable: A timer finds no timers of its kind.
-        SavepointUnreadable: The group is damaged.
-    """
+    """A key group whose keys stay as they are; stretches that do not change are copied whole."""
     at, anything = 0, False
     try:
         while (state := _NUMBER.unpack_from(group, at)[0]) != END_OF_GROUP:
@@ -398,14 +343,7 @@ def _scattered_entries(content: bytes) -> Iterator[Entry]:
 
 
 def pack_entry(entry: Entry) -> bytes:
-    """An entry on its way to its key group.
-
-    Args:
-        entry: Of a new state.
-
-    Returns:
-        Its number, key and value, with their lengths.
-    """
+    """An entry on its way to its key group."""
     size = _SIZE.pack
     return b"".join((_NUMBER.pack(entry.state), size(len(entry.key)), entry.key, size(len(entry.value)), entry.value))
 

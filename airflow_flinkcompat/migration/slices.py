@@ -48,18 +48,7 @@ class StoredSlices:
     watermark: int
 
     def moved(self, parts: StoredKey, state: KeyedState) -> StoredKey | None:
-        """A key as the windows have it now.
-
-        Args:
-            parts: Of an entry.
-            state: Whose entry it is.
-
-        Returns:
-            The key, of a timer where the next window fires; None where no window still to fire takes the slice.
-
-        Raises:
-            NotMigratable: A timer is of another time than its window, or due.
-        """
+        """A key as the windows have it now."""
         if state.kind is not KeyedStateKind.TIMERS:
             found = self.slice_of(parts)
             return found and found[0]
@@ -71,15 +60,7 @@ class StoredSlices:
         return window_timer(parts, self.windows.next_end(end))
 
     def slice_of(self, parts: StoredKey) -> tuple[StoredKey, StoredKey] | None:
-        """The slice that an entry comes to.
-
-        Args:
-            parts: The key of an entry that is no timer.
-
-        Returns:
-            The key as the windows have it now, and that of the timer which it needs: they set further ones when they
-            fire. None where no window still to fire takes the slice.
-        """
+        """The slice that an entry comes to."""
         place = self.windows.place(_end(parts), self.watermark)
         if place is None:
             return None
@@ -87,16 +68,7 @@ class StoredSlices:
         return replace(parts, rest=write_long(end) + parts.rest[_END:]), window_timer(parts, fires)
 
     def merge_entries(self, unite: GroupChange | None, header: KeyedHeader, prefix: int) -> GroupChange:
-        """What is written of all entries that come to one key group: of the timers those that a slice needs.
-
-        Args:
-            unite: How entries become one.
-            header: Of the new operator.
-            prefix: How many bytes of a stored key say its key group.
-
-        Returns:
-            A function over the entries of a key group. It raises NotMigratable where a slice has no timer.
-        """
+        """What is written of all entries that come to one key group: of the timers those that a slice needs."""
         number = next(place for place, state in enumerate(header.states) if state.name == TIMERS)
 
         def change(entries: list[Entry]) -> list[Entry]:
@@ -111,20 +83,7 @@ class StoredSlices:
 
 
 def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlices | None:
-    """By which windows the entries of an operator go now.
-
-    Args:
-        made: What becomes of it.
-        old: What the old savepoint holds of it.
-        path: Path or URI of the old savepoint.
-
-    Returns:
-        The windows; None where they are the same.
-
-    Raises:
-        NotMigratable: How far time has come is not told, or is not the same in all subtasks.
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """By which windows the entries of an operator go now."""
     if made.windows is None:
         return None
     watermark = sole_watermark(old, path)
@@ -134,19 +93,7 @@ def slices(made: OperatorMigration, old: OperatorState, path: str) -> StoredSlic
 
 
 def sole_watermark(operator: OperatorState, path: str) -> int | None:
-    """How far time has come for all subtasks of an operator of windows.
-
-    Args:
-        operator: What a savepoint holds of it.
-        path: Path or URI of the savepoint.
-
-    Returns:
-        Milliseconds since 1970; None of an operator that stores none.
-
-    Raises:
-        NotMigratable: It is not the same in all subtasks.
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """How far time has come for all subtasks of an operator of windows."""
     found = set(watermarks(operator, path))
     if len(found) > 1:
         raise NotMigratable(f"the subtasks of {operator.name or operator.id} have come to several watermarks")
@@ -154,18 +101,7 @@ def sole_watermark(operator: OperatorState, path: str) -> int | None:
 
 
 def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
-    """How far time has come in the subtasks of an operator of windows.
-
-    Args:
-        operator: What a savepoint holds of it.
-        path: Path or URI of the savepoint.
-
-    Yields:
-        Milliseconds since 1970; nothing of an operator that stores none.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """How far time has come in the subtasks of an operator of windows."""
     for each in operator.lists:
         if all(state.name != _WATERMARK for state in each.lists):
             continue
@@ -175,23 +111,7 @@ def watermarks(operator: OperatorState, path: str) -> Iterator[int]:
 
 
 def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers: Workers) -> int | None:
-    """How far time has come for an operator by what a savepoint holds of it.
-
-    Args:
-        spec: What its plan tells of it.
-        operator: What the savepoint holds.
-        path: Path or URI of the savepoint.
-        workers: Who look through it.
-
-    Returns:
-        Milliseconds since 1970, as :func:`sole_watermark` tells it. Of an OVER by event time, which stores none, the
-        moment in front of its first timer: it has sent the rows that do not lie behind that, and no other ones, but
-        its watermark may not have come so far. None where nothing is told.
-
-    Raises:
-        NotMigratable: It is not the same in all subtasks, or of an OVER a row waits that came late.
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """How far time has come for an operator by what a savepoint holds of it."""
     if spec is None or not timers_tell(spec):
         return sole_watermark(operator, path)
     keyed = [each.keyed for each in operator.subtasks or () if each.keyed is not None]
@@ -207,14 +127,7 @@ def reached(spec: StateSpec | None, operator: OperatorState, path: str, workers:
 
 
 def timers_tell(spec: StateSpec) -> bool:
-    """Whether the timers of an operator tell which of its rows it has not sent: of an OVER by event time.
-
-    Args:
-        spec: What its plan tells of it.
-
-    Returns:
-        False of any other one.
-    """
+    """Whether the timers of an operator tell which of its rows it has not sent: of an OVER by event time."""
     kept = spec.layout.states if isinstance(spec.layout, StateLayout) else ()
     return spec.name == OVER and any(state.name == OVER_ROWS for state in kept)
 
@@ -236,18 +149,7 @@ def _first_timer_and_last_sent(path: str, prefix: int, part: tuple[KeyGroups, ra
 
 
 def least_begin(operator: OperatorState, path: str) -> int | None:
-    """When the first window begins of which an operator holds something: all that end by then were sent.
-
-    Args:
-        operator: What a savepoint holds of one with older group windows, which store no watermark.
-        path: Path or URI of the savepoint.
-
-    Returns:
-        Milliseconds since 1970 by the clock of the windows; None where it holds no window.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """When the first window begins of which an operator holds something: all that end by then were sent."""
     least: int | None = None
     for subtask in operator.subtasks or ():
         if subtask.keyed is None:
@@ -265,19 +167,7 @@ def least_begin(operator: OperatorState, path: str) -> int | None:
 
 
 def with_watermark(operator: OperatorState, path: str, watermark: int) -> OperatorState:
-    """An operator for which time has come so far, where it keeps that.
-
-    Args:
-        operator: What a savepoint holds of it.
-        path: Path or URI of the savepoint.
-        watermark: Milliseconds since 1970.
-
-    Returns:
-        The same for all its subtasks.
-
-    Raises:
-        SavepointUnreadable: It cannot be had from here.
-    """
+    """An operator for which time has come so far, where it keeps that."""
     subtasks = tuple(
         replace(
             each,
@@ -297,25 +187,10 @@ def _end(parts: StoredKey) -> int:
 
 
 def window_timer(parts: StoredKey, end: int) -> StoredKey:
-    """The timer of a window.
-
-    Args:
-        parts: The key of an entry.
-        end: Of the window, in milliseconds.
-
-    Returns:
-        The key under which it is stored.
-    """
+    """The timer of a window."""
     return StoredKey(timer_moment(end - 1), parts.row, write_long(end))
 
 
 def timer_moment(fires: int) -> bytes:
-    """When a timer fires, as it is stored: in the order of its bytes.
-
-    Args:
-        fires: Milliseconds since 1970.
-
-    Returns:
-        The moment.
-    """
+    """When a timer fires, as it is stored: in the order of its bytes."""
     return (fires + _SIGN).to_bytes(_END, "big")

@@ -79,11 +79,7 @@ class TargetFolder:
         return self._folder.protocol in ("", "file")
 
     def begin(self) -> None:
-        """See that nothing is in the way. What a killed run left is removed.
-
-        Raises:
-            NotMigratable: The folder holds something else, or another run begins there too.
-        """
+        """See that nothing is in the way. What a killed run left is removed."""
         held = self._names() if self._folder.exists() else set()
         if METADATA in held and _UNFINISHED in held and self._is_whole(held):
             raise FolderTaken(
@@ -106,17 +102,7 @@ class TargetFolder:
         self._clear()
 
     def copy(self, content: StoredContent) -> StateFile:
-        """A file with the same content.
-
-        Args:
-            content: What to copy.
-
-        Returns:
-            The file.
-
-        Raises:
-            SavepointUnreadable: It ends early.
-        """
+        """A file with the same content."""
         name = str(uuid4())
         with (self._folder / name).open("wb") as file:
             for begin in range(0, content.size, _BLOCK):
@@ -124,15 +110,7 @@ class TargetFolder:
         return StateFile(name, content.size, relative=True)
 
     def publish(self, metadata: SavepointMetadata) -> None:
-        """The file that makes it a savepoint, whole at once: an object store shows no half-written object.
-
-        Args:
-            metadata: Its content; files that it does not name, of tasks that were tried again, are removed.
-
-        Raises:
-            NotMigratable: Another run writes there meanwhile.
-            MigrationVerificationFailed: What stands in the file is not what was written.
-        """
+        """The file that makes it a savepoint, whole at once: an object store shows no half-written object."""
         named = {each.path for each in metadata.handles() if isinstance(each, StateFile)}
         self._clear(named)
         self._put(metadata.to_bytes())

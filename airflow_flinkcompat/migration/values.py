@@ -23,18 +23,7 @@ class StoredRow(NamedTuple):
 
 
 def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
-    """The rows of a stored value.
-
-    Args:
-        value: As it is stored, without a stamp.
-        state: Whose value it is; its form is one of ``ROWS``.
-
-    Returns:
-        One row, or those of a list.
-
-    Raises:
-        SavepointUnreadable: It holds something else.
-    """
+    """The rows of a stored value."""
     form, beside = state.value.form, ROWS[state.value.form]
     between = len(_BETWEEN) if state.kind is KeyedStateKind.LIST else 0
     counted = form.startswith("List") and not between
@@ -55,15 +44,7 @@ def stored_rows(value: bytes, state: NamedState) -> list[StoredRow]:
 
 
 def write_rows(rows: Iterable[StoredRow], state: NamedState) -> bytes:
-    """The value that holds these rows.
-
-    Args:
-        rows: One, or those of a list.
-        state: Whose value it is to be.
-
-    Returns:
-        It as it is stored; :func:`stored_rows` reads it back.
-    """
+    """The value that holds these rows."""
     parts = [write_int(len(row)) + row + beside for row, beside in rows]
     if state.kind is KeyedStateKind.LIST:
         return _BETWEEN.join(parts)

@@ -64,15 +64,7 @@ class Workers(Protocol):
 
 
 def read_parts(stored: Iterable[KeyGroups], workers: Workers) -> list[tuple[KeyGroups, range]]:
-    """What is read of keyed state, in parts.
-
-    Args:
-        stored: Of each subtask.
-        workers: Who read.
-
-    Returns:
-        A subtask and some of its key groups each; no group is left out.
-    """
+    """What is read of keyed state, in parts."""
     parts = []
     for each in stored:
         groups = range(each.first, each.first + len(each.begins))
@@ -93,27 +85,11 @@ class LocalWorkers:
         self._folder = folder
 
     def parts(self, size: int, groups: int) -> int:
-        """One.
-
-        Args:
-            size: Of what is read, in bytes.
-            groups: The number of key groups.
-
-        Returns:
-            The number.
-        """
+        """One."""
         return 1
 
     def each(self, work: Callable[[T], R], parts: Sequence[T]) -> list[R]:
-        """The same of each part.
-
-        Args:
-            work: What to do.
-            parts: With what.
-
-        Returns:
-            What came of each, in order.
-        """
+        """The same of each part."""
         return [work(part) for part in parts]
 
     def regrouped(
@@ -123,17 +99,7 @@ class LocalWorkers:
         gather: Callable[[range, Iterable[tuple[int, bytes]]], R],
         groups: Sequence[range],
     ) -> list[R]:
-        """Content scattered by the number of a key group and gathered by it.
-
-        Args:
-            scatter: What of a part comes to which group.
-            parts: All that is read.
-            gather: What to do with a range of groups, given the number and all content of each that has any, in order.
-            groups: The ranges, all groups together, in order.
-
-        Returns:
-            What came of each range, in order.
-        """
+        """Content scattered by the number of a key group and gathered by it."""
         with Spill(range(groups[0].start, groups[-1].stop), self._folder) as spill:
             for part in parts:
                 for group, content in scatter(part):
@@ -164,12 +130,7 @@ class Spill:
         self._opened.close()
 
     def add(self, group: int, content: bytes) -> None:
-        """Keep content of a key group.
-
-        Args:
-            group: Its number.
-            content: Behind all that came of this group before.
-        """
+        """Keep content of a key group."""
         place = (group - self._groups.start) // self._share
         if place not in self._files:
             file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed with the others
@@ -177,14 +138,7 @@ class Spill:
         self._files[place].write(group.to_bytes(4, "big") + len(content).to_bytes(8, "big") + content)
 
     def groups(self, within: range) -> Iterator[tuple[int, bytes]]:
-        """What was kept, of as many key groups at once as share a file.
-
-        Args:
-            within: The numbers of the groups.
-
-        Yields:
-            The number of each group that has any, in order, and its content.
-        """
+        """What was kept, of as many key groups at once as share a file."""
         for place in sorted(self._files):
             begin = self._groups.start + place * self._share
             if begin < within.stop and within.start < begin + self._share:

@@ -67,16 +67,7 @@ class _Untold(Exception):
 
 
 def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigin, ...]]:
-    """The origins of what one INSERT writes.
-
-    Args:
-        sink: The INSERT.
-        output: The same as its stateful operators see it.
-
-    Returns:
-        The columns that each column of the sink comes from, by its name, each once; none of a constant. A column whose
-        origin is not told is left out.
-    """
+    """The origins of what one INSERT writes."""
     names = _names(sink)
     if len(names) != len(output.columns):
         return {}
@@ -91,15 +82,7 @@ def column_origins(sink: Sink, output: Output) -> Mapping[str, tuple[ColumnOrigi
 
 
 def composition(value: Expression, segment: StatelessSegment) -> Composition | None:
-    """What a value is computed of, through all operators below.
-
-    Args:
-        value: Over what leaves a segment.
-        segment: The segment.
-
-    Returns:
-        The columns as :data:`ColumnOrigin`; None where it is not told.
-    """
+    """What a value is computed of, through all operators below."""
     try:
         parts = set(_of(value, segment))
     except _Untold:
