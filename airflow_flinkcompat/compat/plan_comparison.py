@@ -10,9 +10,8 @@ from importlib.resources import files
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink import emission
-from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
 from airflow_flinkcompat.compat.engines.flink.settings import zone_matters
-from airflow_flinkcompat.compat.engines.flink.sinks import at_own_parallelism, chained
+from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, at_own_parallelism, chained
 from airflow_flinkcompat.compat.evidence import lines_restored_right
 from airflow_flinkcompat.compat.rule_builders.option_matches import options_judged
 from airflow_flinkcompat.compat.side import Side

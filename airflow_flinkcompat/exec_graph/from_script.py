@@ -9,6 +9,7 @@ from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SinkState, SourceState
+from airflow_flinkcompat.connectors.formats import by_place
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.lowering import Lowered
@@ -52,7 +53,7 @@ from airflow_flinkcompat.plan.operators import (
     Source,
     operators,
 )
-from airflow_flinkcompat.plan.origins import OperatorColumn, leaves
+from airflow_flinkcompat.plan.origins import OperatorColumn, SourceColumn, leaves
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
@@ -229,12 +230,28 @@ def _job_state(job: PlannedJob) -> ExecGraph:
     if aggregation is not None:
         kind = next(kind for kind in lower[0] if kind in STATEFUL)
         layout = _stored(job, aggregation, Symbols())
-        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), layout, _taken_in(aggregation)))
+        declared = _declared(aggregation, source)
+        specs.append(StateSpec(StateKind.OPERATOR, kind, _id(graphs, kind), layout, _taken_in(aggregation), declared))
     if waiting is not None:
         specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
     if state is not SinkState.NONE:
         specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
     return ExecGraph(graphs, tuple(specs))
+
+
+def _declared(aggregation: AggregateOperator, source: Table) -> Hashable:
+    """How the source declares the columns that an aggregation reads: what decides their values."""
+    conditions = (*aggregation.segment.filters, *aggregation.segment.window_filters)
+    read = {leaf.column for part in (*aggregation.expressions, *conditions) for leaf in leaves(part)
+            if isinstance(leaf, SourceColumn)}  # fmt: skip
+    computed, metadata = dict(source.computed), {name: rest for name, *rest in source.metadata}
+    places = source.physical if by_place(dict(source.options)) else ()
+    return frozenset(
+        (column.name, str(column.type), computed.get(column.name), tuple(metadata.get(column.name, ())),
+         places.index(column.name) if column.name in places else None)
+        for column in source.columns
+        if column.name in read
+    )  # fmt: skip
 
 
 def _taken_in(aggregation: AggregateOperator) -> Hashable:

@@ -43,7 +43,7 @@ def test_the_stated_consequence_is_the_measured_one() -> None:
     said = {pair: stated_consequence(judged(pair)) for pair in PAIRS if measured().get(pair) in CONSEQUENCES}
     stated = {pair: one for pair, one in said.items() if one is not None}
     wrong = {pair: one for pair, one in stated.items() if CONSEQUENCES[measured()[pair]] is not one}
-    assert len(stated) >= 50
+    assert len(stated) >= 40
     assert not wrong
 
 

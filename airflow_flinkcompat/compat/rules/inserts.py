@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.naming import into
-from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.rule import (
     UNCHANGED,
@@ -24,7 +23,6 @@ from airflow_flinkcompat.compat.rule_builders.examples import windowed
 from airflow_flinkcompat.compat.rules.sinks import sink_state_checked
 from airflow_flinkcompat.model import Basis, Consequence, Outcome, Reason
 from airflow_flinkcompat.plan.operators import AggregateOperator, Output, operators, segments
-from airflow_flinkcompat.plan.program import Program
 
 TABLES_TOO = Verdict(
     Outcome.UNKNOWN,
@@ -145,11 +143,13 @@ SHARED = {"flink": measured(Outcome.COMPATIBLE, "inserts-view-readers-reordered"
 UNSURE = {"flink": inferred(Outcome.UNKNOWN, "readers of one operator changed places only in front of print sinks")}
 
 
-def _shape(output: Output, program: Program) -> tuple[object, ...]:
-    """What a restore compares of the operators of a query: their topology and their layout."""
+def _shape(output: Output) -> tuple[object, ...]:
+    """The kinds of a query's operators with the types and functions that decide how they store."""
     kept = [
-        (flink.chain(o, program), flink.layout(o)) if isinstance(o, AggregateOperator) else o.kind
-        for o in operators(output)
+        (each.kind, each.windowed, each.key_types, each.argument_types, [call.function for call in each.aggregates])
+        if isinstance(each, AggregateOperator)
+        else each.kind
+        for each in operators(output)
     ]
     return (*kept, *(bool(segment.filters) for segment in segments(output)))
 
@@ -164,7 +164,7 @@ def order_on_flink(change: Change) -> Mapping[str, Verdict]:
         return STATELESS
     if all(pair.old.segment.origin == pair.new.segment.origin == first.new.segment.origin for pair in change.pipelines):
         return SHARED if not any(sinks.stays(pair) for pair in change.pipelines) else UNSURE
-    return SWAPPED if len({_shape(pair.new, change.programs[1]) for pair in change.pipelines}) == 1 else {}
+    return SWAPPED if all(_shape(pair.new) == _shape(first.new) for pair in change.pipelines) else {}
 
 
 def _find_insert_order_changed(change: Change) -> Iterable[RuleMatch]:

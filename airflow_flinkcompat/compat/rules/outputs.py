@@ -8,7 +8,6 @@ from airflow_flinkcompat.compat.changes.format import format_expressions
 from airflow_flinkcompat.compat.changes.pairs import NESTING, OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.ranking import is_number, stores_no_row
 from airflow_flinkcompat.compat.engines.flink import ranking as flink_ranking
-from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured, wrong
 from airflow_flinkcompat.compat.rule import (
@@ -86,9 +85,9 @@ def _projection_on_flink(pair: PipelinePair) -> Mapping[str, Verdict]:
         moved = "" if nameless else sinks.stays(pair)
         return _unknown(moved) if moved else {"flink": seen}
     old, new = sinks.connectors(pair)
-    if nameless or (old == new and old in flink.STATELESS_SINKS):
+    if nameless or (old == new and old in sinks.STATELESS_SINKS):
         return {"flink": WITHOUT_STATE} if all(isinstance(top, Source) for top in sinks.tops(pair)) else {}
-    if old == new and old in flink.SINKS_WITH_KNOWN_CHAIN and all(map(flink.surely_projected, (pair.old, pair.new))):
+    if old == new and old in sinks.SINKS_WITH_KNOWN_CHAIN and all(map(sinks.surely_projected, (pair.old, pair.new))):
         return {"flink": IN_FILES}
     declared = sinks.table(pair.old_program, pair.old.sink), sinks.table(pair.new_program, pair.new.sink)
     if any(table is not None and table.primary_key for table in declared):
@@ -102,7 +101,7 @@ def _event_times(pair: PipelinePair) -> str:
     new = _event_time_columns(pair.new, pair.new_program)
     if new > 1:
         return "Flink may not plan a query that hands several columns of event time to one sink"
-    if old != new and set(sinks.connectors(pair)) & {*flink.SINKS_WITH_KNOWN_CHAIN}:
+    if old != new and set(sinks.connectors(pair)) & {*sinks.SINKS_WITH_KNOWN_CHAIN}:
         return "a column of event time brings an operator in front of the sink's writer, which then gets another id"
     return ""
 

@@ -9,7 +9,6 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.diff_fields import Difference, table_parts
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.table_use import UsedTable, uses_of
-from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.catalog_tables import another_table
 from airflow_flinkcompat.compat.engines.flink.sink_swaps import connector_verdict, sources_append
@@ -184,7 +183,7 @@ def sink_table_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
 
 
 def _surely_projected(pair: PipelinePair) -> bool:
-    return flink.surely_projected(pair.old) and flink.surely_projected(pair.new)
+    return sinks.surely_projected(pair.old) and sinks.surely_projected(pair.new)
 
 
 def _takes_other_types(pair: PipelinePair) -> bool:
@@ -205,7 +204,7 @@ def _part_on_flink(pair: PipelinePair, difference: Difference) -> Verdict:
         return inferred(Outcome.UNKNOWN, KEY_OF_CHANGES)
     if not reason:
         return _cast_into_state(pair) or _on_stateless(difference)
-    if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*flink.STATELESS_SINKS}:
+    if difference.part in FOLLOW and not {*sinks.connectors(pair)} & {*sinks.STATELESS_SINKS}:
         return projection_on_flink(pair).get("flink", UNKNOWN)
     return inferred(Outcome.UNKNOWN, reason)
 

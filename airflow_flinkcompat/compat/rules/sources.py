@@ -15,7 +15,7 @@ from airflow_flinkcompat.compat.changes.format import format_value
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.references import stateless_expressions
 from airflow_flinkcompat.compat.changes.table_use import uses_of
-from airflow_flinkcompat.compat.engines.flink import lookups, one_aggregation, sinks, stateless
+from airflow_flinkcompat.compat.engines.flink import lookups, sinks, stateless
 from airflow_flinkcompat.compat.engines.flink.lookups import LookupMode, is_lookup, mode
 from airflow_flinkcompat.compat.rule import (
     Example,
@@ -397,7 +397,7 @@ def _settled(change: Change, table: str, pair: PipelinePair, difference: Differe
         return verdict
     row = refined(change, table, difference)
     part = row if row == "watermark delay" else difference.part
-    return one_aggregation.kept(pair, part, change.used_columns(table)) or verdict
+    return stateless.read_alike(pair, part) or verdict
 
 
 def _verdicts_of(change: Change, table: str, difference: Difference) -> Mapping[str, Verdict]:

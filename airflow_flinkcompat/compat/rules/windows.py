@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Mapping
 
 from airflow_flinkcompat.compat.changes.format import format_conditions, format_setting, format_window
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
-from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.emission import DELAYS, LATENESS, PREFIX, fires, in_force, repeating
 from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, expected, wrong
@@ -398,7 +397,7 @@ def _takes_updates(pair: PipelinePair) -> bool:
 
     old, new = sinks.connectors(pair)
     nameless = not pair.old.sink and not pair.new.sink
-    plain = old == new and old in flink.STATELESS_SINKS
+    plain = old == new and old in sinks.STATELESS_SINKS
     return nameless or (plain and not keyed(pair.old_program) and not keyed(pair.new_program))
 
 

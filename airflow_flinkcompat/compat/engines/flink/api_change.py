@@ -10,7 +10,6 @@ from __future__ import annotations
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import QueryApi, QueryForm
 from airflow_flinkcompat.compat.engines.flink.ranking import REFUSED, WRONG, right, unmeasured, wrong
-from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.compat.engines.flink.single_operator_query import (
     NOT_PRUNED,
     ON_WINDOWS,
@@ -22,6 +21,7 @@ from airflow_flinkcompat.compat.engines.flink.single_operator_query import (
     nothing_else,
     sides,
 )
+from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import chains_differ, columns_below
 from airflow_flinkcompat.compat.rule import Verdict
 from airflow_flinkcompat.model import Consequence

@@ -9,11 +9,9 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.pairs import OperatorPair, PipelinePair
 from airflow_flinkcompat.compat.changes.query_form import QueryApi
 from airflow_flinkcompat.compat.changes.respelling import may_be_same_operator, may_be_same_query
-from airflow_flinkcompat.compat.engines.flink import restores
-from airflow_flinkcompat.compat.engines.flink import restores as flink
 from airflow_flinkcompat.compat.engines.flink.api_change import api_change_verdict
 from airflow_flinkcompat.compat.engines.flink.lookups import STRATEGY, is_lookup
-from airflow_flinkcompat.compat.engines.flink.sinks import chains_otherwise
+from airflow_flinkcompat.compat.engines.flink.sinks import chains_otherwise, surely_projected
 from airflow_flinkcompat.compat.engines.flink.stateless import mapped_states
 from airflow_flinkcompat.compat.engines.flink.table_api_same_form import GROUPED_ALIKE
 from airflow_flinkcompat.compat.engines.protocol import (
@@ -68,10 +66,8 @@ def consequence_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdi
         return verdict
     if not isinstance(target, OperatorPair):
         return verdict
-    sides = target.aggregations
-    if sides is None:
-        return replace(verdict, consequence=restores.over_consequence(target.old, target.new))
-    return replace(verdict, consequence=restores.consequence(*sides, change.programs))
+    found = mapped_states(target.pipeline)
+    return replace(verdict, consequence=found.stored.worst.consequence) if isinstance(found, Restore) else verdict
 
 
 def measured_line_adjuster(verdict: Verdict, target: Any, change: Change) -> Verdict:
@@ -189,28 +185,16 @@ def disturbs(pair: PipelinePair, change: Change) -> bool:
     """
     if not pair.changed or not (others := change.companions(pair)):
         return False
-    if not _same_topology(pair, change):
+    if not _same_topology(pair):
         return True
     return any(_planned_together(pair, other) for other in others)
 
 
-def _same_topology(pair: PipelinePair, change: Change) -> bool:
+def _same_topology(pair: PipelinePair) -> bool:
     """True where no operator comes or goes between source and sink for sure."""
-    if pair.removed or pair.added or not all(_same_place(operator, change) for operator in pair.operators):
+    if pair.removed or pair.added or any(operator.differences for operator in pair.operators):
         return False
-    return pair.parts <= {"sink"} or (flink.surely_projected(pair.old) and flink.surely_projected(pair.new))
-
-
-def _same_place(pair: OperatorPair, change: Change) -> bool:
-    sides = pair.aggregations
-    if not pair.differences:
-        return True
-    if sides is None:
-        return False
-    old, new = (flink.chain(side, program) for side, program in zip(sides, change.programs, strict=True))
-    *_, calc = old
-    legacy = sides[0].window is not None and sides[0].window.notation == "group window"
-    return old == new and (legacy or calc is not None)
+    return pair.parts <= {"sink"} or (surely_projected(pair.old) and surely_projected(pair.new))
 
 
 def _planned_together(pair: PipelinePair, other: PipelinePair) -> bool:

@@ -13,8 +13,7 @@ from airflow_flinkcompat.compat.changes import settings
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.hints import OPTIONS
 from airflow_flinkcompat.compat.engines.flink.emission import TTL
-from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
-from airflow_flinkcompat.compat.engines.flink.sinks import declared, materializers
+from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS, declared, materializers
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import REQUIRED, Materializer
 from airflow_flinkcompat.compat.evidence import restores
 from airflow_flinkcompat.compat.rule import Verdict, inferred, measured

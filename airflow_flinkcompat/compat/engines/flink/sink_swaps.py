@@ -8,7 +8,7 @@ from airflow_flinkcompat import connectors
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink import sinks
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only, at_parallelism_one, right, unmeasured
-from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
+from airflow_flinkcompat.compat.engines.flink.sinks import surely_projected
 from airflow_flinkcompat.compat.rule import Remedy, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import Known, SinkFacts, SinkState
 from airflow_flinkcompat.model import Consequence, Outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from airflow_flinkcompat import connectors as known_connectors
 from airflow_flinkcompat.compat.changes import settings
@@ -11,7 +12,6 @@ from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.changes.hints import OPTIONS, hinted
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
 from airflow_flinkcompat.compat.engines.flink.ranking import appends_only
-from airflow_flinkcompat.compat.engines.flink.restores import surely_projected
 from airflow_flinkcompat.compat.engines.flink.validation.changelog import changes
 from airflow_flinkcompat.compat.engines.flink.validation.conflicts import (
     ON_CONFLICT,
@@ -31,9 +31,19 @@ from airflow_flinkcompat.plan.operators import (
     segments,
     sources,
 )
+from airflow_flinkcompat.plan.origins import KeyOutput, OperatorColumn, WindowColumn
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import MAX_LENGTH
 
+STATELESS_SINKS = tuple(
+    name
+    for name, facts in known_connectors.catalogue().items()
+    if facts.sink is not None and facts.sink.state is SinkState.NONE and facts.sink.updates is Known.YES
+)
+"""Sinks that keep nothing and take every result: what stands between the last operator and them is free to change."""
+
+SINKS_WITH_KNOWN_CHAIN = ("filesystem",)
+"""Sinks with state that were restored right while only the projection in front of them changed (measured here)."""
 TAKES_UPSERTS = frozenset(
     name
     for name, facts in known_connectors.catalogue().items()
@@ -343,3 +353,32 @@ def settled_otherwise(pair: PipelinePair) -> tuple[str, Verdict]:
     else:
         words, ids = f"Flink plans the {new} in place of the {old}", ("sinks-conflict-nothing-to-deduplicate",)
     return words, measured(Outcome.INCOMPATIBLE, *ids, consequence=Consequence.REFUSED_AT_SUBMIT)
+
+
+def surely_projected(output: Output) -> bool:
+    """True where a Calc stands between the last aggregation and the sink for sure.
+
+    The aggregation hands up its keys, aggregates and window fields in that order; only exactly that might need no Calc.
+    """
+    operator = output.segment.origin
+    if not isinstance(operator, AggregateOperator):
+        return False
+    if output.segment.filters or output.segment.window_filters:
+        return True
+    handed_up = [*operator.keys, *operator.aggregates]
+    columns = list(output.columns)
+    for position, part in enumerate(handed_up):
+        if position >= len(columns):
+            return True
+        column = columns[position]
+        if not isinstance(column, OperatorColumn) or _meant(column) != part:
+            return True
+    return not all(_is_window(column) for column in columns[len(handed_up) :])
+
+
+def _meant(column: OperatorColumn) -> Any:
+    return column.output.key if isinstance(column.output, KeyOutput) else column.output
+
+
+def _is_window(column: Any) -> bool:
+    return isinstance(column, OperatorColumn) and isinstance(_meant(column), WindowColumn)

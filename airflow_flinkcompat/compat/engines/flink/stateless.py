@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_flinkcompat.compat.changes.pairs import PipelinePair
-from airflow_flinkcompat.compat.engines.flink.restores import STATELESS_SINKS
+from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
 from airflow_flinkcompat.compat.rule import UNCHANGED, Verdict, inferred, measured
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect, diff
@@ -20,7 +20,7 @@ from airflow_flinkcompat.exec_graph.model import StateKind
 from airflow_flinkcompat.exec_graph.nodes.sink import written_by_its_key
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Table
-from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator, Output, operators, sources
+from airflow_flinkcompat.plan.operators import AggregateOperator, JoinForm, JoinOperator, Output, operators, sources
 from airflow_flinkcompat.plan.program import Program
 
 OUTPUT = ("ks-stateless-all-read-upper", "ks-stateless-read-added-output", "ks-stateless-computed-read")
@@ -39,6 +39,17 @@ SOURCE_PARTS: Mapping[str, tuple[str, ...]] = {
     "watermark": ("ks-stateless-watermark-delay", "ks-stateless-wm-removed", "ks-stateless-ts-to-metadata"),
 }
 """Restores across which a part of the source's declaration changed."""
+_OF_AGGREGATIONS: Mapping[str, tuple[str, ...]] = {
+    "columns": ("ks-group-unread-end", "ks-group-unread-middle", "ks-tumble-unread-end", "ks-tumble-rename-unread"),
+    "types": ("ks-group-type-unread", "ks-tumble-type-unread", "ks-group-unread-end", "ks-tumble-unread-end"),
+    "order": ("ks-group-column-order", "ks-tumble-column-order", "ks-tumble-all-read-column-order"),
+    "computed": ("ks-group-computed-unread", "ks-group-proctime-unread", "ks-tumble-computed-unread"),
+    "metadata": ("ks-group-meta-unread", "ks-tumble-meta-unread"),
+    "watermark delay": ("kafka-source-tumble-watermark-delay", "kafka-source-tumble-watermark-delay-p2"),
+    "watermark": ("ks-group-wm-added", "ks-group-wm-removed", "ks-group-ts-to-metadata"),
+}
+"""The same below an aggregation; a watermark that is another one only where no window closes by it."""
+_CALC_MOVED = ("ks-group-all-read-unread-end", "ks-tumble-every-read-unread-end", "ks-tumble-unread-removed")
 SINK_PARTS: Mapping[str, tuple[str, ...]] = {
     "columns": ("sk-stateless-direct-columns-renamed", "sk-stateless-kafka-metadata"),
     "types": ("sk-stateless-print-type",),
@@ -85,6 +96,29 @@ def kept(pair: PipelinePair, *ids: str) -> Verdict | None:
     if isinstance(mapped, Unknown):
         return inferred(Outcome.UNKNOWN, mapped.reason)
     return _restored(pair, mapped.stored, ids)
+
+
+def read_alike(pair: PipelinePair, part: str) -> Verdict | None:
+    """The diff of a job with one aggregation whose source declares unread columns otherwise.
+
+    Args:
+        pair: The query.
+        part: The part of the source's declaration that differs, a watermark's delay apart from any other.
+
+    Returns:
+        None of any other query, of a part that was not measured, and where the diff is unknown or finds wrong rows.
+    """
+    top, mapped = pair.new.segment.origin, mapped_states(pair)
+    closes = isinstance(top, AggregateOperator) and top.windowed
+    if not isinstance(top, AggregateOperator) or not isinstance(mapped, Restore) or (closes and part == "watermark"):
+        return None
+    if mapped.having(RestoreEffect.REFUSED_AT_SUBMIT):
+        says = "a Calc above the source comes or goes, so that the aggregation gets another id"
+        return measured(Outcome.INCOMPATIBLE, *_CALC_MOVED, note=says, consequence=Consequence.REFUSED_AT_SUBMIT)
+    if mapped.differences or part not in _OF_AGGREGATIONS:
+        return None
+    says = "every operator keeps its id, and the aggregation reads the same"
+    return measured(Outcome.COMPATIBLE, *_OF_AGGREGATIONS[part], note=says)
 
 
 def keeps_nothing(pair: PipelinePair) -> Verdict | None:

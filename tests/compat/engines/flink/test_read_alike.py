@@ -1,4 +1,4 @@
-"""An aggregation over Kafka whose table is declared otherwise where the query does not read it."""
+"""An aggregation over a table that is declared otherwise where the query does not read it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def test_rows_without_names_tell_columns_by_their_place(new: str, moved: bool, f
     report = check(*sides)
     doubted = moved and format != "json"
     assert report.outcome is (Outcome.UNKNOWN if doubted else Outcome.COMPATIBLE)
-    assert any("which column a value is of" in finding.source for finding in report.findings) is doubted
 
 
 @pytest.mark.parametrize("query", [GROUP, WINDOW])
