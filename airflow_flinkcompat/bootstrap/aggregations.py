@@ -25,7 +25,15 @@ from airflow_flinkcompat.bootstrap.state_rows import (
 )
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.exec_graph.columns import nullable
-from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.layout import (
+    Begins,
+    CallPart,
+    NamedState,
+    StateField,
+    StateLayout,
+    StateNamespace,
+    call_parts,
+)
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
 from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
@@ -204,9 +212,8 @@ class _Aggregation:
         raise NotComputable(f"{field.words} is not computed from history yet")
 
     def _over(self, over: Hashable) -> tuple[tuple[Expression, ...], bool, Expression | None]:
-        """What a call is over, as script_aggregation says it: arguments, DISTINCT and filter."""
-        assert isinstance(over, tuple)
-        values, distinct, condition = over
+        """What a call is over: arguments, DISTINCT and filter."""
+        values, distinct, condition = call_parts(over)
         wanted = None if condition is None else self.rows.over_table(condition)
         return tuple(self.rows.of_type(value, self._types[value]) for value in values), distinct, wanted
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SinkState, SourceState
 from airflow_flinkcompat.connectors.formats import by_place
-from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.lowering import Lowered
 from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
@@ -19,9 +18,10 @@ from airflow_flinkcompat.exec_graph.nodes.join import JOINS, lower_join
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_operators, waiting_rows
 from airflow_flinkcompat.exec_graph.nodes.rank import RANKS, lower_rank
 from airflow_flinkcompat.exec_graph.nodes.script_aggregate import (
+    KINDS,
     aggregated_table,
     aggregation_operators,
-    derive_aggregation,
+    lower_aggregation,
     planned_calls,
 )
 from airflow_flinkcompat.exec_graph.nodes.sink import derive_sink
@@ -56,14 +56,6 @@ from airflow_flinkcompat.plan.operators import (
 from airflow_flinkcompat.plan.origins import OperatorColumn, SourceColumn, leaves
 from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import TimeAttribute
-
-_FAMILIES = {
-    AggregateKind.GROUP: ExecKind.GROUP_AGGREGATE,
-    AggregateKind.GROUP_WINDOW: ExecKind.GROUP_WINDOW_AGGREGATE,
-    AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
-}
-"""Aggregations in the words of compiled plans, whether in one phase or two."""
-
 
 _TIME_TO_LIVE = "table.exec.state.ttl"
 
@@ -123,7 +115,7 @@ def query_state(output: Output, pipeline: Pipeline, program: Program, symbols: S
 
 def _with_outputs(told: StateSpec, aggregation: AggregateOperator, output: Output) -> StateSpec:
     """An aggregation with the calls of which something is computed together."""
-    calls = planned_calls(aggregation)
+    calls = planned_calls(aggregation, Symbols())
 
     def read(parts: Iterable[Expression]) -> frozenset[Hashable]:
         found = {leaf.output for part in parts for leaf in leaves(part) if isinstance(leaf, OperatorColumn)}
@@ -164,7 +156,7 @@ def _operator_spec(operator: Operator, layout: StateLayout, time_to_live: str) -
     """The operator with what decides what stands in its fields, and with what may decide it, as compiled plans do."""
     match operator:
         case AggregateOperator():
-            name = _FAMILIES[operator.kind]
+            name = KINDS[operator.kind]
             meaning: tuple[object, ...] = operator.segment, operator.window
             unverified: tuple[object, ...] = ()
         case RankOperator():
@@ -280,26 +272,42 @@ def _id(graphs: tuple[StreamGraph, ...], kind: str) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | Unknown:
-    """How an operator stores what it keeps."""
+def lower(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> Lowered | Unknown:
+    """Return the exec node that Flink plans for an operator straight over tables."""
     try:
         if any(not isinstance(each.origin, Source) or each.functions for each in operator.segments):
             raise CannotLower("only operators directly over tables are known")
         match operator:
             case AggregateOperator():
-                found: StateLayout | Unknown | None = derive_aggregation(operator, time_to_live)
+                return lower_aggregation(operator, symbols, time_to_live)
             case RankOperator():
-                found = _laid_out(lower_rank(operator, symbols, time_to_live), symbols)
+                return lower_rank(operator, symbols, time_to_live)
             case JoinOperator():
-                found = _laid_out(lower_join(operator, symbols, time_to_live), symbols)
-            case _:
-                raise CannotLower(f"what {operator.kind} keeps is known from compiled plans alone")
-        if found is None:
-            raise CannotLower("it keeps nothing by key")
-        return found
+                return lower_join(operator, symbols, time_to_live)
+        raise CannotLower(f"what {operator.kind} keeps is known from compiled plans alone")
     except CannotLower as error:
         return error.unknown.at(str(operator.kind))
 
 
-def _laid_out(lowered: Lowered, symbols: Symbols) -> StateLayout | Unknown | None:
-    return layout(lowered.node, lowered.inputs, symbols)
+def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = False) -> StateLayout | Unknown:
+    """Return the layout of an operator straight over tables."""
+    lowered = lower(operator, symbols, time_to_live)
+    if isinstance(lowered, Unknown):
+        return lowered
+    return layout(lowered.node, lowered.inputs, symbols) or Unknown("it keeps nothing by key", str(operator.kind))
+
+
+def derive_aggregation(
+    operator: AggregateOperator,
+    time_to_live: bool,
+    keys_in_order: bool = False,
+    retracting: bool = False,
+    unretracted: Collection[int] = (),
+) -> StateLayout:
+    """Return the layout of an aggregation as :func:`lower_aggregation` lowers it, or raise CannotLower."""
+    symbols = Symbols()
+    lowered = lower_aggregation(operator, symbols, time_to_live, keys_in_order, retracting, unretracted)
+    found = layout(lowered.node, lowered.inputs, symbols)
+    if not isinstance(found, StateLayout):
+        raise CannotLower(found.reason if found else "it keeps nothing by key")
+    return found

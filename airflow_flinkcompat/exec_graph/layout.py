@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from airflow_flinkcompat.plan.column_lineage import Composition
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
@@ -33,6 +34,13 @@ class Merges(StrEnum):
     ADDED = "their sum"
     LEAST = "the lesser"
     GREATEST = "the greater"
+
+
+def call_parts(over: Hashable) -> tuple[tuple[Any, ...], bool, Any]:
+    """The arguments of a call, whether they are distinct, and its filter; ``over`` as :class:`CallPart` has it."""
+    assert isinstance(over, tuple)
+    parts = dict(over)
+    return tuple(parts.get("argList") or ()), bool(parts.get("distinct")), parts.get("filterArg")
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from airflow_flinkcompat.exec_graph.columns import nullable, stored_as
 from airflow_flinkcompat.exec_graph.exec_node import last_name
-from airflow_flinkcompat.exec_graph.layout import CallPart, CannotLower, NamedState, StateField, StateLayout
+from airflow_flinkcompat.exec_graph.layout import CallPart, CannotLower, NamedState, StateField, StateLayout, call_parts
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
 from airflow_flinkcompat.exec_graph.nodes.over import BESIDE_ACCUMULATORS, OVER_ROWS
-from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
+from airflow_flinkcompat.exec_graph.from_script import derive_aggregation
 from airflow_flinkcompat.plan.column_lineage import Composition, composition, together
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Table
@@ -322,7 +322,8 @@ def _picked(parts: tuple[_T, ...], places: Sequence[int]) -> tuple[_T, ...]:
 
 def _composition_of(meaning: Hashable, segment: StatelessSegment) -> Composition | None:
     match meaning:
-        case CallPart(over=(tuple(values), _, condition)):
+        case CallPart():
+            values, _, condition = call_parts(meaning.over)
             parts = (*values, *([] if condition is None else [condition]))
             return together(composition(each, segment) for each in parts)
     return None
@@ -344,15 +345,9 @@ def _part(call: tuple[CallPart, StateField], columns: TableColumns) -> Part:
 
 
 def _shape(over: Any) -> tuple[int, bool, bool]:
-    """How many arguments a call has, whether they are distinct, and whether it has a condition.
-
-    A script's own plan says that in order, a compiled one by name.
-    """
-    match over:
-        case (tuple(values), bool(distinct), condition):
-            return len(values), distinct, condition is not None
-    told = dict(over)
-    return len(told.get("argList") or ()), bool(told.get("distinct")), told.get("filterArg") is not None
+    """Return how many arguments a call has, whether they are distinct, and whether it has a condition."""
+    values, distinct, condition = call_parts(over)
+    return len(values), distinct, condition is not None
 
 
 def align(wanted: Sequence[Part], given: Sequence[Part], what: str, words: Sequence[str]) -> list[int] | None:

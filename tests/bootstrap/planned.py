@@ -9,7 +9,7 @@ from typing import Any
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
-from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.layout import CallPart, NamedState, StateField, StateLayout, Stored, call_parts
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes.join import JOINS
 from airflow_flinkcompat.exec_graph.nodes.rank import RANKS
@@ -93,7 +93,8 @@ def as_compiled(operator: Operator, layout: StateLayout) -> StateLayout:
     def field(each: StateField) -> StateField:
         meaning, composed = each.meaning, each.composition
         match meaning:
-            case CallPart(over=(values, distinct, condition)) as part:
+            case CallPart() as part:
+                values, distinct, condition = call_parts(part.over)
                 told_by_plan = ("argList", values), ("distinct", distinct)
                 over = (*filter(lambda pair: pair[1], told_by_plan), ("filterArg", condition and 9))
                 meaning = replace(part, over=over)
@@ -124,12 +125,13 @@ def _with_compositions(operator: Operator, layout: StateLayout) -> StateLayout:
 
 def _of_meaning(meaning: Any, segment: StatelessSegment) -> Composition | None:
     match meaning:
-        case CallPart(over=(tuple(values), _, condition)):
+        case CallPart():
+            values, _, condition = call_parts(meaning.over)
             parts = (*values, *([] if condition is None else [condition]))
             return together(composition(each, segment) for each in parts)
-        case ("key", key):
-            return composition(key, segment)
-    return None
+        case (("distinct", _), _):
+            return None
+    return composition(meaning, segment)
 
 
 def _of_ranking(operator: RankOperator, layout: StateLayout) -> StateLayout:

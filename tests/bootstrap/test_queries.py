@@ -16,10 +16,9 @@ from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctua
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.from_script import operator_layout
+from airflow_flinkcompat.exec_graph.from_script import derive_aggregation, operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.model import StateKind
-from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.model import InputError
@@ -336,6 +335,6 @@ def test_what_an_over_adds_up() -> None:
     (operator,) = (each for output in side.outputs[0].values() for each in operators(output))
     assert isinstance(operator, OverOperator)
     layout = derive_aggregation(operator.as_aggregation, time_to_live=False)
-    assert [field.words for field in layout.states[0].value.fields] == ["COUNT(b)", "SUM0(b)"]
+    assert [field.words for field in layout.states[0].value.fields] == ["COUNT(b)", "SUM(b)"]
     spec = spec_of(side, operator, layout)
     assert [table.path[2] for table in state_query(side, spec, AssumedHistory()).tables] == ["orders"]

@@ -8,7 +8,6 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from tests.exec_graph.test_mapping import kept
 
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan, read_plan
 from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_state
@@ -16,6 +15,7 @@ from airflow_flinkcompat.exec_graph.layout import Unknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind
 from airflow_flinkcompat.exec_graph.symbols import Symbols
+from tests.exec_graph.test_diff import kept
 from tests.exec_graph.test_layouts import SINKS
 from tests.measured_plans import written
 from tests.savepoint.savepoints import FOLDER, TAKEN

@@ -39,7 +39,7 @@ from airflow_flinkcompat.exec_graph.nodes.rank import (
     window_deduplicate_layout,
     window_rank_layout,
 )
-from airflow_flinkcompat.exec_graph.nodes.script_aggregate import derive_aggregation
+from airflow_flinkcompat.exec_graph.nodes.script_aggregate import lower_aggregation
 from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, materializer_layout, sink_facets
 from airflow_flinkcompat.exec_graph.nodes.sort_limit import limit_layout, sort_layout, sort_limit_layout
 from airflow_flinkcompat.exec_graph.nodes.source import source_facets
@@ -67,7 +67,7 @@ class NodeFamily:
     meaning: Callable[..., Facets]
     layout: Callable[[ExecNode, Sequence[ColumnMeanings], Symbols], Layout] | None = None
     rewrite: Callable[[StateLayout, StateLayout], tuple[StateRewrite, ...] | str] | None = None
-    lower: Callable[..., Lowered | StateLayout] | None = None
+    lower: Callable[..., Lowered] | None = None
 
 
 def _over_first(
@@ -85,7 +85,7 @@ _FAMILIES = (
         _over_first(aggregation_facets),
         _over_first(aggregation_layout),
         accumulator_states,
-        derive_aggregation,
+        lower_aggregation,
     ),
     NodeFamily((ExecKind.INCREMENTAL_GROUP_AGGREGATE,), kept_row_facets, _over_first(incremental_layout)),
     NodeFamily((ExecKind.OVER_AGGREGATE,), kept_row_facets, _over_first(over_layout), over_states),

@@ -1,23 +1,20 @@
-"""Aggregations of a script: the operators that Flink plans for them and their layout."""
+"""Aggregations of a script: their exec node, and the operators that Flink plans around it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any, cast
 
 from airflow_flinkcompat.connectors.facts import Known
 from airflow_flinkcompat.exec_graph.columns import stored_as
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode, call_function
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
     CannotLower,
-    NamedState,
-    StateField,
-    StateLayout,
-    StateNamespace,
-    Stored,
-    Unknown,
 )
-from airflow_flinkcompat.exec_graph.nodes.aggregate import MERGED_SESSIONS, PlannedCall, accumulated
+from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered
+from airflow_flinkcompat.exec_graph.nodes.aggregate import call_over
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc
 from airflow_flinkcompat.exec_graph.nodes.source import columns_read, derive_source, every_column, stretch_above
 from airflow_flinkcompat.exec_graph.script_job import (
@@ -32,106 +29,115 @@ from airflow_flinkcompat.exec_graph.script_job import (
     check_no_operators,
     shown_output,
 )
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols
 from airflow_flinkcompat.plan import functions
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal
 from airflow_flinkcompat.plan.nodes import Table, WindowField, WindowKind
 from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source
 from airflow_flinkcompat.plan.origins import SourceColumn, describe, window_field
-from airflow_flinkcompat.plan.types import BIGINT, DataType, TimeAttribute
-from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
+from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
-_NAMESPACES = {
-    AggregateKind.GROUP: StateNamespace.NONE,
-    AggregateKind.WINDOW: StateNamespace.WINDOW_END,
-    AggregateKind.GROUP_WINDOW: StateNamespace.WINDOW,
+KINDS = {
+    AggregateKind.GROUP: ExecKind.GROUP_AGGREGATE,
+    AggregateKind.GROUP_WINDOW: ExecKind.GROUP_WINDOW_AGGREGATE,
+    AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
 }
+"""The exec node of an aggregation, whether Flink plans one phase or two."""
+_WINDOWS = {WindowKind.HOP: "HoppingWindow", WindowKind.SESSION: "SessionWindow"}
+"""The windows of table functions whose aggregation stores more than that of any other."""
+_Column = tuple[Expression, str]
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A call with the types of what it is over."""
-
-    call: AggregateCall
-    arguments: tuple[DataType, ...]
-
-    @property
-    def words(self) -> str:
-        """For a reader, such as ``COUNT(DISTINCT c)``."""
-        return describe(self.call)
-
-    @property
-    def over_values(self) -> tuple[Expression, ...]:
-        """Its arguments, but that COUNT of a constant, or of a column that is never NULL, counts rows."""
-        args = self.call.args
-        never_null = all(isinstance(each, Literal) or not type.nullable for each, type in self.typed)
-        return () if self.call.function == "COUNT" and never_null and not self.call.distinct else args
-
-    @property
-    def typed(self) -> Iterable[tuple[Expression, DataType]]:
-        """Its arguments with their types."""
-        return zip(self.call.args, self.arguments, strict=True)
-
-
-_ROWS = _Call(AggregateCall("COUNT", (), BIGINT), ())
-
-
-def derive_aggregation(
+def lower_aggregation(
     operator: AggregateOperator,
+    symbols: Symbols,
     time_to_live: bool,
     keys_in_order: bool = False,
     retracting: bool = False,
     unretracted: Collection[int] = (),
-) -> StateLayout:
-    """The state of an aggregation to which rows come one by one."""
-    namespace = _namespace(operator, keys_in_order)
-    fields, beside = _accumulated(_calls(operator, retracting), retracting, unretracted)
-    grouped = namespace is StateNamespace.NONE
-    accumulators = NamedState(
-        "accState" if grouped else "window-aggs", KeyedStateKind.VALUE, Stored("row", fields), namespace=namespace
-    )
-    lives = grouped and time_to_live
-    states = tuple(replace(each, namespace=namespace, time_to_live=lives) for each in (accumulators, *beside))
-    key = tuple(
-        StateField(stored_as(type), ("key", key), describe(key))
-        for key, type in zip(operator.keys, operator.key_types, strict=True)
-    )
-    timers = "user-timers" if grouped else "window-timers"
-    return StateLayout(
-        key, (*states, MERGED_SESSIONS) if _in_sessions(operator) else states, timers, retracting=retracting
-    )
+) -> Lowered:
+    """Lower an aggregation.
+
+    ``keys_in_order``: the keys stand as they are stored, which a script need not show. ``unretracted``: the places of
+    each MIN and MAX that no row taken back changes, as the planner knows. Columns mean the expressions of the script.
+    """
+    _require_one_node(operator, keys_in_order)
+    columns = _columns(operator)
+    calls = [_planned(*each, columns) for each in zip(operator.aggregates, operator.argument_types, strict=True)]
+    calls = [call for place, call in enumerate(calls) if call not in calls[:place]]
+    config: dict[str, Any] = {
+        "grouping": [*range(len(operator.keys))],
+        "aggCalls": calls,
+        "needRetraction": retracting,
+        "aggCallNeedRetractions": [retracting and place not in unretracted for place in range(len(calls))],
+    }
+    if operator.window is None:
+        config["state"] = [LIVES[time_to_live]]
+    elif operator.kind is AggregateKind.WINDOW:
+        config["windowing"] = {"window": {"type": _WINDOWS.get(operator.window.window.kind)}}
+    elif operator.window.window.kind is WindowKind.SESSION:
+        config["window"] = {"kind": "SESSION"}
+    kind = KINDS[operator.kind]
+    return Lowered(ExecNode(0, kind, kind, config, (), (), ()), (_read(columns, symbols),))
 
 
-def planned_calls(operator: AggregateOperator) -> Mapping[AggregateCall, Hashable]:
-    """The calls of a script as the layout of its aggregation names them."""
-    return dict(zip(operator.aggregates, map(_meaning, _written(operator)), strict=True))
+def planned_calls(operator: AggregateOperator, symbols: Symbols) -> Mapping[AggregateCall, Hashable]:
+    """Map the calls of a script to the calls that fields of its layout mean."""
+    columns = _columns(operator)
+    read = _read(columns, symbols)
+    calls = (_planned(*each, columns) for each in zip(operator.aggregates, operator.argument_types, strict=True))
+    meant = ((call_function(call), call_over(call, read, symbols)) for call in calls)
+    return dict(zip(operator.aggregates, meant, strict=True))
 
 
-def _written(operator: AggregateOperator) -> list[_Call]:
-    return [
-        _Call(replace(call, distinct=False) if call.function in ("MIN", "MAX") else call, types)
-        for call, types in zip(operator.aggregates, operator.argument_types, strict=True)
-    ]
+def _columns(operator: AggregateOperator) -> list[_Column]:
+    """The columns that an aggregation reads with their stored types, its keys first."""
+    found = [(key, stored_as(type)) for key, type in zip(operator.keys, operator.key_types, strict=True)]
+    for call, types in zip(operator.aggregates, operator.argument_types, strict=True):
+        if call.language != "builtin" or call.order_by:
+            raise CannotLower("the state of a user-defined aggregate function is not known")
+        found += _arguments(call, types)
+        found += [(call.filter, "BOOLEAN")] if call.filter is not None else []
+    return found
 
 
-def _calls(operator: AggregateOperator, retracting: bool) -> list[_Call]:
-    """The calls as Flink plans them, each once; of hopping windows, and where some are taken back, rows are counted."""
-    calls = _written(operator)
-    hops = operator.window is not None and operator.window.window.kind is WindowKind.HOP
-    counted = retracting or (hops and operator.kind is AggregateKind.WINDOW)
-    if counted and all(_meaning(each) != _meaning(_ROWS) for each in calls):
-        calls.append(_ROWS)
-    return list({_meaning(each): each for each in calls}.values())
+def _arguments(call: AggregateCall, types: Sequence[DataType]) -> list[_Column]:
+    """The arguments of a call; a COUNT of a constant, or of a column that is never NULL, counts rows."""
+    typed = [*zip(call.args, types, strict=True)]
+    never_null = all(isinstance(each, Literal) or not type.nullable for each, type in typed)
+    counts_rows = call.function == "COUNT" and never_null and not call.distinct
+    return [] if counts_rows else [(each, stored_as(type)) for each, type in typed]
 
 
-def _namespace(operator: AggregateOperator, keys_in_order: bool) -> StateNamespace:
-    odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
-    if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise CannotLower("this form of an aggregation is planned with further operators")
+def _planned(call: AggregateCall, types: tuple[DataType, ...], columns: Sequence[_Column]) -> Mapping[str, Any]:
+    """A call as a compiled plan writes it."""
+    function = functions.lookup(call.function)
+    if function is None:
+        raise CannotLower(f"what {call.function} keeps is not known")
+    return {
+        "internalName": f"${call.function}$1",
+        "argList": [columns.index(each) for each in _arguments(call, types)],
+        "filterArg": -1 if call.filter is None else columns.index((call.filter, "BOOLEAN")),
+        "distinct": call.distinct and call.function not in ("MIN", "MAX"),
+        "type": stored_as(function.result_type(types)),
+    }
+
+
+def _read(columns: Sequence[_Column], symbols: Symbols) -> ColumnMeanings:
+    meanings = cast("tuple[Symbol, ...]", tuple(each for each, _ in columns))
+    names = tuple(describe(each) for each, _ in columns)
+    return ColumnMeanings(meanings, names, tuple(type for _, type in columns), symbols.of("rows", 0))
+
+
+def _require_one_node(operator: AggregateOperator, keys_in_order: bool) -> None:
+    """Raise CannotLower where Flink may plan more than one node, or another order of keys."""
+    require_plain_form(operator)
+    in_sessions = operator.window is not None and operator.window.window.kind is WindowKind.SESSION
     on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
     certain = keys_in_order or (operator.kind is AggregateKind.WINDOW and on_event_time)
     if operator.segment.filters and len(operator.keys) > 1 and not certain:
         raise CannotLower("the order of the keys may be that of the table's columns, or of what is put out")
-    if operator.segment.filters and operator.kind is AggregateKind.WINDOW and _in_sessions(operator):
+    if operator.segment.filters and operator.kind is AggregateKind.WINDOW and in_sessions:
         raise CannotLower("a condition on its keys may have sessions assigned by an operator of its own")
     read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
     if read & set(operator.keys):
@@ -139,52 +145,15 @@ def _namespace(operator: AggregateOperator, keys_in_order: bool) -> StateNamespa
     averaged = any(call.function == "AVG" for call in operator.aggregates)
     if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
         raise CannotLower("an average beside DISTINCT, without a key, may be planned as a sum and a count")
-    if operator.kind not in _NAMESPACES:
+    if operator.kind not in KINDS:
         raise CannotLower(f"what a {operator.kind} keeps is not known")
-    return StateNamespace.WINDOW if _in_sessions(operator) else _NAMESPACES[operator.kind]
 
 
-def _in_sessions(operator: AggregateOperator) -> bool:
-    return operator.window is not None and operator.window.window.kind is WindowKind.SESSION
-
-
-def _accumulated(
-    calls: Sequence[_Call], retracting: bool, unretracted: Collection[int]
-) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]]:
-    """The row of accumulators, and the states beside it."""
-    planned = []
-    for number, each in enumerate(calls):
-        if each.call.language != "builtin" or each.call.order_by:
-            raise CannotLower("the state of a user-defined aggregate function is not known")
-        values = each.over_values
-        planned.append(
-            PlannedCall(
-                *_meaning(each),
-                each.words,
-                stored_as(_result(each)),
-                stored_as(each.arguments[0]) if values else "",
-                retracting and number not in unretracted,
-                values if each.call.distinct else None,
-                describe(values[0]) if values else "",
-                hidden=each is _ROWS,
-            )
-        )
-    made = accumulated(planned)
-    if isinstance(made, Unknown):
-        raise CannotLower(made.reason)
-    return made
-
-
-def _result(each: _Call) -> DataType:
-    spec = functions.lookup(each.call.function)
-    if spec is None:
-        raise CannotLower(f"what {each.call.function} keeps is not known")
-    return spec.result_type(each.arguments)
-
-
-def _meaning(each: _Call) -> tuple[str, Hashable]:
-    """Its function, and what it is over."""
-    return each.call.function, (each.over_values, each.call.distinct, each.call.filter)
+def require_plain_form(operator: AggregateOperator) -> None:
+    """Raise CannotLower where Flink plans further nodes for an aggregation."""
+    odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
+    if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
+        raise CannotLower("this form of an aggregation is planned with further operators")
 
 
 _IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
@@ -197,9 +166,7 @@ def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Tabl
     check_no_operators(job.output.segment)
     if not isinstance(operator.segment.origin, Source) or job.output.segment.windows:
         raise CannotLower("only aggregations over one table are known")
-    odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
-    if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
-        raise CannotLower("this form of an aggregation is planned with further operators")
+    require_plain_form(operator)
     if any(call.language != "builtin" or call.order_by for call in operator.aggregates):
         raise CannotLower("aggregate functions of one's own are not known")
     check_functions(
