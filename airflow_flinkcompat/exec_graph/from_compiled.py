@@ -18,11 +18,11 @@ from airflow_flinkcompat.exec_graph.exec_node import (
     time_attribute,
 )
 from airflow_flinkcompat.exec_graph.facets import Aspect
-from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, OperatorKind, SinkOperator, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout, Unknown
 from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
 from airflow_flinkcompat.exec_graph.nodes import layout
-from airflow_flinkcompat.exec_graph.nodes.aggregate import call_over
+from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.sink import enforces, has_rowtime, keeps_rows, sink_identifier
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.outputs import Columns, computed_columns, outputs_of, taken_by
@@ -33,12 +33,6 @@ from airflow_flinkcompat.exec_graph.windows import meaning_without_window, slice
 from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 _SCAN = ExecKind.TABLE_SOURCE_SCAN
-
-
-ENFORCER, MATERIALIZER, INSERTER, WRITER, COMMITTER = (
-    "constraint-enforcer", "sink-materializer", "timestamp-inserter", "sink", "committer",
-)  # fmt: skip
-"""What a sink may be made of, in this order, in front of and behind the writer."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,9 @@ class CompiledGraph:
         """The id under which the state of a node is stored."""
         places = self.of[node.place]
         kinds = [self.graph.nodes[place].kind for place in places]
-        held = next((kinds.index(kind) for kind in (MATERIALIZER, WRITER) if kind in kinds), -1)
+        held = next(
+            (kinds.index(kind) for kind in (SinkOperator.MATERIALIZER, SinkOperator.WRITER) if kind in kinds), -1
+        )
         return self.graph.ids[places[held]]
 
 
@@ -108,27 +104,27 @@ def compiled_graph(
 
 def _operators(
     plan: CompiledPlan, node: ExecNode, stateless_sinks: Set[str], apart: Set[str]
-) -> Iterator[tuple[str, bool]]:
+) -> Iterator[tuple[OperatorKind, bool]]:
     """The kinds of the operators that a node becomes, and whether each may be chained to the one before it."""
     if node.kind in (ExecKind.EXCHANGE, ExecKind.UNION) or is_sort_by_arrival(node):
         return
     if node.kind is ExecKind.MATCH:
         if _by_event_time(node, plan.nodes[node.inputs[0]]):
-            yield INSERTER, True
+            yield SinkOperator.INSERTER, True
         yield node.kind, True
     elif node.kind is ExecKind.SINK:
         alone = sink_identifier(node) in apart
         if enforces(node):
-            yield ENFORCER, True
+            yield SinkOperator.ENFORCER, True
         if keeps_rows(node):
-            yield MATERIALIZER, False
+            yield SinkOperator.MATERIALIZER, False
             alone = False  # what follows runs at the sink's parallelism, as it does itself
         if has_rowtime(plan.nodes[node.inputs[0]].types):
-            yield INSERTER, not alone
+            yield SinkOperator.INSERTER, not alone
             alone = False
-        yield WRITER, not alone
+        yield SinkOperator.WRITER, not alone
         if sink_identifier(node) not in stateless_sinks:
-            yield COMMITTER, True
+            yield SinkOperator.COMMITTER, True
     else:
         yield node.kind, True
 
@@ -337,6 +333,6 @@ def _after_in_sink(holder: str, graph: StreamGraph) -> tuple[str, ...]:
     while waiting:
         for reader in graph.readers[waiting.pop(0)]:
             waiting.append(reader)
-            if graph.nodes[reader].kind != INSERTER:
+            if graph.nodes[reader].kind is not SinkOperator.INSERTER:
                 found.append(graph.ids[reader])
     return tuple(found)

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import SinkState, SourceState
 from airflow_flinkcompat.connectors.formats import by_place
+from airflow_flinkcompat.exec_graph.kinds import OperatorKind, SinkOperator
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Unknown
-from airflow_flinkcompat.exec_graph.lowering import Lowered
-from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
-from airflow_flinkcompat.exec_graph.nodes import layout
-from airflow_flinkcompat.exec_graph.nodes.join import JOINS, lower_join
-from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_operators, waiting_rows
-from airflow_flinkcompat.exec_graph.nodes.rank import RANKS, lower_rank
-from airflow_flinkcompat.exec_graph.nodes.script_aggregate import (
-    KINDS,
-    aggregated_table,
-    aggregation_operators,
-    lower_aggregation,
-    planned_calls,
-)
-from airflow_flinkcompat.exec_graph.nodes.sink import derive_sink
-from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stateless_operators, table_with_only_state
-from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
-from airflow_flinkcompat.exec_graph.script_job import (
+from airflow_flinkcompat.exec_graph.lowering import (
     LOOKUP,
     SCAN,
     STATEFUL,
-    WRITER,
+    Lowered,
     OperatorKinds,
     PlannedJob,
     check_functions,
     check_no_operators,
     check_planning,
 )
+from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes import layout
+from airflow_flinkcompat.exec_graph.nodes.aggregate import KINDS, lower_aggregation, planned_calls
+from airflow_flinkcompat.exec_graph.nodes.join import JOINS, lower_join
+from airflow_flinkcompat.exec_graph.nodes.lookup_join import lookup_operators, waiting_rows
+from airflow_flinkcompat.exec_graph.nodes.rank import RANKS, lower_rank
+from airflow_flinkcompat.exec_graph.nodes.sink import derive_sink
+from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stateless_operators, table_with_only_state
+from airflow_flinkcompat.exec_graph.nodes.window_aggregate import aggregated_table, aggregation_operators
+from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall
@@ -227,7 +222,7 @@ def _job_state(job: PlannedJob) -> ExecGraph:
     if waiting is not None:
         specs.append(replace(waiting, id=_id(graphs, LOOKUP)))
     if state is not SinkState.NONE:
-        specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, WRITER)))
+        specs.append(StateSpec(StateKind.SINK, job.output.sink, _id(graphs, SinkOperator.WRITER)))
     return ExecGraph(graphs, tuple(specs))
 
 
@@ -266,7 +261,7 @@ def _line(kinds: OperatorKinds) -> StreamGraph:
     )
 
 
-def _id(graphs: tuple[StreamGraph, ...], kind: str) -> str:
+def _id(graphs: tuple[StreamGraph, ...], kind: OperatorKind) -> str:
     """The id of an operator of which there is one, where it is the same in all graphs."""
     found = {graph.ids[next(i for i, node in enumerate(graph.nodes) if node.kind == kind)] for graph in graphs}
     return found.pop() if len(found) == 1 else ""
@@ -295,19 +290,3 @@ def operator_layout(operator: Operator, symbols: Symbols, time_to_live: bool = F
     if isinstance(lowered, Unknown):
         return lowered
     return layout(lowered.node, lowered.inputs, symbols) or Unknown("it keeps nothing by key", str(operator.kind))
-
-
-def derive_aggregation(
-    operator: AggregateOperator,
-    time_to_live: bool,
-    keys_in_order: bool = False,
-    retracting: bool = False,
-    unretracted: Collection[int] = (),
-) -> StateLayout:
-    """Return the layout of an aggregation as :func:`lower_aggregation` lowers it, or raise CannotLower."""
-    symbols = Symbols()
-    lowered = lower_aggregation(operator, symbols, time_to_live, keys_in_order, retracting, unretracted)
-    found = layout(lowered.node, lowered.inputs, symbols)
-    if not isinstance(found, StateLayout):
-        raise CannotLower(found.reason if found else "it keeps nothing by key")
-    return found

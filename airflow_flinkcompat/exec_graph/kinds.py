@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Flag, StrEnum, auto
+from typing import TypeAlias
 
 
 class ExecKind(StrEnum):
@@ -79,6 +80,19 @@ class ExecKind(StrEnum):
     def in_one_phase(self) -> ExecKind:
         """The kind that stores the same in one phase where this one is the second of two."""
         return ExecKind(self.removeprefix("global-"))
+
+
+class SinkOperator(StrEnum):
+    """The operators that Flink makes of one sink node, in their order."""
+
+    ENFORCER = "constraint-enforcer"
+    MATERIALIZER = "sink-materializer"
+    INSERTER = "timestamp-inserter"
+    WRITER = "sink"
+    COMMITTER = "committer"
+
+
+OperatorKind: TypeAlias = ExecKind | SinkOperator
 
 
 class Trait(Flag):

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from airflow_flinkcompat.exec_graph.kinds import OperatorKind
+
 _MASK = 2**64 - 1
 
 
@@ -30,7 +32,7 @@ class StreamNode:
             inputs never is.
     """
 
-    kind: str
+    kind: OperatorKind
     inputs: tuple[int, ...] = ()
     chained: bool = False
 
@@ -90,7 +92,7 @@ class StreamGraph:
         return frozenset(found)
 
 
-def kinds_in_order(graph: StreamGraph) -> Sequence[str]:
+def kinds_in_order(graph: StreamGraph) -> Sequence[OperatorKind]:
     """The kinds of the operators in the order in which they are hashed."""
     return [graph.nodes[place].kind for place in graph.order]
 

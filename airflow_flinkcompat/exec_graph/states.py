@@ -11,11 +11,12 @@ from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.nodes import family_of
 from airflow_flinkcompat.exec_graph.nodes.aggregate import local_columns
+from airflow_flinkcompat.exec_graph.nodes.changelog import adds_only
 from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.lookup_join import looked_up, lookup_identifier
 from airflow_flinkcompat.exec_graph.nodes.sink import keeps_rows, sink_facets, sink_identifier
 from airflow_flinkcompat.exec_graph.nodes.source import scanned, source_facets
-from airflow_flinkcompat.exec_graph.streams import adds_only, is_stateless, made, own, passed_on, rows_meaning
+from airflow_flinkcompat.exec_graph.streams import is_stateless, made, own, passed_on, rows_meaning
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, frozen, joined
 
 

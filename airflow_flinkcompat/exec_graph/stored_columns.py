@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from airflow_flinkcompat.exec_graph.columns import nullable, stored_as
 from airflow_flinkcompat.exec_graph.exec_node import last_name
 from airflow_flinkcompat.exec_graph.layout import CallPart, CannotLower, NamedState, StateField, StateLayout, call_parts
+from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
 from airflow_flinkcompat.exec_graph.nodes.accumulators import is_retractable_extreme
 from airflow_flinkcompat.exec_graph.nodes.over import BESIDE_ACCUMULATORS, OVER_ROWS
-from airflow_flinkcompat.exec_graph.from_script import derive_aggregation
 from airflow_flinkcompat.plan.column_lineage import Composition, composition, together
 from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, InputRef, Literal
 from airflow_flinkcompat.plan.nodes import Table

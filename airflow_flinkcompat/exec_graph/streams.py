@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_flinkcompat.connectors import registry
-from airflow_flinkcompat.connectors.facts import Known
-from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
@@ -24,8 +21,12 @@ from airflow_flinkcompat.exec_graph.symbols import (
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
 """Fields that repeat what inputs say, or what is handed up and not kept."""
+
+
 ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
 """Settings, times to live and what is emitted: judged from the settings, or not measured."""
+
+
 _SAME_ROWS = ASIDE | {"argument types"}
 """Facets that leave the output rows equal: settings, times to live, and the types in which a call reads its values."""
 
@@ -119,29 +120,3 @@ def _union(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -
     rows = symbols.of("union", tuple(of_rows if len({*of_rows}) == len(parts) else parts))
     columns = zip(*(columns for _, columns in parts), strict=True)
     return made(node, [symbols.of("of union", rows, column) for column in columns], rows)
-
-
-def adds_only(node: ExecNode, inputs: Sequence[bool]) -> bool:
-    """Whether the rows that a node hands on are surely only ever added."""
-    if node.kind is ExecKind.TABLE_SOURCE_SCAN:
-        return _table_adds_only(node.config["scanTableSource"]["table"])
-    if node.kind is ExecKind.VALUES:
-        return True
-    inner = node.kind is ExecKind.JOIN and node.config["joinSpec"]["joinType"] in ("INNER", "SEMI")
-    first = node.kind is ExecKind.DEDUPLICATE and not node.config.get("keepLastRow")
-    once = first and (not node.config.get("isRowtime") or bool(node.config.get("outputInsertOnly")))
-    if node.kind is ExecKind.OVER_AGGREGATE:
-        orders = (group["orderBy"]["fields"][0]["index"] for group in node.config["overSpec"]["groups"])
-        if not all(time_attribute(node.types[place]) for place in orders):
-            return False  # a row that comes between others changes the results of all after it
-    return (Trait.APPENDS in node.kind.traits or inner or once) and all(inputs)
-
-
-def _table_adds_only(table: Mapping[str, Any]) -> bool:
-    resolved: Mapping[str, Any] = table.get("resolvedTable", {})
-    options: Mapping[str, str] = resolved.get("options", {})
-    keyed = bool(resolved.get("schema", {}).get("primaryKey"))
-    formats = {value for key, value in options.items() if key in ("format", "value.format")}
-    told = (FORMATS.get(each) for each in formats)
-    appends = registry.source(options.get("connector")).appends is Known.YES
-    return appends and not keyed and all(each is not None and each.appends is Known.YES for each in told)

@@ -11,8 +11,9 @@ from airflow_flinkcompat.bootstrap.errors import NotComputable
 from airflow_flinkcompat.bootstrap.queries import state_query
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.exec_graph.columns import stored_as
-from airflow_flinkcompat.exec_graph.from_script import derive_aggregation, operator_layout
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.operators import AggregateOperator, JoinOperator, RankOperator, operators
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind

@@ -21,8 +21,8 @@ from airflow_flinkcompat.bootstrap.over import over_query
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.from_script import derive_aggregation
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
 from airflow_flinkcompat.migration.slices import EVER
 from airflow_flinkcompat.plan.operators import OverOperator, operators
 from airflow_flinkcompat.plan.origins import describe

@@ -16,9 +16,10 @@ from airflow_flinkcompat.bootstrap.queries import require_plain, require_punctua
 from airflow_flinkcompat.bootstrap.state_rows import StateQuery
 from airflow_flinkcompat.bootstrap.table_rows import TableRows
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.from_script import derive_aggregation, operator_layout
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import StateLayout
 from airflow_flinkcompat.exec_graph.model import StateKind
+from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.exec_graph.windows import SlicedWindow
 from airflow_flinkcompat.model import InputError

@@ -1,4 +1,4 @@
-"""Every kind of exec node is asked for its layout, its rewriting and its lowering; what is unknown is listed here."""
+"""Every kind of exec node is asked for its meaning, layout, rewriting and lowering; what is unknown is listed here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NO_STATE = {
     "mini-batch-assigner", "union", "watermark-assigner",
 }  # fmt: skip
 """Kinds that keep nothing."""
-WITHOUT_LAYOUT = {
-    "async-calc", "async-correlate", "group-table-aggregate", "lookup-join", "ml-predict-table-function",
-    "python-async-calc", "python-calc", "python-correlate", "python-group-aggregate",
-    "python-group-table-aggregate", "python-group-window-aggregate", "python-over-aggregate", "sort",
-    "table-source-scan", "values", "vector-search-table-function",
+WITHOUT_MEANING = {
+    "async-calc", "async-correlate", "group-table-aggregate", "ml-predict-table-function", "python-async-calc",
+    "python-calc", "python-correlate", "python-group-aggregate", "python-group-table-aggregate",
+    "python-group-window-aggregate", "python-over-aggregate", "sort", "values", "vector-search-table-function",
 }  # fmt: skip
+WITHOUT_LAYOUT = WITHOUT_MEANING | {"lookup-join", "table-source-scan"}
 WITHOUT_REWRITING = WITHOUT_LAYOUT | {
     "process-table-function",
     "changelog-normalize", "delta-join", "incremental-group-aggregate", "limit", "match", "multi-join", "sink",
@@ -37,7 +37,13 @@ def unknown(answer: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "names"), [("layout", WITHOUT_LAYOUT), ("rewrite", WITHOUT_REWRITING), ("lower", WITHOUT_LOWERING)]
+    ("answer", "names"),
+    [
+        ("meaning", WITHOUT_MEANING),
+        ("layout", WITHOUT_LAYOUT),
+        ("rewrite", WITHOUT_REWRITING),
+        ("lower", WITHOUT_LOWERING),
+    ],
 )
 def test_what_is_unknown_of_a_kind_is_listed(answer: str, names: set[str]) -> None:
     assert unknown(answer) == names

@@ -13,7 +13,7 @@ from airflow_flinkcompat.exec_graph.from_compiled import compiled_state, job_sta
 from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, NamedState, StateField, StateLayout, Stored, Unknown
 from airflow_flinkcompat.exec_graph.migration import MigrationExtent, OperatorMigration, StateAction, migration
 from airflow_flinkcompat.exec_graph.model import ExecGraph, StateKind, StateSpec
-from airflow_flinkcompat.exec_graph.nodes.aggregate import PlannedCall, accumulated
+from airflow_flinkcompat.exec_graph.nodes.accumulators import PlannedCall, accumulated
 from airflow_flinkcompat.exec_graph.operator_ids import StreamGraph, StreamNode
 from airflow_flinkcompat.exec_graph.rewriting import key_places
 from airflow_flinkcompat.exec_graph.symbols import Symbols

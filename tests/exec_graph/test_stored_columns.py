@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_flinkcompat.compat import Side
-from airflow_flinkcompat.exec_graph.from_script import derive_aggregation, operator_layout
+from airflow_flinkcompat.exec_graph.from_script import operator_layout
 from airflow_flinkcompat.exec_graph.layout import CannotLower, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.nodes import derive_aggregation
 from airflow_flinkcompat.exec_graph.stored_columns import Part, TableColumns, align, in_stored_order
 from airflow_flinkcompat.exec_graph.symbols import Symbols
 from airflow_flinkcompat.plan.column_lineage import Composition

@@ -13,7 +13,7 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.migration import StateAction
-from airflow_flinkcompat.exec_graph.nodes.aggregate import call_over
+from airflow_flinkcompat.exec_graph.nodes.accumulators import call_over
 from airflow_flinkcompat.exec_graph.nodes.source import scanned
 from airflow_flinkcompat.exec_graph.streams import passed_on
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, expression

@@ -17,8 +17,8 @@ from airflow_flinkcompat.compat.engines.flink.ranking import right, unmeasured
 from airflow_flinkcompat.compat.rule import Verdict, inferred
 from airflow_flinkcompat.compat.rule_builders.part_rules import refused
 from airflow_flinkcompat.exec_graph.layout import CannotLower
+from airflow_flinkcompat.exec_graph.lowering import PlannedJob
 from airflow_flinkcompat.exec_graph.nodes.source import derive_source, stretch_above
-from airflow_flinkcompat.exec_graph.script_job import PlannedJob
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.expressions import Literal
 from airflow_flinkcompat.plan.operators import (

@@ -1,12 +1,17 @@
-"""The accumulator of each aggregate function."""
+"""The accumulators of aggregate calls, as savepoints of 2.3.0 and 1.20.3 hold them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from airflow_flinkcompat.exec_graph.layout import Begins, Merges, Unknown
+from airflow_flinkcompat.exec_graph.columns import nullable, stored_type
+from airflow_flinkcompat.exec_graph.exec_node import call_function
+from airflow_flinkcompat.exec_graph.layout import Begins, CallPart, Merges, NamedState, StateField, Stored, Unknown
+from airflow_flinkcompat.exec_graph.streams import types_at
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, plain, resolved
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 _TEXT = "VARCHAR(2147483647)"
@@ -192,3 +197,169 @@ _RETRACTING: Mapping[str, _Made] = {
     "LAST_VALUE": _retracted_chosen("last"),
     "LISTAGG": _retracted_list,
 }
+
+
+def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Hashable:
+    told = {key: part for key, part in call.items() if key != "type"}
+    if call.get("filterArg", -1) >= 0 and symbols.is_true(read.at(call["filterArg"])):
+        told["filterArg"] = -1
+    return resolved(told, read, symbols)
+
+
+def accumulator_facet(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
+    """What one call keeps. Lengths of texts and NOT NULL of what it reads do not show in it (measured)."""
+    function = call_function(call)
+    arguments = tuple(_stored(kind) for kind in types_at(read, call["argList"]))
+    kept: tuple[str, ...]
+    if function == "COUNT":
+        kept = ("BIGINT",)
+    elif function in ("SUM", "SUM0", "MAX", "MIN"):
+        kept = (_stored(call.get("type")),)
+    else:
+        kept = (function, _stored(call.get("type")), *arguments)
+    distinct = (arguments, call.get("filterArg", -1) >= 0) if call.get("distinct") else None
+    return kept, distinct
+
+
+def _stored(kind: Any) -> str:
+    text = plain(kind)
+    return text.partition("(")[0] if text.startswith(("VARCHAR", "CHAR")) else text
+
+
+_COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
+
+
+_HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
+"""The COUNT(*) that Flink keeps beside what a script asks for."""
+
+
+def counted(calls: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The calls of an aggregation that counts its rows, as one does from which rows are taken back."""
+    there = any(all(call.get(key) == value for key, value in _COUNT_ALL.items()) for call in calls)
+    return calls if there else [*calls, _HIDDEN_COUNTER]
+
+
+@dataclass(frozen=True)
+class PlannedCall:
+    """One aggregate call, of a compiled plan or of a script.
+
+    Attributes:
+        function: Its name in compiled plans.
+        over: Its arguments, DISTINCT and filter; equal for calls over the same.
+        words: The call for a reader.
+        result: The type of its result.
+        argument: The type of its first argument; "" without one.
+        retracts: Whether rows are taken back from it.
+        distinct: The columns whose distinct values it is over; None without DISTINCT.
+        value_words: The first of them for a reader.
+        sources: The columns that it is computed of, where they are known.
+        hidden: Whether Flink keeps it beside the calls of the script.
+    """
+
+    function: str
+    over: Hashable
+    words: str
+    result: str
+    argument: str
+    retracts: bool
+    distinct: tuple[Hashable, ...] | None = None
+    value_words: str = ""
+    sources: frozenset[Hashable] = frozenset()
+    hidden: bool = False
+
+
+def accumulated(
+    calls: Sequence[PlannedCall],
+) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | Unknown:
+    """The row of accumulators, and the states beside it."""
+    fields: list[StateField] = []
+    beside: list[NamedState] = []
+    for number, call in enumerate(calls):
+        made = accumulator(call.function, nullable(call.result), nullable(call.argument), call.retracts)
+        if isinstance(made, Unknown):
+            return made
+        fields += _call_fields(made, call)
+        beside += [_view_state(f"agg{number}${view.name}", view, call) for view in made.views]
+    for number, values in enumerate(dict.fromkeys(call.distinct for call in calls if call.distinct is not None)):
+        if len(values) != 1:
+            return Unknown("what DISTINCT over several columns keeps was not measured")
+        over_values = [call for call in calls if call.distinct == values]
+        if len(over_values) > 1 and any(call.retracts for call in over_values):
+            return Unknown("what several DISTINCT calls share where rows are taken back was not measured")
+        # In order: of each value a bit says of the first, second … call whether it has counted it.
+        users = tuple((call.function, call.over) for call in over_values)
+        meaning, words = ("distinct", users), f"distinct values of {over_values[0].value_words}"
+        fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
+        beside += _distinct_states(number, over_values[0].argument, (meaning, "values"), words)
+    return tuple(fields), tuple(beside)
+
+
+def _call_fields(made: Accumulator, call: PlannedCall) -> Iterator[StateField]:
+    """The fields of one call in the row of accumulators."""
+    for part, type in made.fields:
+        first = begins(call.function, part, type)
+        if first is Begins.NULL and nullable(call.result) != call.result:
+            first = None  # a result that is NOT NULL cannot begin without a value
+        merged = merges(call.function, part, type, call.distinct is not None)
+        meaning = CallPart(call.function, call.over, part)
+        yield StateField(type, meaning, call.words, first, merged, call.sources, call.hidden)
+
+
+def _view_state(name: str, view: StateView, call: PlannedCall) -> NamedState:
+    """A map or list beside the accumulators, without a namespace."""
+    meaning = CallPart(call.function, call.over, view.name)
+    key = None if view.key is None else Stored("value", (StateField(view.key, meaning, call.words),))
+    form = "List<value>" if view.key is None else "value"
+    return NamedState(name, view.kind, Stored(form, (StateField(view.value, meaning, call.words),)), key)
+
+
+def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
+    """Number of occurrences of each value and of NULL, without a namespace."""
+    count = Stored("value", (StateField("BIGINT NOT NULL", meaning, words),))
+    key = Stored("value", (StateField(nullable(type), meaning, words),))
+    yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)
+    yield NamedState(f"distinctAcc_{number}_null_state", KeyedStateKind.VALUE, count)
+
+
+def compiled_calls(
+    calls: Sequence[Mapping[str, Any]], retracting: Sequence[bool], read: ColumnMeanings, symbols: Symbols
+) -> list[PlannedCall]:
+    """The calls of a compiled plan."""
+    made = []
+    for call, retracts in zip(calls, retracting, strict=True):
+        places = [place for place in call["argList"] if place < len(read.types)]
+        function = call_function(call)
+        of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
+        made.append(
+            PlannedCall(
+                function,
+                call_over(call, read, symbols),
+                call_words(function, call, read),
+                stored_type(call.get("type", "BIGINT")),
+                stored_type(read.types[places[0]]) if places else "",
+                retracts,
+                tuple(call["argList"]) if call.get("distinct") else None,
+                read.names[places[0]] if places else "",
+                frozenset().union(*(symbols.columns_of(read.at(place)) for place in of)),
+                call is _HIDDEN_COUNTER,
+            )
+        )
+    return made
+
+
+def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
+    """What a call is over: arguments, DISTINCT and filter, resolved."""
+    told = {key: part for key, part in call.items() if key not in ("type", "internalName")}
+    over: Any = resolved(told, read, symbols)
+    types = {plain(read.types[place]) for place in call["argList"] if place < len(read.types)}
+    # AVG adds up both FLOAT and DOUBLE as DOUBLE, of values that are not the same.
+    rounded = "FLOAT" in types and call_function(call) != "COUNT"
+    return (*over, ("argument type", "FLOAT")) if rounded else over
+
+
+def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:
+    """A call for a reader, such as ``COUNT(DISTINCT c)``."""
+    names = ", ".join(read.names[place] for place in call["argList"] if place < len(read.names)) or "*"
+    filtered = call.get("filterArg", -1)
+    condition = f" FILTER (WHERE {read.names[filtered]})" if 0 <= filtered < len(read.names) else ""
+    return f"{function.removesuffix('0')}({'DISTINCT ' if call.get('distinct') else ''}{names}){condition}"

@@ -1,18 +1,18 @@
-"""GROUP BY and window aggregations: facets, layout and rewriting of their accumulators."""
+"""Aggregations: accumulators by key, with the maps and lists next to them."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any, cast
 
-from airflow_flinkcompat.exec_graph.columns import columns, nullable, stored_type
+from airflow_flinkcompat.exec_graph.columns import columns, stored_as
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, call_function
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
-    Begins,
     CallPart,
+    CannotLower,
     NamedState,
     StateField,
     StateLayout,
@@ -20,14 +20,16 @@ from airflow_flinkcompat.exec_graph.layout import (
     Stored,
     Unknown,
 )
+from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, NodeFamily, of_one_input
 from airflow_flinkcompat.exec_graph.nodes.accumulators import (
-    MAP_VIEW,
-    Accumulator,
-    StateView,
-    accumulator,
-    begins,
-    merges,
+    accumulated,
+    accumulator_facet,
+    call_meaning,
+    call_over,
+    compiled_calls,
+    counted,
 )
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.rewriting import (
     ROWS,
     StateRewrite,
@@ -39,7 +41,13 @@ from airflow_flinkcompat.exec_graph.rewriting import (
     words,
 )
 from airflow_flinkcompat.exec_graph.streams import facets_aside, made, own, rows_meaning, types_at
-from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, plain, resolved
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, resolved
+from airflow_flinkcompat.plan import functions
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, Literal
+from airflow_flinkcompat.plan.nodes import WindowKind
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator
+from airflow_flinkcompat.plan.origins import describe
+from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
@@ -80,40 +88,6 @@ def _window_state(config: Mapping[str, Any]) -> str:
     kind = config.get("windowing", {}).get("window", {}).get("type") or config.get("window", {}).get("kind")
     own_state = {"HoppingWindow": "hopping", "SessionWindow": "session", "SESSION": "session"}
     return own_state.get(kind, "plain")
-
-
-def call_meaning(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Hashable:
-    told = {key: part for key, part in call.items() if key != "type"}
-    if call.get("filterArg", -1) >= 0 and symbols.is_true(read.at(call["filterArg"])):
-        told["filterArg"] = -1
-    return resolved(told, read, symbols)
-
-
-def accumulator_facet(call: Mapping[str, Any], read: ColumnMeanings) -> Hashable:
-    """What one call keeps. Lengths of texts and NOT NULL of what it reads do not show in it (measured)."""
-    function = call_function(call)
-    arguments = tuple(_stored(kind) for kind in types_at(read, call["argList"]))
-    kept: tuple[str, ...]
-    if function == "COUNT":
-        kept = ("BIGINT",)
-    elif function in ("SUM", "SUM0", "MAX", "MIN"):
-        kept = (_stored(call.get("type")),)
-    else:
-        kept = (function, _stored(call.get("type")), *arguments)
-    distinct = (arguments, call.get("filterArg", -1) >= 0) if call.get("distinct") else None
-    return kept, distinct
-
-
-def _stored(kind: Any) -> str:
-    text = plain(kind)
-    return text.partition("(")[0] if text.startswith(("VARCHAR", "CHAR")) else text
-
-
-_COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
-
-
-_HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
-"""The COUNT(*) that Flink keeps beside what a script asks for."""
 
 
 _WINDOWS = {
@@ -194,142 +168,10 @@ def _with_row_counter(node: ExecNode) -> list[Mapping[str, Any]]:
     return counted(calls)
 
 
-def counted(calls: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The calls of an aggregation that counts its rows, as one does from which rows are taken back."""
-    there = any(all(call.get(key) == value for key, value in _COUNT_ALL.items()) for call in calls)
-    return calls if there else [*calls, _HIDDEN_COUNTER]
-
-
 def _retractions(node: ExecNode, calls: int) -> Sequence[bool]:
     needed = bool(node.config.get("needRetraction"))
     told: list[bool] = list(node.config.get("aggCallNeedRetractions") or ())
     return [*told, *[needed] * (calls - len(told))]
-
-
-@dataclass(frozen=True)
-class PlannedCall:
-    """One aggregate call, of a compiled plan or of a script.
-
-    Attributes:
-        function: Its name in compiled plans.
-        over: Its arguments, DISTINCT and filter; equal for calls over the same.
-        words: The call for a reader.
-        result: The type of its result.
-        argument: The type of its first argument; "" without one.
-        retracts: Whether rows are taken back from it.
-        distinct: The columns whose distinct values it is over; None without DISTINCT.
-        value_words: The first of them for a reader.
-        sources: The columns that it is computed of, where they are known.
-        hidden: Whether Flink keeps it beside the calls of the script.
-    """
-
-    function: str
-    over: Hashable
-    words: str
-    result: str
-    argument: str
-    retracts: bool
-    distinct: tuple[Hashable, ...] | None = None
-    value_words: str = ""
-    sources: frozenset[Hashable] = frozenset()
-    hidden: bool = False
-
-
-def accumulated(
-    calls: Sequence[PlannedCall],
-) -> tuple[tuple[StateField, ...], tuple[NamedState, ...]] | Unknown:
-    """The row of accumulators, and the states beside it."""
-    fields: list[StateField] = []
-    beside: list[NamedState] = []
-    for number, call in enumerate(calls):
-        made = accumulator(call.function, nullable(call.result), nullable(call.argument), call.retracts)
-        if isinstance(made, Unknown):
-            return made
-        fields += _call_fields(made, call)
-        beside += [_view_state(f"agg{number}${view.name}", view, call) for view in made.views]
-    for number, values in enumerate(dict.fromkeys(call.distinct for call in calls if call.distinct is not None)):
-        if len(values) != 1:
-            return Unknown("what DISTINCT over several columns keeps was not measured")
-        over_values = [call for call in calls if call.distinct == values]
-        if len(over_values) > 1 and any(call.retracts for call in over_values):
-            return Unknown("what several DISTINCT calls share where rows are taken back was not measured")
-        # In order: of each value a bit says of the first, second … call whether it has counted it.
-        users = tuple((call.function, call.over) for call in over_values)
-        meaning, words = ("distinct", users), f"distinct values of {over_values[0].value_words}"
-        fields.append(StateField(MAP_VIEW, (meaning, "view"), words, begins=Begins.EMPTY_VIEW))
-        beside += _distinct_states(number, over_values[0].argument, (meaning, "values"), words)
-    return tuple(fields), tuple(beside)
-
-
-def _call_fields(made: Accumulator, call: PlannedCall) -> Iterator[StateField]:
-    """The fields of one call in the row of accumulators."""
-    for part, type in made.fields:
-        first = begins(call.function, part, type)
-        if first is Begins.NULL and nullable(call.result) != call.result:
-            first = None  # a result that is NOT NULL cannot begin without a value
-        merged = merges(call.function, part, type, call.distinct is not None)
-        meaning = CallPart(call.function, call.over, part)
-        yield StateField(type, meaning, call.words, first, merged, call.sources, call.hidden)
-
-
-def _view_state(name: str, view: StateView, call: PlannedCall) -> NamedState:
-    """A map or list beside the accumulators, without a namespace."""
-    meaning = CallPart(call.function, call.over, view.name)
-    key = None if view.key is None else Stored("value", (StateField(view.key, meaning, call.words),))
-    form = "List<value>" if view.key is None else "value"
-    return NamedState(name, view.kind, Stored(form, (StateField(view.value, meaning, call.words),)), key)
-
-
-def _distinct_states(number: int, type: str, meaning: tuple[Any, str], words: str) -> Iterator[NamedState]:
-    """Number of occurrences of each value and of NULL, without a namespace."""
-    count = Stored("value", (StateField("BIGINT NOT NULL", meaning, words),))
-    key = Stored("value", (StateField(nullable(type), meaning, words),))
-    yield NamedState(f"distinctAcc_{number}", KeyedStateKind.MAP, count, key)
-    yield NamedState(f"distinctAcc_{number}_null_state", KeyedStateKind.VALUE, count)
-
-
-def compiled_calls(
-    calls: Sequence[Mapping[str, Any]], retracting: Sequence[bool], read: ColumnMeanings, symbols: Symbols
-) -> list[PlannedCall]:
-    """The calls of a compiled plan."""
-    made = []
-    for call, retracts in zip(calls, retracting, strict=True):
-        places = [place for place in call["argList"] if place < len(read.types)]
-        function = call_function(call)
-        of = [place for place in (*call["argList"], call.get("filterArg", -1)) if place >= 0]
-        made.append(
-            PlannedCall(
-                function,
-                call_over(call, read, symbols),
-                call_words(function, call, read),
-                stored_type(call.get("type", "BIGINT")),
-                stored_type(read.types[places[0]]) if places else "",
-                retracts,
-                tuple(call["argList"]) if call.get("distinct") else None,
-                read.names[places[0]] if places else "",
-                frozenset().union(*(symbols.columns_of(read.at(place)) for place in of)),
-                call is _HIDDEN_COUNTER,
-            )
-        )
-    return made
-
-
-def call_over(call: Mapping[str, Any], read: ColumnMeanings, symbols: Symbols) -> Any:
-    """What a call is over: arguments, DISTINCT and filter, resolved."""
-    told = {key: part for key, part in call.items() if key not in ("type", "internalName")}
-    over: Any = resolved(told, read, symbols)
-    types = {plain(read.types[place]) for place in call["argList"] if place < len(read.types)}
-    # AVG adds up both FLOAT and DOUBLE as DOUBLE, of values that are not the same.
-    rounded = "FLOAT" in types and call_function(call) != "COUNT"
-    return (*over, ("argument type", "FLOAT")) if rounded else over
-
-
-def call_words(function: str, call: Mapping[str, Any], read: ColumnMeanings) -> str:
-    """A call for a reader, such as ``COUNT(DISTINCT c)``."""
-    names = ", ".join(read.names[place] for place in call["argList"] if place < len(read.names)) or "*"
-    filtered = call.get("filterArg", -1)
-    condition = f" FILTER (WHERE {read.names[filtered]})" if 0 <= filtered < len(read.names) else ""
-    return f"{function.removesuffix('0')}({'DISTINCT ' if call.get('distinct') else ''}{names}){condition}"
 
 
 def accumulator_states(before: StateLayout, after: StateLayout) -> tuple[StateRewrite, ...] | str:
@@ -410,3 +252,138 @@ def _users(field: StateField) -> frozenset[object]:
         case (("distinct", tuple() as users), _):
             return frozenset(users)
     return frozenset()
+
+
+KINDS = {
+    AggregateKind.GROUP: ExecKind.GROUP_AGGREGATE,
+    AggregateKind.GROUP_WINDOW: ExecKind.GROUP_WINDOW_AGGREGATE,
+    AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
+}
+"""The exec node of an aggregation, whether Flink plans one phase or two."""
+
+
+_TVF_WINDOWS = {WindowKind.HOP: "HoppingWindow", WindowKind.SESSION: "SessionWindow"}
+"""The windows of table functions whose aggregation stores more than that of any other."""
+
+
+_Column = tuple[Expression, str]
+
+
+def lower_aggregation(
+    operator: AggregateOperator,
+    symbols: Symbols,
+    time_to_live: bool,
+    keys_in_order: bool = False,
+    retracting: bool = False,
+    unretracted: Collection[int] = (),
+) -> Lowered:
+    """Lower an aggregation.
+
+    ``keys_in_order``: the keys stand as they are stored, which a script need not show. ``unretracted``: the places of
+    each MIN and MAX that no row taken back changes, as the planner knows. Columns mean the expressions of the script.
+    """
+    _require_one_node(operator, keys_in_order)
+    columns = _columns_read(operator)
+    calls = [_planned(*each, columns) for each in zip(operator.aggregates, operator.argument_types, strict=True)]
+    calls = [call for place, call in enumerate(calls) if call not in calls[:place]]
+    config: dict[str, Any] = {
+        "grouping": [*range(len(operator.keys))],
+        "aggCalls": calls,
+        "needRetraction": retracting,
+        "aggCallNeedRetractions": [retracting and place not in unretracted for place in range(len(calls))],
+    }
+    if operator.window is None:
+        config["state"] = [LIVES[time_to_live]]
+    elif operator.kind is AggregateKind.WINDOW:
+        config["windowing"] = {"window": {"type": _TVF_WINDOWS.get(operator.window.window.kind)}}
+    elif operator.window.window.kind is WindowKind.SESSION:
+        config["window"] = {"kind": "SESSION"}
+    kind = KINDS[operator.kind]
+    return Lowered(ExecNode(0, kind, kind, config, (), (), ()), (_read_meanings(columns, symbols),))
+
+
+def planned_calls(operator: AggregateOperator, symbols: Symbols) -> Mapping[AggregateCall, Hashable]:
+    """Map the calls of a script to the calls that fields of its layout mean."""
+    columns = _columns_read(operator)
+    read = _read_meanings(columns, symbols)
+    calls = (_planned(*each, columns) for each in zip(operator.aggregates, operator.argument_types, strict=True))
+    meant = ((call_function(call), call_over(call, read, symbols)) for call in calls)
+    return dict(zip(operator.aggregates, meant, strict=True))
+
+
+def _columns_read(operator: AggregateOperator) -> list[_Column]:
+    """The columns that an aggregation reads with their stored types, its keys first."""
+    found = [(key, stored_as(type)) for key, type in zip(operator.keys, operator.key_types, strict=True)]
+    for call, types in zip(operator.aggregates, operator.argument_types, strict=True):
+        if call.language != "builtin" or call.order_by:
+            raise CannotLower("the state of a user-defined aggregate function is not known")
+        found += _arguments(call, types)
+        found += [(call.filter, "BOOLEAN")] if call.filter is not None else []
+    return found
+
+
+def _arguments(call: AggregateCall, types: Sequence[DataType]) -> list[_Column]:
+    """The arguments of a call; a COUNT of a constant, or of a column that is never NULL, counts rows."""
+    typed = [*zip(call.args, types, strict=True)]
+    never_null = all(isinstance(each, Literal) or not type.nullable for each, type in typed)
+    counts_rows = call.function == "COUNT" and never_null and not call.distinct
+    return [] if counts_rows else [(each, stored_as(type)) for each, type in typed]
+
+
+def _planned(call: AggregateCall, types: tuple[DataType, ...], columns: Sequence[_Column]) -> Mapping[str, Any]:
+    """A call as a compiled plan writes it."""
+    function = functions.lookup(call.function)
+    if function is None:
+        raise CannotLower(f"what {call.function} keeps is not known")
+    return {
+        "internalName": f"${call.function}$1",
+        "argList": [columns.index(each) for each in _arguments(call, types)],
+        "filterArg": -1 if call.filter is None else columns.index((call.filter, "BOOLEAN")),
+        "distinct": call.distinct and call.function not in ("MIN", "MAX"),
+        "type": stored_as(function.result_type(types)),
+    }
+
+
+def _read_meanings(columns: Sequence[_Column], symbols: Symbols) -> ColumnMeanings:
+    meanings = cast(tuple[Symbol, ...], tuple(each for each, _ in columns))
+    names = tuple(describe(each) for each, _ in columns)
+    return ColumnMeanings(meanings, names, tuple(type for _, type in columns), symbols.of("rows", 0))
+
+
+def _require_one_node(operator: AggregateOperator, keys_in_order: bool) -> None:
+    """Raise CannotLower where Flink may plan more than one node, or another order of keys."""
+    require_plain_form(operator)
+    in_sessions = operator.window is not None and operator.window.window.kind is WindowKind.SESSION
+    on_event_time = operator.window is not None and operator.window.time_attribute is TimeAttribute.ROWTIME
+    certain = keys_in_order or (operator.kind is AggregateKind.WINDOW and on_event_time)
+    if operator.segment.filters and len(operator.keys) > 1 and not certain:
+        raise CannotLower("the order of the keys may be that of the table's columns, or of what is put out")
+    if operator.segment.filters and operator.kind is AggregateKind.WINDOW and in_sessions:
+        raise CannotLower("a condition on its keys may have sessions assigned by an operator of its own")
+    read = {part for call in operator.aggregates if call.function != "COUNT" for part in call.args}
+    if read & set(operator.keys):
+        raise CannotLower("an expression of a key alone is planned away")
+    averaged = any(call.function == "AVG" for call in operator.aggregates)
+    if averaged and not operator.keys and any(call.distinct for call in operator.aggregates):
+        raise CannotLower("an average beside DISTINCT, without a key, may be planned as a sum and a count")
+    if operator.kind not in KINDS:
+        raise CannotLower(f"what a {operator.kind} keeps is not known")
+
+
+def require_plain_form(operator: AggregateOperator) -> None:
+    """Raise CannotLower where Flink plans further nodes for an aggregation."""
+    odd = operator.grouping_sets is not None or operator.repeated_keys or operator.repeated_calls
+    if odd or operator.pruned_inputs or operator.window_computations or operator.window_aggregates:
+        raise CannotLower("this form of an aggregation is planned with further operators")
+
+
+FAMILIES = (
+    NodeFamily(
+        (ExecKind.GROUP_AGGREGATE, ExecKind.GLOBAL_GROUP_AGGREGATE),
+        of_one_input(aggregation_facets),
+        of_one_input(aggregation_layout),
+        accumulator_states,
+        lower_aggregation,
+    ),
+    NodeFamily((ExecKind.INCREMENTAL_GROUP_AGGREGATE,), kept_row_facets, of_one_input(incremental_layout)),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, nullable, row
+from airflow_flinkcompat.exec_graph.columns import MAP, VALUE, columns, nullable, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import (
@@ -17,7 +17,8 @@ from airflow_flinkcompat.exec_graph.layout import (
     Stored,
     Unknown,
 )
-from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, require_certain_columns, stored_columns
+from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, NodeFamily, require_certain_columns, stored_columns
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets, row_states
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.plan.expressions import Expression
 from airflow_flinkcompat.plan.operators import JoinForm, JoinOperator
@@ -104,7 +105,7 @@ def join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbo
 def _records(
     name: str, side: ColumnMeanings, keys: Sequence[int], unique: Sequence[Sequence[int]] | None, counts: bool
 ) -> NamedState:
-    stored = _of_side(side, name)
+    stored = side_rows(side, name)
     if not unique:
         counted = Stored("Tuple<Int, Int>" if counts else "Int")
         return NamedState(name, MAP, counted, stored, retracting=not side.appends)
@@ -115,40 +116,10 @@ def _records(
     return NamedState(name, MAP, value, Stored("row", columns(side, smallest)), retracting=not side.appends)
 
 
-def _of_side(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
+def side_rows(read: ColumnMeanings, name: str, form: str = "row") -> Stored:
     """The rows of one side, with words that tell the sides apart."""
     rows, side = row(read, form), name.partition("-")[0].lower()
     return replace(rows, fields=tuple(replace(field, words=f"{side}.{field.words}") for field in rows.fields))
-
-
-def interval_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | None:
-    """The state of an interval join: rows of both sides by their time, each with whether it matched.
-
-    Flink keeps nothing where the interval ends before it begins.
-    """
-    spec = node.config["intervalJoinSpec"]
-    bounds = spec["windowBounds"]
-    if bounds.get("leftUpperBound", 0) < bounds.get("leftLowerBound", 0):
-        return None
-    states = tuple(
-        state
-        for name, side in zip(("Left", "Right"), inputs, strict=True)
-        for state in (
-            NamedState(f"IntervalJoin{name}Cache", MAP, _of_side(side, name, "List<Tuple<row, Boolean>>"), LONG),
-            NamedState(f"IntervalJoin{name}TimerState", VALUE, LONG),
-        )
-    )
-    key = columns(inputs[0], spec["joinSpec"]["leftKeys"])
-    return StateLayout(key, states, "user-timers", carried_only=not bounds.get("isEventTime"))
-
-
-def delta_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
-    """The state of a delta join, which looks the other side up in its table: rows whose answer it waits for."""
-    left, right = (row(each).fields for each in inputs)
-    element = "StreamElement<row>"
-    waiting = Stored(f"List<Tuple<{element}, {element}, {element}, Int>>", (*left, *right, *left))
-    state = NamedState("_delta_join_operator_async_wait_state_", KeyedStateKind.LIST, waiting)
-    return StateLayout(columns(inputs[0], node.config["leftJoinKeys"]), (state,), carried_only=True)
 
 
 def multi_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
@@ -202,27 +173,17 @@ def _common_key(conditions: Mapping[int, Sequence[Mapping[str, int]]]) -> list[i
     return sorted(place for places in of_first for place in places)
 
 
-def temporal_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout | Unknown:
-    """The state of a temporal join by event time: rows that wait for a watermark, and versions."""
-    left, right = inputs
-    if node.config.get("leftTimeAttributeIndex", -1) < 0 or node.config.get("rightTimeAttributeIndex", -1) < 0:
-        return Unknown("what a temporal join by processing time keeps was not measured")
-    expires = bool(node.config.get("state"))
-    states = (
-        NamedState("left", MAP, _of_side(left, "left"), LONG, retracting=not left.appends),
-        # A version takes the place of another by its time, and is never compared with one.
-        NamedState("right", MAP, _of_side(right, "right"), LONG),
-        NamedState("next-index", VALUE, LONG),
-        NamedState("timer", VALUE, LONG),
-        *([NamedState("cleanup-timestamp", VALUE, LONG)] if expires else []),
-    )
-    return StateLayout(columns(left, node.config["joinSpec"]["leftKeys"]), states, "timers", carried_only=expires)
-
-
 def window_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
     """The state of a window join: the rows of both sides, window by window."""
     states = tuple(
-        NamedState(name, KeyedStateKind.LIST, _of_side(side, name, "List<row>"), namespace=StateNamespace.WINDOW_END)
+        NamedState(name, KeyedStateKind.LIST, side_rows(side, name, "List<row>"), namespace=StateNamespace.WINDOW_END)
         for name, side in zip(("left-records", "right-records"), inputs, strict=True)
     )
     return StateLayout(columns(inputs[0], node.config["joinSpec"]["leftKeys"]), states, "window-timers")
+
+
+FAMILIES = (
+    NodeFamily((ExecKind.JOIN,), kept_row_facets, join_layout, row_states, lower_join),
+    NodeFamily((ExecKind.WINDOW_JOIN,), kept_row_facets, window_join_layout, row_states, lower_join),
+    NodeFamily((ExecKind.MULTI_JOIN,), kept_row_facets, multi_join_layout),
+)

@@ -10,7 +10,7 @@ from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets, aspect_of
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout
-from airflow_flinkcompat.exec_graph.nodes.aggregate import accumulator_facet, call_meaning
+from airflow_flinkcompat.exec_graph.nodes.accumulators import accumulator_facet, call_meaning
 from airflow_flinkcompat.exec_graph.rewriting import ROWS, StateRewrite, as_it_is, begun, by_fields, means, words
 from airflow_flinkcompat.exec_graph.streams import facets_aside, own, types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, joined, resolved

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from airflow_flinkcompat.connectors import registry
 from airflow_flinkcompat.connectors.facts import Known, LookupSupport
+from airflow_flinkcompat.exec_graph.columns import columns, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode, row_type
-from airflow_flinkcompat.exec_graph.layout import CannotLower
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.lowering import (
+    CALC,
+    LOOKUP,
+    NodeFamily,
+    PlannedJob,
+    PossibleChains,
+    check_functions,
+    check_no_operators,
+)
 from airflow_flinkcompat.exec_graph.model import StateKind, StateSpec
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc
 from airflow_flinkcompat.exec_graph.nodes.source import (
     check_conditions,
     derive_source,
     simplified_stretch,
     with_output_calc,
-)
-from airflow_flinkcompat.exec_graph.script_job import (
-    CALC,
-    LOOKUP,
-    PlannedJob,
-    PossibleChains,
-    check_functions,
-    check_no_operators,
 )
 from airflow_flinkcompat.exec_graph.streams import made, own
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, resolved
@@ -32,6 +36,7 @@ from airflow_flinkcompat.plan.lookup_rows import computed_in_front
 from airflow_flinkcompat.plan.nodes import Table
 from airflow_flinkcompat.plan.operators import JoinOperator, Source
 from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, leaves
+from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 
 def looked_up(node: ExecNode, first: ColumnMeanings, table: str, symbols: Symbols) -> ColumnMeanings:
@@ -128,3 +133,18 @@ def waiting_rows(job: PlannedJob, join: JoinOperator) -> StateSpec | None:
     computed = computed_in_front(join, job.output.segment.filters)
     decides = connector, given, join.rows[0], join.row_types[0], computed
     return StateSpec(StateKind.OPERATOR, LOOKUP, unverified=decides)
+
+
+def delta_join_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: Symbols) -> StateLayout:
+    """The state of a delta join, which looks the other side up in its table: rows whose answer it waits for."""
+    left, right = (row(each).fields for each in inputs)
+    element = "StreamElement<row>"
+    waiting = Stored(f"List<Tuple<{element}, {element}, {element}, Int>>", (*left, *right, *left))
+    state = NamedState("_delta_join_operator_async_wait_state_", KeyedStateKind.LIST, waiting)
+    return StateLayout(columns(inputs[0], node.config["leftJoinKeys"]), (state,), carried_only=True)
+
+
+FAMILIES = (
+    NodeFamily((ExecKind.LOOKUP_JOIN,), kept_row_facets),
+    NodeFamily((ExecKind.DELTA_JOIN,), kept_row_facets, delta_join_layout),
+)

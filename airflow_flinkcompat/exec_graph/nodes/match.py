@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, row
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Stored
+from airflow_flinkcompat.exec_graph.lowering import NodeFamily, of_one_input
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 _EVENT_ID = "EventId"
@@ -27,3 +30,6 @@ def match_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Sta
     )
     key = columns(below, node.config["matchSpec"]["partition"]["fields"])
     return StateLayout(key, states, "watermark-callbacks", carried_only=True)
+
+
+FAMILIES = (NodeFamily((ExecKind.MATCH,), kept_row_facets, of_one_input(match_layout)),)

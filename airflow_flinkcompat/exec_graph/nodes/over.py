@@ -8,10 +8,11 @@ from typing import Any
 
 from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, columns, row
 from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ROWTIME, ExecNode, call_function, time_attribute
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateField, StateLayout, Stored, Unknown
-from airflow_flinkcompat.exec_graph.nodes.accumulators import CARRIED_ONLY
-from airflow_flinkcompat.exec_graph.nodes.aggregate import accumulated, compiled_calls, counted
-from airflow_flinkcompat.exec_graph.nodes.kept_rows import is_bounded, row_states
+from airflow_flinkcompat.exec_graph.lowering import NodeFamily, of_one_input
+from airflow_flinkcompat.exec_graph.nodes.accumulators import CARRIED_ONLY, accumulated, compiled_calls, counted
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import is_bounded, kept_row_facets, row_states
 from airflow_flinkcompat.exec_graph.nodes.rank import sort_key_of
 from airflow_flinkcompat.exec_graph.rewriting import StateRewrite, by_fields, stored_fields
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen, plain
@@ -146,3 +147,6 @@ def _refused(call: StateField, before: StateLayout) -> str:
     if before.retracting and (not call.sources or call.sources & read):
         return f"{call.words} never counted the rows that leave the frame, and they would be taken from it"
     return ""
+
+
+FAMILIES = (NodeFamily((ExecKind.OVER_AGGREGATE,), kept_row_facets, of_one_input(over_layout), over_states),)

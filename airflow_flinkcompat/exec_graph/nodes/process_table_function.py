@@ -7,7 +7,9 @@ from typing import Any
 
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import Unknown
+from airflow_flinkcompat.exec_graph.lowering import NodeFamily
 from airflow_flinkcompat.exec_graph.streams import facets_aside, types_at
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, frozen
 
@@ -46,3 +48,6 @@ def function_layout(node: ExecNode, inputs: Sequence[ColumnMeanings], symbols: S
 
 def _tables(call: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     return (each for each in call["operands"] if each["kind"] == "TABLE_ARG_CALL")
+
+
+FAMILIES = (NodeFamily((ExecKind.PROCESS_TABLE_FUNCTION,), function_facets, function_layout),)

@@ -10,8 +10,16 @@ from airflow_flinkcompat.exec_graph.columns import MAP, USER_TIMERS, VALUE, WIND
 from airflow_flinkcompat.exec_graph.exec_node import PROCTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, StateNamespace, Stored, Unknown
-from airflow_flinkcompat.exec_graph.lowering import LIVES, Lowered, require_certain_columns, stored_columns
+from airflow_flinkcompat.exec_graph.lowering import (
+    LIVES,
+    Lowered,
+    NodeFamily,
+    of_one_input,
+    require_certain_columns,
+    stored_columns,
+)
 from airflow_flinkcompat.exec_graph.nodes.aggregate import in_batches
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets, row_states
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 from airflow_flinkcompat.plan.operators import RankKind, RankOperator
 from airflow_flinkcompat.plan.origins import window_field
@@ -136,3 +144,15 @@ def window_rank_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) 
     sort_key = sort_key_of(below, node.config["sortSpec"])
     state = NamedState("window_rank", MAP, row(below, "List<row>"), sort_key, StateNamespace.WINDOW_END)
     return StateLayout(columns(below, node.config["partitionSpec"]["fields"]), (state,), WINDOW_TIMERS)
+
+
+_LAYOUTS = {
+    ExecKind.RANK: rank_layout,
+    ExecKind.DEDUPLICATE: deduplicate_layout,
+    ExecKind.WINDOW_RANK: window_rank_layout,
+    ExecKind.WINDOW_DEDUPLICATE: window_deduplicate_layout,
+}
+FAMILIES = tuple(
+    NodeFamily((kind,), kept_row_facets, of_one_input(layout), row_states, lower_rank)
+    for kind, layout in _LAYOUTS.items()
+)

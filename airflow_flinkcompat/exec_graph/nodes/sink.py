@@ -11,16 +11,15 @@ from airflow_flinkcompat.connectors.facts import Known, SinkState
 from airflow_flinkcompat.exec_graph.columns import VALUE, stored_type
 from airflow_flinkcompat.exec_graph.exec_node import ROWTIME, ExecNode, time_attribute
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.kinds import ExecKind, SinkOperator
 from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateField, StateLayout, Stored, Unknown
-from airflow_flinkcompat.exec_graph.script_job import (
-    COMMITTER,
-    ENFORCER,
-    INSERTER,
-    WRITER,
+from airflow_flinkcompat.exec_graph.lowering import (
+    NodeFamily,
     PlannedJob,
     PossibleChains,
     connector_words,
     mentions,
+    of_one_input,
     shown_output,
 )
 from airflow_flinkcompat.exec_graph.streams import facets_aside, own
@@ -163,9 +162,9 @@ def written_by_its_key(output: Output, read: Table, written: Table) -> bool:
 
 def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
     """The operators of the sink in each way that they may be planned, and what it keeps."""
-    inserter = (INSERTER,) if _has_rowtime(job) else ()
+    inserter = (SinkOperator.INSERTER,) if _has_rowtime(job) else ()
     if not job.output.sink:  # as a bare query was measured
-        return ((*inserter, WRITER),), SinkState.NONE
+        return ((*inserter, SinkOperator.WRITER),), SinkState.NONE
     sink = job.table(job.output.sink)
     facts = registry.sink(sink.option("connector"))
     if facts.state is SinkState.NOT_KNOWN:
@@ -180,8 +179,8 @@ def derive_sink(job: PlannedJob) -> tuple[PossibleChains, SinkState]:
         raise CannotLower(
             "what is planned for a sink that compacts, partitions or commits is not known", place=sink.name
         )
-    writer = (WRITER, COMMITTER)[: facts.operators]
-    front = (ENFORCER,) if _enforces(job, sink) else ()
+    writer = (SinkOperator.WRITER, SinkOperator.COMMITTER)[: facts.operators]
+    front = (SinkOperator.ENFORCER,) if _enforces(job, sink) else ()
     behind = (*front, *inserter, *writer)
     if not _materialized(job, sink):
         return (behind,), facts.state
@@ -243,3 +242,6 @@ def _materialized(job: PlannedJob, sink: Table) -> bool:
         for shown in [column]
     }
     return bool(job.output.insert_columns) or held != set(top.keys)
+
+
+FAMILIES = (NodeFamily((ExecKind.SINK,), sink_facets, of_one_input(materializer_layout)),)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from airflow_flinkcompat.exec_graph.columns import LONG, MAP, USER_TIMERS, VALUE, row
 from airflow_flinkcompat.exec_graph.exec_node import ROWTIME, ExecNode, time_attribute
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import NamedState, StateLayout, Stored, Unknown
+from airflow_flinkcompat.exec_graph.lowering import NodeFamily, of_one_input
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.nodes.rank import COUNTER, first_by_arrival, sort_key_of
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
@@ -35,3 +38,10 @@ def sort_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> Stat
         NamedState("dataState", MAP, row(below, "List<row>"), LONG),
     )
     return StateLayout((), states, USER_TIMERS)
+
+
+FAMILIES = (
+    NodeFamily((ExecKind.LIMIT,), kept_row_facets, of_one_input(limit_layout)),
+    NodeFamily((ExecKind.SORT_LIMIT,), kept_row_facets, of_one_input(sort_limit_layout)),
+    NodeFamily((ExecKind.TEMPORAL_SORT,), kept_row_facets, of_one_input(sort_layout)),
+)

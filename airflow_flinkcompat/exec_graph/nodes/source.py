@@ -12,12 +12,13 @@ from airflow_flinkcompat.connectors.facts import ColumnIdentity, Known, SinkStat
 from airflow_flinkcompat.connectors.formats import FORMATS
 from airflow_flinkcompat.exec_graph.exec_node import ExecNode
 from airflow_flinkcompat.exec_graph.facets import Aspect, Facets
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
 from airflow_flinkcompat.exec_graph.layout import CannotLower
-from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
-from airflow_flinkcompat.exec_graph.script_job import (
+from airflow_flinkcompat.exec_graph.lowering import (
     CALC,
     SCAN,
     WATERMARK,
+    NodeFamily,
     PlannedJob,
     PossibleChains,
     at_least,
@@ -28,6 +29,7 @@ from airflow_flinkcompat.exec_graph.script_job import (
     decided,
     mentions,
 )
+from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc, written_by_its_key
 from airflow_flinkcompat.exec_graph.streams import made
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbol, Symbols, resolved
 from airflow_flinkcompat.plan.expressions import Expression
@@ -277,3 +279,6 @@ def every_column(table: Table) -> set[str]:
 
 def columns_read(wanted: Iterable[Expression]) -> tuple[str, ...]:
     return tuple(leaf.column for part in wanted for leaf in leaves(part) if isinstance(leaf, SourceColumn))
+
+
+FAMILIES = (NodeFamily((ExecKind.TABLE_SOURCE_SCAN,), source_facets),)

@@ -1,0 +1,138 @@
+"""Aggregations in windows: the operators around them, and sessions of a table function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from airflow_flinkcompat.connectors.facts import Known
+from airflow_flinkcompat.exec_graph.columns import LONG, MAP, VALUE, columns, row
+from airflow_flinkcompat.exec_graph.exec_node import ExecNode
+from airflow_flinkcompat.exec_graph.kinds import ExecKind
+from airflow_flinkcompat.exec_graph.layout import CannotLower, NamedState, StateLayout, StateNamespace
+from airflow_flinkcompat.exec_graph.lowering import (
+    CALC,
+    GLOBAL,
+    GROUP,
+    LOCAL,
+    SCAN,
+    NodeFamily,
+    PlannedJob,
+    PossibleChains,
+    check_functions,
+    check_no_operators,
+    of_one_input,
+    shown_output,
+)
+from airflow_flinkcompat.exec_graph.nodes.aggregate import (
+    MERGED_SESSIONS,
+    accumulator_states,
+    aggregation_facets,
+    aggregation_layout,
+    lower_aggregation,
+    require_plain_form,
+)
+from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
+from airflow_flinkcompat.exec_graph.nodes.sink import cast_by_calc
+from airflow_flinkcompat.exec_graph.nodes.source import columns_read, derive_source, every_column, stretch_above
+from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
+from airflow_flinkcompat.plan.expressions import AggregateCall, Expression, FunctionCall, Literal
+from airflow_flinkcompat.plan.nodes import Table, WindowField, WindowKind
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, Source
+from airflow_flinkcompat.plan.origins import SourceColumn, window_field
+from airflow_flinkcompat.plan.types import TimeAttribute
+
+
+def session_layout(node: ExecNode, below: ColumnMeanings, symbols: Symbols) -> StateLayout:
+    """The state of a table function for sessions: the rows of each open session."""
+    states = (
+        NamedState("session-window-tvf-counter", VALUE, LONG),
+        NamedState("session-window-tvf-acc", MAP, row(below), LONG, StateNamespace.WINDOW),
+        MERGED_SESSIONS,
+    )
+    key = columns(below, node.config["windowing"]["window"]["partition_key_indices"])
+    return StateLayout(key, states, "session-window-tvf-timers", carried_only=True)
+
+
+_IN_TWO_PHASES = frozenset({"SUM", "COUNT", "MAX", "MIN", "AVG"})
+"""Calls that a windowed aggregation computes in two phases."""
+
+
+def aggregated_table(job: PlannedJob, operator: AggregateOperator) -> tuple[Table, AggregateOperator]:
+    """The table under an aggregation that is planned as one."""
+    check_no_operators(operator.segment)
+    check_no_operators(job.output.segment)
+    if not isinstance(operator.segment.origin, Source) or job.output.segment.windows:
+        raise CannotLower("only aggregations over one table are known")
+    require_plain_form(operator)
+    if any(call.language != "builtin" or call.order_by for call in operator.aggregates):
+        raise CannotLower("aggregate functions of one's own are not known")
+    check_functions(
+        job, (*operator.expressions, *operator.segment.filters, *job.output.columns, *job.output.segment.filters)
+    )
+    return derive_source(job, operator.segment.origin), operator
+
+
+def aggregation_operators(job: PlannedJob, operator: AggregateOperator, table: Table) -> PossibleChains:
+    """The operators from the scan to what stands above the aggregation."""
+    wanted = tuple(dict.fromkeys((*operator.keys, *(part for call in operator.aggregates for part in _taken(call)))))
+    filtered = bool(operator.segment.filters)
+    if operator.kind is AggregateKind.GROUP:
+        if operator.segment.windows:
+            raise CannotLower("only aggregations over one table are known")
+        times = {column.name for column in table.columns if column.time_attribute is not None}
+        if times & {part.column for part in wanted if isinstance(part, SourceColumn)}:
+            raise CannotLower("a time that is grouped by or aggregated is planned as a value")
+        below = stretch_above(table, wanted, filtered, ordered=False)
+        if below == ((SCAN, CALC),) and not filtered and set(columns_read(wanted)) == every_column(table):
+            below = (*below, (SCAN,))  # all columns in another order: the aggregation may take them as they come
+        return tuple((*kinds, GROUP, *above) for kinds, above in product(below, _above(job, operator)))
+    window = operator.window
+    if operator.kind is not AggregateKind.WINDOW or window is None or len(operator.segment.windows) != 1:
+        raise CannotLower(f"a {operator.kind} is not known")
+    if window.window.kind is WindowKind.SESSION or window.time_attribute is not TimeAttribute.ROWTIME:
+        raise CannotLower("session windows and windows of processing time are not known")
+    if not isinstance(window.time, SourceColumn) or window.partition_by:
+        raise CannotLower("a window over a computed time is not known")
+    if any(call.function not in _IN_TWO_PHASES for call in operator.aggregates):
+        raise CannotLower("whether these calls are computed in two phases is not known")
+    wanted = tuple(dict.fromkeys((*wanted, window.time)))
+    below = stretch_above(table, wanted, filtered, ordered=True)
+    return tuple((*kinds, LOCAL, GLOBAL, *above) for kinds, above in product(below, _above(job, operator)))
+
+
+def _taken(call: AggregateCall) -> Iterator[Expression]:
+    """What a call wants of its input; COUNT of a constant counts rows."""
+    for part in (*call.args, call.filter):
+        if part is not None and not (call.function == "COUNT" and isinstance(part, Literal) and part.value is not None):
+            # A condition is handed on as a value of its own.
+            yield part if part is not call.filter else FunctionCall("IS TRUE", (part,), part.type)
+
+
+def _above(job: PlannedJob, operator: AggregateOperator) -> PossibleChains:
+    """Whether a Calc stands between an aggregation and the sink."""
+    converted, columns = cast_by_calc(job), job.output.columns
+    if job.output.segment.filters or converted is Known.YES:
+        return ((CALC,),)
+    handed = (*operator.keys, *operator.aggregates)
+    shown = tuple(shown_output(column) for column in columns)
+    fields = (WindowField.START, WindowField.END) if operator.window is not None else ()
+    if shown[: len(handed)] == handed and tuple(map(window_field, columns[len(handed) :])) == fields:
+        return ((),) if converted is Known.NO else ((), (CALC,))
+    if operator.window is None:
+        # A projection of nothing but columns may be merged into an aggregation with a condition below.
+        merged = operator.segment.filters and len(operator.keys) > 1
+        return ((), (CALC,)) if merged else ((CALC,),)
+    return ((CALC,),) if not any(map(window_field, columns)) else ((), (CALC,))
+
+
+FAMILIES = (
+    NodeFamily(
+        (ExecKind.WINDOW_AGGREGATE, ExecKind.GLOBAL_WINDOW_AGGREGATE, ExecKind.GROUP_WINDOW_AGGREGATE),
+        of_one_input(aggregation_facets),
+        of_one_input(aggregation_layout),
+        accumulator_states,
+        lower_aggregation,
+    ),
+    NodeFamily((ExecKind.WINDOW_TABLE_FUNCTION,), kept_row_facets, of_one_input(session_layout)),
+)
