@@ -128,17 +128,16 @@ def _pairs(
             raise _Differs(_difference(node, origin))
         return
     inputs, segments = node.inputs, origin.segments
-    if isinstance(origin, OtherOperator) and origin.kind == OtherKind.UNION_ALL:
+    united = isinstance(origin, OtherOperator) and origin.kind == OtherKind.UNION_ALL
+    if united:
         inputs, segments = tuple(_united(plan, node)), tuple(_flat(origin))
-        if node.kind is not ExecKind.UNION:
-            raise _Differs(_difference(node, origin))
-    elif node.kind in _kinds(origin):
+    elif node.kind is ExecKind.LOOKUP_JOIN:
+        segments = segments[:1]
+    kinds = frozenset({ExecKind.UNION}) if united else _kinds(origin)
+    if node.kind not in kinds or len(inputs) != len(segments):
+        raise _Differs(_difference(node, origin))
+    if not united:
         yield node.place, origin
-        segments = segments[:1] if node.kind is ExecKind.LOOKUP_JOIN else segments
-    else:
-        raise _Differs(_difference(node, origin))
-    if len(inputs) != len(segments):
-        raise _Differs(_difference(node, origin))
     for below, read_by in zip(inputs, segments, strict=True):
         yield from _pairs(plan, below, read_by, tables)
 
@@ -178,7 +177,7 @@ def _united(plan: CompiledPlan, union: ExecNode) -> Iterator[int]:
             yield place
 
 
-def _flat(union: OtherOperator) -> Iterator[StatelessSegment]:
+def _flat(union: Operator) -> Iterator[StatelessSegment]:
     for segment in union.segments:
         below = segment.origin
         if isinstance(below, OtherOperator) and below.kind == OtherKind.UNION_ALL:
