@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from airflow_flinkcompat.compat import not_covered, rules
@@ -69,6 +69,10 @@ WithHistory = Callable[[Migration, Side, Side], Migration]
 """What a migration to a new side would keep with history, given what it would keep without."""
 
 
+_Target = tuple[Any, set[type], set[str]]
+"""What a rule examines, the classes of its operators, and the parts that differ, as ``Rule.parts`` names them."""
+
+
 def check(
     old: Side | str,
     new: Side | str,
@@ -100,10 +104,10 @@ def check(
         InputError: The engine is not known, a script holds no query, or plans are given where they tell nothing: for
             another engine, or for programs.
     """
-    sides = tuple(
+    sides = [
         Side(side, engine=engine or "vvr", source=name) if isinstance(side, str) else side.on(engine or side.engine)
         for side, name in ((old, "old"), (new, "new"))
-    )
+    ]
     if plans is None and any(side.language == "python" for side in sides):
         return _in_each_environment(sides[0], sides[1], with_other_engine)
     return _check(sides[0], sides[1], with_other_engine, plans, accepted, history, prediction)
@@ -163,13 +167,13 @@ def _check(
         warnings=_secrets(sides)
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
-        + tuple(dict.fromkeys(note for program in change.programs for note in notes(program)))
+        + tuple(dict.fromkeys([note for program in change.programs for note in notes(program)]))
         + (() if voice is None or outcome is Outcome.INCOMPATIBLE else voice.warnings),
         tool_version=tool_version(),
         sinks=sinks,
         operators=entries,
         sources=startup_positions(change.new),
-        sinks_begin_empty=tuple(dict.fromkeys(pair.sink for pair in change.pipelines if begins_empty(pair))),
+        sinks_begin_empty=tuple(dict.fromkeys([pair.sink for pair in change.pipelines if begins_empty(pair)])),
     )
     return _with_migration(report, change, explained, accepted, history)
 
@@ -178,7 +182,7 @@ def _secrets(sides: Iterable[Side]) -> tuple[str, ...]:
     """A warning for each kind of secret, with all of its places."""
     places: dict[str, dict[str, None]] = {}
     for side in sides:
-        for secret in exposed_secrets(side):
+        for secret in exposed_secrets(side) if side.secrets else ():
             words = f"{_exposed(secret)}; {_ELSEWHERE[side.language == 'sql']}"
             places.setdefault(words, {})[str(secret.span)] = None
     return tuple(f"{', '.join(found)}: {words}" for words, found in places.items())
@@ -367,7 +371,9 @@ def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
 
 
 def _adjusted(finding: Finding, rule: Rule, case: AdjusterContext, adjusters: tuple[FindingAdjuster, ...]) -> Finding:
-    return reduce(lambda found, adjuster: adjuster(found, rule, case), adjusters, finding)
+    for adjuster in adjusters:
+        finding = adjuster(finding, rule, case)
+    return finding
 
 
 def _at_its_options(match: RuleMatch, change: Change) -> RuleMatch:
@@ -388,21 +394,13 @@ def _unchanged(change: Change) -> Iterator[tuple[Rule, Finding]]:
 def _found(change: Change, engine: Engine) -> Iterator[tuple[Rule, Finding]]:
     """What every rule says of its pairs, then the differences that none of them claimed."""
     claimed: set[str] = set()
-    targets = {scope: tuple(_targets(scope, change)) for scope in RuleScope}
-    for rule in rules.ALL:
-        if rule.level is Level.UNCHANGED:
+    for rule, target in asked_rules(change):
+        if not (matches := tuple(rule.find(target))):
             continue
-        for target in targets[rule.scope]:
-            if not (matches := tuple(rule.find(target))):
-                continue
-            for found in one_for_each_table(matches, rule, change):
-                match = _at_its_options(found, change)
-                claimed.update(match.claims)
-                if engine.name not in rule.not_applicable:
-                    yield (
-                        rule,
-                        _finding(rule, match, _verdict(rule, match, target, change, engine), target, engine.name),
-                    )
+        for found in one_for_each_table(matches, rule, change):
+            match = _at_its_options(found, change)
+            claimed.update(match.claims)
+            yield rule, _finding(rule, match, _verdict(rule, match, target, change, engine), target, engine.name)
     for difference in change.differences:
         if difference.key not in claimed:
             yield not_covered.RULE, _unclaimed(difference, change)
@@ -415,15 +413,35 @@ def _certain(change: Change) -> set[tuple[str, str | None]]:
     return {(finding.rule, finding.sink) for _, finding in again if finding.outcome is Outcome.INCOMPATIBLE}
 
 
-def _targets(scope: RuleScope, change: Change) -> Iterator[Any]:
-    match scope:
-        case RuleScope.SCRIPT:
-            yield change
-        case RuleScope.PIPELINE:
-            yield from change.pipelines
-        case RuleScope.OPERATOR:
-            for pipeline in change.pipelines:
-                yield from pipeline.operators
+def asked_rules(change: Change) -> list[tuple[Rule, Any]]:
+    """The rules that may apply to a change, in their order, each with a pair of its scope."""
+    targets: dict[RuleScope, list[_Target]] = {scope: [] for scope in RuleScope}
+    every = {each.part for each in change.script_differences}
+    every |= {each.key.partition("/")[0] for each in change.script_differences}
+    for pipeline in change.pipelines:
+        classes = {type(side) for pair in pipeline.operators for side in (pair.old, pair.new)}
+        classes |= {type(each) for each in (*pipeline.removed, *pipeline.added)}
+        parts = _kinds_of(pipeline.differences)
+        every |= parts
+        targets[RuleScope.PIPELINE].append((pipeline, classes, parts))
+        for pair in pipeline.operators:
+            parts = _kinds_of(pair.differences)
+            every |= parts
+            targets[RuleScope.OPERATOR].append((pair, {type(pair.new)}, parts))
+    targets[RuleScope.SCRIPT].append((change, set(), every))
+    engine = change.engine
+    return [
+        (rule, target)
+        for rule in rules.ALL
+        if rule.level is not Level.UNCHANGED and engine not in rule.not_applicable
+        for target, classes, parts in targets[rule.scope]
+        if not (rule.operators and classes.isdisjoint(rule.operators))
+        and not (rule.parts and parts.isdisjoint(rule.parts))
+    ]
+
+
+def _kinds_of(differences: Iterable[Difference]) -> set[str]:
+    return {each.part.partition(" of input ")[0] for each in differences}
 
 
 def _sink(target: Any) -> str | None:
@@ -438,7 +456,9 @@ def _sink(target: Any) -> str | None:
 def _verdict(rule: Rule, match: RuleMatch, target: Any, change: Change, engine: Engine) -> Verdict:
     """The rule's answer on this engine, as the engine's adjusters leave it."""
     verdict = match.verdicts.get(engine.name) or rule.verdicts[engine.name]
-    return reduce(lambda found, adjuster: adjuster(found, target, change), engine.verdict_adjusters, verdict)
+    for adjuster in engine.verdict_adjusters:
+        verdict = adjuster(verdict, target, change)
+    return verdict
 
 
 def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine: str) -> Finding:
@@ -446,7 +466,7 @@ def _finding(rule: Rule, match: RuleMatch, verdict: Verdict, target: Any, engine
     spans = of_target
     if isinstance(target, OperatorPair | PipelinePair):
         of_target = target.old.span, target.new.span
-        spans = clause_spans(each for each in target.differences if each.key in match.claims)
+        spans = clause_spans([each for each in target.differences if each.key in match.claims])
     return Finding(
         rule=rule.code,
         title=rule.title,

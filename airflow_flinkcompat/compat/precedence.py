@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from airflow_flinkcompat.compat.report import Finding
 from airflow_flinkcompat.compat.rule import Level
@@ -25,10 +26,10 @@ def decision_groups(fired: Fired) -> Iterator[tuple[Fired, Fired]]:
     for entry in fired:
         groups.setdefault(entry[1].sink, []).append(entry)
     for group in groups.values():
-        top = min(level for level, _ in group)
+        top = min(group, key=itemgetter(0))[0]
         yield group, [entry for entry in group if entry[0] is top]
 
 
 def decided_outcome(fired: Fired) -> Outcome:
     """The worst of what decides."""
-    return Outcome.worst(finding.outcome for _, deciders in decision_groups(fired) for _, finding in deciders)
+    return Outcome.worst([finding.outcome for _, deciders in decision_groups(fired) for _, finding in deciders])

@@ -33,7 +33,8 @@ def script_migration(change: Change, accepted: Collection[Accept] = ()) -> Migra
     if not measured or not ENGINE_FACTS[change.engine].compiles_plans or not _same_settings(change):
         return None
     symbols = Symbols()
-    old, new = _kept(change.old, symbols), _kept(change.new, symbols)
+    old = _kept(change.old, symbols)
+    new = None if old is None else _kept(change.new, symbols)
     if old is None or new is None or _positions(old) != _positions(new):
         return None
     return migration(old, new, DdlEffects(replaced=sinks_elsewhere(change)), accepted)

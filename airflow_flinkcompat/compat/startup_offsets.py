@@ -43,7 +43,7 @@ def startup_positions(side: Side) -> tuple[tuple[str, str], ...]:
         Name and words for each table; none for tables in which rows are only looked up.
     """
     outputs, failures = side.outputs
-    scans = (node for each in side.program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan))
+    scans = [node for each in side.program.pipelines for node in walk_nodes(each.sink) if isinstance(node, Scan)]
     found: dict[str, str] = {}
     for scan in scans:
         name = scan.table.name

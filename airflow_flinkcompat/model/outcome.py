@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from airflow_flinkcompat.lazy import cached_property
+
 
 class Outcome(StrEnum):
     """What a change does to stored state, from best to worst."""
@@ -14,7 +16,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
     INCOMPATIBLE = "incompatible"
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """0 for compatible, 3 for incompatible."""
         return _RANKS[self]

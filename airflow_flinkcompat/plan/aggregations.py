@@ -47,21 +47,22 @@ def aggregation(
     calls: Calls,
 ) -> AggregateOperator:
     """The operator of an aggregation over ``segment``, whose rows have the columns ``input_columns``."""
-    bare_keys = tuple(normalize(key) for key in keys)
-    plain = tuple(dict.fromkeys(key for key in bare_keys if window_field(key) is None))
+    bare_keys = tuple(map(normalize, keys))
+    fields = [window_field(key) for key in bare_keys]
+    plain = tuple({key: None for key, field in zip(bare_keys, fields, strict=True) if field is None})
     places = {key: i for i, key in enumerate(plain)}
-    order = dict.fromkeys(window_field(key) or places[key] for key in bare_keys)
+    order = {field or places[key]: None for key, field in zip(bare_keys, fields, strict=True)}
     written = dict(zip(reversed(bare_keys), reversed(keys), strict=True))
     window = segment.windows[-1] if segment.windows else None
     windowed = isinstance(node, WindowAggregate) and not _of_other_sessions(window, bare_keys)
     below = segment.origin
-    if window is None and isinstance(below, AggregateOperator) and any(uses_window_field(key) for key in bare_keys):
+    if window is None and isinstance(below, AggregateOperator) and any(map(uses_window_field, bare_keys)):
         # Window fields that an aggregation below hands up: this one runs on the same window.
         window = below.window
     return AggregateOperator(
         segment=segment,
         keys=plain,
-        window_keys=frozenset(name for key in bare_keys if (name := window_field(key)) is not None),
+        window_keys=frozenset({field for field in fields if field is not None}),
         key_order=tuple(order),
         aggregates=calls.unique,
         grouping_sets=_sets(node.grouping_sets, bare_keys),
@@ -114,12 +115,12 @@ def group_window_aggregation(
 
 def handed_up(keys: tuple[Expression, ...], calls: Calls) -> tuple[Expression, ...]:
     """The columns of an aggregation's result: its keys, then its calls as written."""
-    of_keys = tuple(OperatorColumn(0, KeyOutput(normalize(key)), type=key.type, span=key.span) for key in keys)
-    of_calls = tuple(
+    of_keys = [OperatorColumn(0, KeyOutput(normalize(key)), type=key.type, span=key.span) for key in keys]
+    of_calls = [
         OperatorColumn(0, bare, type=call.type, span=call.span)
         for call, bare in zip(calls.written, calls.each, strict=True)
-    )
-    return of_keys + of_calls
+    ]
+    return (*of_keys, *of_calls)
 
 
 def properties(node: GroupWindowAggregate) -> tuple[Expression, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
+from operator import attrgetter
 
 from sqlglot import exp
 
@@ -162,7 +164,8 @@ class Environment:
         if declared is not None:
             return replace(declared, span=span)
         self.undeclared.add(path)
-        return Table(path, self.mentioned, tuple(column.name for column in self.mentioned), declared=False, span=span)
+        names = tuple(map(attrgetter("name"), self.mentioned))
+        return Table(path, self.mentioned, names, declared=False, span=span)
 
     @cached_property
     def mentioned(self) -> tuple[Column, ...]:
@@ -170,7 +173,7 @@ class Environment:
         named: frozenset[str] = frozenset().union(
             *(e.column_names for script in self.scripts for e in script.statements)
         )
-        return tuple(Column(name, UNKNOWN) for name in sorted(named))
+        return tuple(map(Column, sorted(named), repeat(UNKNOWN)))
 
     def function(self, name: str) -> FunctionDeclaration | None:
         """The declaration of a function; Flink finds functions whatever their case.

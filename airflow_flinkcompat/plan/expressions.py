@@ -28,7 +28,7 @@ class InputRef:
     """The column at position ``index`` of the node's input row (of the joined row for a join)."""
 
     index: int
-    type: DataType
+    type: DataType = field(hash=False)
     span: Span | None = field(default=None, compare=False)
 
 
@@ -41,7 +41,7 @@ class Literal:
     """
 
     value: LiteralValue
-    type: DataType
+    type: DataType = field(hash=False)
     span: Span | None = field(default=None, compare=False)
 
 
@@ -92,7 +92,7 @@ class FunctionCall:
     def __hash__(self) -> int:
         found = self.memo.get("hash")
         if found is None:
-            found = self.memo["hash"] = hash((self.function, self.args, self.type))
+            found = self.memo["hash"] = hash((self.function, self.args))
         return int(found)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -104,7 +104,7 @@ class FunctionCall:
 class Leaf:
     """A resolved origin (see ``operators``): what a column is once all projections below it are unfolded."""
 
-    type: DataType = field(kw_only=True)
+    type: DataType = field(kw_only=True, hash=False)
     span: Span | None = field(default=None, compare=False, kw_only=True)
 
 
@@ -120,18 +120,17 @@ def placed(value: Expression, span: Span | None) -> Expression:
         return InputRef(value.index, value.type, span)
     if isinstance(value, FunctionCall):
         return FunctionCall(value.function, value.args, value.type, span)
-    return _leaf_with(value, "span", span)
+    made = object.__new__(type(value))
+    made.__dict__.update(value.__dict__, span=span)
+    return made
 
 
 def untyped(leaf: Leaf) -> Leaf:
     """The same origin without its type."""
-    return leaf if leaf.type is UNKNOWN else _leaf_with(leaf, "type", UNKNOWN)
-
-
-def _leaf_with(leaf: Leaf, name: str, value: object) -> Leaf:
+    if leaf.type is UNKNOWN:
+        return leaf
     made = object.__new__(type(leaf))
-    made.__dict__.update(leaf.__dict__)
-    made.__dict__[name] = value
+    made.__dict__.update(leaf.__dict__, type=UNKNOWN)
     return made
 
 
@@ -147,7 +146,7 @@ class AggregateCall:
 
     function: str
     args: tuple[Expression, ...]
-    type: DataType
+    type: DataType = field(hash=False)
     distinct: bool = False
     filter: Expression | None = None
     language: str = "builtin"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 from sqlglot import exp
 
@@ -75,10 +75,12 @@ class Grouping:
                 calls.setdefault(call, len(calls))
         aggregates = tuple(calls)
         # A key keeps its time attribute: window_time as a key is the event time of the result.
-        schema = tuple(
+        columns = [
             Column(_key_name(key, below.schema, i), key.type, time_attribute_of(key, below.schema))
             for i, key in enumerate(keys)
-        ) + tuple(Column(f"agg${i}", call.type, _clock(call, below.schema)) for i, call in enumerate(aggregates))
+        ]
+        columns += [Column(f"agg${i}", call.type, _clock(call, below.schema)) for i, call in enumerate(aggregates)]
+        schema = tuple(columns)
         span = scalars.span(group) if group is not None else scalars.span(tree)
         if window_call is not None:
             return cls._group_window(
@@ -209,7 +211,7 @@ class _GroupItem:
 
     @property
     def all(self) -> tuple[exp.Expression, ...]:
-        return tuple(part for one in self.sets for part in one)
+        return tuple(chain.from_iterable(self.sets))
 
 
 def _group_items(group: exp.Expression | None) -> list[_GroupItem]:

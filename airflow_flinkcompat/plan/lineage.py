@@ -104,7 +104,7 @@ def resolve_operators(sink: Sink) -> Output:
     stream = _Resolver().stream(sink.input)
     output = Output(
         segment=stream.segment,
-        columns=tuple(normalize(column) for column in stream.columns),
+        columns=tuple(map(normalize, stream.columns)),
         sink=sink.name,
         insert_columns=_column_list(sink),
         partition=sink.partition,
@@ -216,11 +216,11 @@ class _Resolver:
         # A processing-time column is a time attribute by its name: two of them are two.
         clocks = {c.name for c in node.table.columns if c.time_attribute is TimeAttribute.PROCTIME}
         computed = {name: value for name, value in node.table.computed if name not in clocks}
-        columns = tuple(
+        columns = [
             self._resolve(computed[column.name], below) if column.name in computed else origin
             for column, origin in zip(node.table.columns, base, strict=True)
-        )
-        return replace(below, columns=columns)
+        ]
+        return replace(below, columns=tuple(columns))
 
     def _values(self, node: Values) -> _Stream:
         if len(node.rows) == 1:
@@ -271,7 +271,7 @@ class _Resolver:
 
     def _calls(self, calls: tuple[AggregateCall, ...], below: _Stream) -> Calls:
         """Calls over the columns below, resolved."""
-        resolved = tuple(
+        resolved = [
             with_inputs(
                 call,
                 tuple(self._resolve(arg, below) for arg in call.args),
@@ -279,8 +279,8 @@ class _Resolver:
                 call.type,
             )
             for call in calls
-        )
-        bare = tuple(normalize_aggregate(call) for call in resolved)
+        ]
+        bare = tuple(map(normalize_aggregate, resolved))
         first = dict(zip(reversed(bare), reversed(resolved), strict=True))
         unique = tuple(dict.fromkeys(bare))
         return Calls(calls, bare, unique, tuple(tuple(arg.type for arg in first[call].args) for call in unique))

@@ -235,7 +235,7 @@ def segments(output: Output) -> tuple[StatelessSegment, ...]:
     Returns:
         The sink's own segment, then the inputs of each operator.
     """
-    return (output.segment, *(segment for operator in operators(output) for segment in operator.segments))
+    return (output.segment, *[segment for operator in operators(output) for segment in operator.segments])
 
 
 class AggregateKind(StrEnum):
@@ -294,14 +294,14 @@ class AggregateOperator(Operator):
     @cached_property
     def window_computations(self) -> tuple[Expression, ...]:
         """Keys computed from window fields, and computations on them inside the aggregates' arguments and filters."""
-        read = (part for call in self.aggregates for part in (*call.args, call.filter) if part is not None)
-        computed = tuple(part for part in read if uses_window_field(part) and window_field(part) is None)
-        return tuple(key for key in self.keys if uses_window_field(key)) + computed
+        read = [part for call in self.aggregates for part in (*call.args, call.filter) if part is not None]
+        computed = [part for part in read if uses_window_field(part) and window_field(part) is None]
+        return (*[key for key in self.keys if uses_window_field(key)], *computed)
 
     @cached_property
     def window_aggregates(self) -> tuple[AggregateCall, ...]:
         """Aggregates over window fields."""
-        return tuple(call for call in self.aggregates if any(uses_window_field(arg) for arg in call.args))
+        return (*[call for call in self.aggregates if any(map(uses_window_field, call.args))],)
 
     @property
     def appends(self) -> bool:

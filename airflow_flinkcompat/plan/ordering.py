@@ -54,7 +54,7 @@ class OrderBinder:
 
         Flink leaves out the ORDER BY of a subquery or WITH query, unless LIMIT or OFFSET needs it; ``root`` is neither.
         """
-        order, limit, offset = (tree.args.get(name) for name in ("order", "limit", "offset"))
+        order, limit, offset = map(tree.args.get, ("order", "limit", "offset"))
         if order is None and limit is None and offset is None:
             return node
         binder = ScalarBinder(self.environment, self.statement, scope_of(node, None))

@@ -246,9 +246,9 @@ def uses_window_field(value: Expression) -> bool:
     """True where a window field occurs anywhere in the expression."""
     if isinstance(value, FunctionCall):
         if "window field" not in value.memo:
-            value.memo["window field"] = any(uses_window_field(arg) for arg in value.args)
+            value.memo["window field"] = any(map(uses_window_field, value.args))
         return bool(value.memo["window field"])
-    return any(window_field(leaf) is not None for leaf in leaves(value))
+    return any(map(window_field, leaves(value)))
 
 
 def describe(value: Any) -> str:
@@ -280,7 +280,7 @@ def describe(value: Any) -> str:
 
 
 def _aggregate(value: AggregateCall) -> str:
-    args = ", ".join(describe(arg) for arg in value.args) or ("*" if value.function == "COUNT" else "")
+    args = ", ".join(map(describe, value.args)) or ("*" if value.function == "COUNT" else "")
     text = f"{value.function}({'DISTINCT ' if value.distinct else ''}{args})"
     return text if value.filter is None else f"{text} FILTER (WHERE {describe(value.filter)})"
 

@@ -148,5 +148,5 @@ class Program:
     def used_tables(self) -> frozenset[str]:
         """Names of the tables that its queries read or write."""
         sinks = [pipeline.sink for pipeline in self.pipelines]
-        scans = (node for sink in sinks for node in walk_nodes(sink) if isinstance(node, Scan))
-        return frozenset((*(sink.name for sink in sinks), *(scan.table.name for scan in scans)))
+        read = {node.table.name for sink in sinks for node in walk_nodes(sink) if isinstance(node, Scan)}
+        return frozenset({sink.name for sink in sinks} | read)

@@ -441,7 +441,8 @@ class QueryBinder(OrderBinder):
             below = replace(below, node=Filter(below.node, condition, span=self.span(where.this)))
         outputs = list(self._expanded(tree, below))
         having, qualify = tree.args.get("having"), tree.args.get("qualify")
-        trees = [*(output for _, output in outputs if not isinstance(output, InputRef)), *_conditions(having, qualify)]
+        trees = [output for _, output in outputs if not isinstance(output, InputRef)]
+        trees += _conditions(having, qualify)
         binder = ScalarBinder(self.environment, self.statement, below.scope)
         grouped = Grouping.of(binder, tree, trees, below.node)
         node = below.node
@@ -467,7 +468,8 @@ class QueryBinder(OrderBinder):
                 return base(part) if base is not None else None
 
             binder = ScalarBinder(self.environment, self.statement, binder.scope, special)
-        expressions = tuple(output if isinstance(output, InputRef) else binder.bind(output) for _, output in outputs)
+        bound = [output if isinstance(output, InputRef) else binder.bind(output) for _, output in outputs]
+        expressions = tuple(bound)
         columns = node.schema
         schema = tuple(
             Column(name or f"EXPR${i}", e.type, time_attribute_of(e, columns))

@@ -76,7 +76,10 @@ class DataType:
     @property
     def is_known(self) -> bool:
         """False for the result of something whose type the plan cannot tell (an undeclared function or table)."""
-        return self.name != "UNKNOWN" and all(element.is_known for element in self.elements)
+        for element in self.elements:
+            if not element.is_known:
+                return False
+        return self.name != "UNKNOWN"
 
     @cached_property
     def _flipped(self) -> DataType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from sqlglot import exp
 
@@ -168,9 +169,9 @@ def aggregation_window(
         if len(windows) != 1 or not {WindowField.START, WindowField.END} <= {name for _, name in bounds}:
             return None
     assign = next(origin for origin in found if origin is not None)[0]
-    used = (*keys, *(arg for call in calls for arg in call.args))
+    used = (*keys, *[arg for call in calls for arg in call.args])
     # A computation on a window field that the aggregation uses makes Flink materialise the window first (measured).
-    return None if any(_computes_on_window(node, part) for part in used) else assign.window
+    return None if any(map(partial(_computes_on_window, node), used)) else assign.window
 
 
 def window_origin(node: Node, expression: Expression) -> tuple[WindowAssign, WindowField] | None:

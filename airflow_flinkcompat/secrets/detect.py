@@ -186,10 +186,13 @@ def find_secrets(script: Script) -> tuple[Secret, ...]:
         another tool's placeholders alone, these.
     """
     text = script.text
+    hits = _hits_of_script(text)
+    if not hits:
+        return ()
     places = Places(text, script.source)
     return tuple(
         Secret(hit.key, places.span(hit.start, hit.end), variables_alone(hit.key, text[hit.start : hit.end]))
-        for hit in _hits_of_script(text)
+        for hit in hits
     )
 
 
@@ -242,8 +245,9 @@ def _hits(text: str) -> Iterator[_Hit]:
     for match in _BEARER.finditer(text):
         yield from _hit(_HEADER, text, *match.span("secret"))
     for name, begins, pattern in _SHAPES:
-        if any(begin in text for begin in begins):
-            yield from (_Hit(name, *match.span()) for match in pattern.finditer(text))
+        if any(map(text.__contains__, begins)):
+            for match in pattern.finditer(text):
+                yield _Hit(name, *match.span())
 
 
 def _hit(key: str, text: str, start: int, end: int, *, bare: bool = False) -> Iterator[_Hit]:

@@ -53,6 +53,8 @@ def java_pattern() -> str:
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 _IN_KEYS = tuple(part.encode() for part in (*_ALWAYS, *_WORD_ENDINGS, *_LOGIN_ENDINGS, *_WHOLE))
 
+_ANY_KEY = re.compile(b"|".join(_IN_KEYS))
+
 
 def may_hold_secret_key(text: str) -> bool:
     """Whether any part of a text can be the key of a secret: one look instead of one at each of its words.
@@ -60,7 +62,7 @@ def may_hold_secret_key(text: str) -> bool:
     The words above are made of plain letters: what a text without all other characters lacks, no key of it has.
     """
     joined = text.encode("ascii", "ignore").translate(None, _NO_LETTERS).lower()
-    return any(part in joined for part in _IN_KEYS)
+    return _ANY_KEY.search(joined) is not None
 
 
 @lru_cache(maxsize=4096)  # a script names the same few keys over and over

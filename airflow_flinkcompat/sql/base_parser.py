@@ -60,9 +60,8 @@ class BaseParser(Parser):
         """Consume one of ``words`` (upper case) and return it."""
         return self._prev.text.upper() if self._match_texts(words) else None
 
-    def match_words(self, *words: str) -> bool:
-        """Consume the sequence ``words`` if it comes next."""
-        return bool(self._match_text_seq(*words))
+    match_words = Parser._match_text_seq
+    """Consume a sequence of words if it comes next."""
 
     def require_word(self, *words: str, context: str = "") -> str:
         """Consume one of ``words`` and return it, or raise."""

@@ -159,5 +159,10 @@ def unknown_parts(nodes_of_tree: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
             continue
         lacking = kind in _REQUIRED and not node.args.get(_REQUIRED[kind])
         nothing = isinstance(node, exp.Tuple) and not (node.expressions or isinstance(node.parent, _MAY_HOLD_NOTHING))
-        if lacking or nothing or not allowed.issuperset(key for key, value in node.args.items() if value):
+        if lacking or nothing:
             yield node
+            continue
+        for key, value in node.args.items():
+            if value and key not in allowed:
+                yield node
+                break

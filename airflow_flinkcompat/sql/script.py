@@ -89,7 +89,7 @@ class Statement:
         relations: set[str] = set()
         for node in self.nodes:
             if isinstance(node, exp.Column):
-                *qualifiers, column = (part.name for part in node.parts)
+                *qualifiers, column = [part.name for part in node.parts]
                 found.add(column)
                 in_front.update(qualifiers)
             elif isinstance(node, exp.TableAlias | exp.Table):
@@ -246,14 +246,13 @@ def span_of(node: exp.Expr, statement: Statement) -> Span:
     Returns:
         The place, which is worked out when it is first read.
     """
-    return _LaterSpan(node, statement)
+    span = object.__new__(_LaterSpan)
+    span.__dict__["_of"] = node, statement
+    return span
 
 
 class _LaterSpan(Span):
     """A span that is worked out when somebody looks at it: of all places a plan keeps, few are ever shown."""
-
-    def __init__(self, node: exp.Expr, statement: Statement) -> None:
-        self.__dict__["_of"] = node, statement
 
     @property
     def _span(self) -> Span:
@@ -268,7 +267,8 @@ class _LaterSpan(Span):
     def __getattr__(self, name: str) -> Any:
         if name not in Span.__dataclass_fields__:
             raise AttributeError(name)
-        return getattr(self._span, name)
+        self.__dict__.update(vars(self._span))  # from now on it is found without this method
+        return self.__dict__[name]
 
     def __eq__(self, other: object) -> bool:
         return self._span == (other._span if isinstance(other, _LaterSpan) else other)
@@ -297,16 +297,14 @@ def _extents(tree: Sequence[exp.Expr]) -> dict[int, tuple[int, int]]:
         extent = found.get(id(node))
         meta = node._meta
         if meta and "start" in meta and "end" in meta:
-            own = (meta["start"], meta["end"])
-            extent = found[id(node)] = own if extent is None else _over(extent, own)
+            start, end = meta["start"], meta["end"]
+            if extent is not None:
+                start, end = min(start, extent[0]), max(end, extent[1])
+            extent = found[id(node)] = start, end
         if extent is not None and node.parent is not None:
-            above = found.get(id(node.parent))
-            found[id(node.parent)] = extent if above is None else _over(above, extent)
+            above = found.get(id(node.parent), extent)
+            found[id(node.parent)] = min(above[0], extent[0]), max(above[1], extent[1])
     return found
-
-
-def _over(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return min(one[0], other[0]), max(one[1], other[1])
 
 
 def _shift(statement: Statement, offset: int) -> tuple[int, int]:
@@ -319,7 +317,7 @@ class Places:
 
     def __init__(self, text: str, source: str) -> None:
         self._source = source
-        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._starts = [0, *[match.end() for match in re.finditer("\n", text)]]
 
     def span(self, start: int, end: int) -> Span:
         """Span of ``text[start:end]``."""

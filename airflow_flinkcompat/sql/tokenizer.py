@@ -150,7 +150,7 @@ class FlinkTokenizer(Tokenizer):
 
     def _expand_hints(self, tokens: list[Token]) -> list[Token]:
         """Replace each hint comment by a HINT token, the tokens of its body and a closing HINT token ``*/``."""
-        if not any(token.token_type == TokenType.HINT for token in tokens):
+        if TokenType.HINT not in [token.token_type for token in tokens]:
             return tokens
         expanded: list[Token] = []
         for token in tokens:
@@ -209,7 +209,7 @@ def _merge(tokens: list[Token], sql: str) -> list[Token]:
                 merged[-1] = _joined(previous, token, compound, f"{previous.text} {token.text}")
                 continue
         merged.append(token)
-    if any(token.token_type == TokenType.UNICODE_STRING for token in merged):
+    if TokenType.UNICODE_STRING in [token.token_type for token in merged]:
         return _with_unicode_strings(merged)
     return merged
 

@@ -269,11 +269,11 @@ class Change:
     @cached_property
     def tables_of_sides(self) -> tuple[frozenset[str], frozenset[str]]:
         """Names of the tables the pipelines of each side read or write."""
-        old, new = (
-            frozenset(name for output in side.values() for name in (output.sink, *(s.table for s in sources(output))))
+        old, new = [
+            {output.sink for output in side.values()} | {s.table for output in side.values() for s in sources(output)}
             for side in self._outputs
-        )
-        return old, new
+        ]
+        return frozenset(old), frozenset(new)
 
     @property
     def used_tables(self) -> frozenset[str]:

@@ -203,6 +203,14 @@ class PipelinePair:
         every = (*operators(self.old), *operators(self.new))
         return tuple(o for o in every if not has_rules(o))
 
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """The languages of the aggregate functions on both sides."""
+        every = (*operators(self.old), *operators(self.new))
+        return frozenset(
+            {call.language for each in every if isinstance(each, AggregateOperator) for call in each.aggregates}
+        )
+
     @property
     def segments(self) -> tuple[tuple[StatelessSegment, ...], tuple[StatelessSegment, ...]]:
         """All stateless stretches of both sides."""

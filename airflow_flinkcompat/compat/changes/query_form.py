@@ -137,7 +137,8 @@ def nested_alike(old: Node, new: Node) -> bool:
 def _nesting(node: Node, numbers: dict[tuple[object, ...], int], seen: dict[int, int]) -> int:
     """The number of a form of nesting; a view that is read many times is looked at once."""
     if id(node) not in seen:
-        below = tuple(_nesting(each, numbers, seen) for each in node.inputs)
+        numbered = [_nesting(each, numbers, seen) for each in node.inputs]
+        below = tuple(numbered)
         form = _form(node, below)
         seen[id(node)] = below[0] if form is None else numbers.setdefault(form, len(numbers))
     return seen[id(node)]

@@ -41,23 +41,23 @@ def calls(value: Any) -> Iterator[FunctionCall | AggregateCall]:
             yield from calls(inner)
 
 
-def expressions(output: Output) -> Iterable[Any]:
+def expressions(output: Output) -> list[Any]:
     """Every resolved expression between the sources and the sink."""
-    yield from stateless_expressions(output)
+    found = stateless_expressions(output)
     for operator in operators(output):
-        yield from operator.expressions
+        found += operator.expressions
+    return found
 
 
-def stateless_expressions(output: Output) -> Iterable[Any]:
+def stateless_expressions(output: Output) -> list[Any]:
     """The resolved expressions around the operators of a pipeline."""
-    yield from output.columns
+    found: list[Any] = [*output.columns]
     for segment in segments(output):
-        yield from segment.filters | segment.window_filters
-        for call, _ in segment.functions:
-            yield call
+        found += segment.filters | segment.window_filters
+        found += [call for call, _ in segment.functions]
         for window in segment.windows:
-            yield window.time
-            yield from window.partition_by
+            found += (window.time, *window.partition_by)
+    return found
 
 
 def never_null(output: Output, program: Program) -> set[str]:

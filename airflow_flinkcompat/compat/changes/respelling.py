@@ -76,11 +76,17 @@ def may_be_same_operator(pair: OperatorPair) -> bool:
     pipeline = pair.pipeline
     if any(pipeline.steps):
         return False  # the Table API leaves below an operator what SQL drops
-    sides = (pair.old, pipeline.old, pipeline.old_program), (pair.new, pipeline.new, pipeline.new_program)
-    old, new = (_operator(operator, _Forms.of(output, program)) for operator, output, program in sides)
     if pipeline.removed or pipeline.added:  # it may be paired with another operator than its own
         return may_be_same_query(pipeline)
-    return bool(pair.differences) and old == new
+    if not pair.differences:
+        return False
+    old, new = _Forms.of(pipeline.old, pipeline.old_program), _Forms.of(pipeline.new, pipeline.new_program)
+    for each in pair.differences:  # most changes end here, without a look at the equal parts
+        if each.part.startswith(_COMBINED) or each.before is None or each.after is None:
+            continue
+        if old.of_part(each.part, each.before) != new.of_part(each.part, each.after):
+            return False
+    return _operator(pair.old, old) == _operator(pair.new, new)
 
 
 def may_be_same_query(pair: PipelinePair) -> bool:
@@ -110,6 +116,10 @@ def _distinct_already(operator: Operator) -> bool:
     if not isinstance(operator, AggregateOperator) or operator.aggregates or operator.window is not None:
         return False
     return isinstance(operator.segment.origin, AggregateOperator) and not operator.segment.filters
+
+
+_COMBINED = ("all columns", "grouping sets", "key order", "row of input ")
+"""Parts of which :func:`_operator` makes the form with other parts."""
 
 
 def _operator(operator: Operator, forms: _Forms) -> Mapping[str, Form | _EvaluatedPart]:

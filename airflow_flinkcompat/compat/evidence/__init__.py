@@ -105,4 +105,5 @@ def lines_restored_right(ids: Iterable[str]) -> tuple[str, ...]:
     tables = [restores().get(each, {}) for each in ids]
     if not tables:
         return ()
-    return tuple(line for line in tables[0] if all(outcomes.get(line) == RIGHT for outcomes in tables))
+    right = [{line for line, outcome in outcomes.items() if outcome == RIGHT} for outcomes in tables]
+    return tuple(filter(set.intersection(*right).__contains__, tables[0]))

@@ -65,7 +65,9 @@ def ending(findings: Iterable[Finding]) -> Consequence | None:
 def _operator_reports(change: Change, fired: Fired) -> Iterator[OperatorReport]:
     about = _About(fired)
     for pipeline in change.pipelines:
-        stateless = [each.path for each in pipeline.operators if _keeps_nothing(each)]
+        stateless = [
+            each.path for each in pipeline.operators if isinstance(each.new, JoinOperator) and _keeps_nothing(each)
+        ]
         for pair in pipeline.operators:
             if pair.path not in stateless:
                 below = (path for path in stateless if path.startswith(f"{pair.path} > "))

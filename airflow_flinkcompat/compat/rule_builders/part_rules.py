@@ -68,19 +68,17 @@ def parts_rule(
     flink: Verdict,
     rationale: str,
     example: Example,
-    of: type = object,
+    of: type,
 ) -> Rule:
     """A rule over operators of these kinds, the same on both sides; ``rows`` are by part, whatever its input.
 
-    ``of``: the class of operator that the rows know, where others go by the same kind.
+    ``of`` is the class of operators with these kinds.
     ``vvr`` and ``flink`` are the verdicts of the rule as a whole, which its example shows.
     """
     spoken = frozenset(kinds)
 
     def find(pair: OperatorPair) -> Iterable[RuleMatch]:
         if pair.old.kind != pair.new.kind or pair.new.kind not in spoken:
-            return
-        if not (isinstance(pair.old, of) and isinstance(pair.new, of)):
             return
         for difference in pair.differences:
             row = rows.get(difference.part.partition(" of input ")[0])
@@ -111,6 +109,8 @@ def parts_rule(
         rationale,
         example,
         find,
+        operators=(of,),
+        parts=tuple(rows),
         case_dependent=safe,
     )
 

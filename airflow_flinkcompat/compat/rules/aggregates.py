@@ -22,7 +22,7 @@ from airflow_flinkcompat.compat.rule import (
 from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, selecting, windowed
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.plan.expressions import AggregateCall
-from airflow_flinkcompat.plan.operators import AggregateKind, OverOperator
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, OverOperator
 
 PAGES = {AggregateKind.GROUP: "Group Aggregate page", OverOperator.KIND: "Over Aggregate page"}
 """The vendor's pages on metrics without a window, by the kind of operator."""
@@ -90,6 +90,9 @@ def _metric_rule(
         rationale,
         example,
         find,
+        operators=(AggregateOperator, OverOperator),
+        # Of operators without metrics, nothing differs.
+        parts=() if code == "no-aggregates" else ("aggregates",),
         case_dependent=safe if elsewhere else (),
         yields_to=yields_to,
     )
@@ -286,6 +289,8 @@ UNREAD_METRIC_CHANGED = Rule(
         VIEW.format(windowed("customer, SUM(amount) AS total, MAX(UPPER(item)) AS last")),
     ),
     find=_find_unread_metric_changed,
+    operators=(AggregateOperator,),
+    parts=("metrics nobody reads",),
 )
 
 
@@ -319,6 +324,8 @@ METRIC_WRITTEN_TWICE = Rule(
     "MAX(paid) are two accumulators though paid is only another name, or an equal computed column.",
     example=Example(QUERY.format("MAX(amount)", MINUTE), QUERY.format("MAX(amount), MAX(paid)", MINUTE)),
     find=_find_metric_written_twice,
+    operators=(AggregateOperator,),
+    parts=("metrics written twice",),
 )
 
 

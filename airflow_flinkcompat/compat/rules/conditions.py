@@ -324,8 +324,16 @@ def _folded(output: Output, program: Program) -> dict[Expression, Expression]:
     return {leaf: call for leaf, call in reading.folded.items() if leaf not in reading.sure}
 
 
+def _has_conditions(output: Output) -> bool:
+    """Whether a query has anything that the planner may decide: a call, a filter or a join."""
+    for segment in segments(output):
+        if segment.filters or segment.window_filters or isinstance(segment.origin, JoinOperator):
+            return True
+    return FunctionCall in set(map(type, expressions(output)))
+
+
 def _find_constant_condition(pair: PipelinePair) -> Iterable[RuleMatch]:
-    if not pair.changed:
+    if not pair.changed or not (_has_conditions(pair.old) or _has_conditions(pair.new)):
         return
     sides = (pair.old, pair.old_program), (pair.new, pair.new_program)
     old, new = (doubtful(*side) for side in sides)
@@ -384,6 +392,7 @@ FILTER_ABOVE_STATE = Rule(
         windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)").replace(";", "\nHAVING SUM(amount) > 10;")
     ),
     find=_find_filter_above_state,
+    parts=("filters",),
     case_dependent=("vvr", "flink"),
     beside_operators=True,
 )
@@ -451,6 +460,11 @@ FILTER_BELOW_STATE = Rule(
         windowed("customer, SUM(amount)").replace("\nGROUP", "\nWHERE amount > 4\nGROUP"),
     ),
     find=_find_filter_below_state,
+    operators=(
+        AggregateOperator,
+        RankOperator,
+    ),
+    parts=PARTS,
 )
 
 

@@ -162,6 +162,7 @@ SOURCE_RENAMED = Rule(
         outcomes={"flink": Outcome.UNKNOWN},
     ),
     find=_find_source_renamed,
+    parts=("source",),
     beside_operators=True,
     case_dependent=("flink",),
 )
@@ -206,6 +207,7 @@ TABLE_COMES_WITH_ITS_USE = Rule(
         "INSERT INTO totals\n" + windowed("customer, SUM(amount)"),
     ),
     find=_find_table_comes_with_its_use,
+    parts=("declared",),
 )
 
 
@@ -298,6 +300,7 @@ UNUSED_DECLARATION = Rule(
         "CREATE TABLE spare (a INT) WITH ('connector' = 'print');\n" + windowed("customer, SUM(amount)"),
     ),
     find=_find_unused_declaration,
+    parts=("table", "function"),
     case_dependent=("flink",),
     table_api_cover=TableApiCover.ALWAYS,
 )
@@ -328,6 +331,7 @@ VIEW_REWRITTEN = Rule(
         + windowed("customer, SUM(amount)", source=MINUTE.replace("TABLE orders", "TABLE recent")),
     ),
     find=_find_view_rewritten,
+    parts=("view",),
     table_api_cover=TableApiCover.ALWAYS,
 )
 
@@ -458,6 +462,7 @@ STATEMENT_WITHOUT_EFFECT = Rule(
         + windowed("customer, SUM(amount)"),
     ),
     find=_find_statement_without_effect,
+    parts=("statement",),
     table_api_cover=TableApiCover.ALWAYS,
 )
 

@@ -40,6 +40,8 @@ def aggregates_in(output: Output, language: str) -> list[AggregateCall]:
 
 
 def _find_python_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if "python" not in pair.languages:
+        return
     old, new = (aggregates_in(side, "python") for side in (pair.old, pair.new))
     if old or new:
         yield RuleMatch(
@@ -71,6 +73,8 @@ PYTHON_AGGREGATE = Rule(
 
 
 def _find_user_aggregate(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if pair.languages.isdisjoint({"java", "scala"}):
+        return
     old, new = ([*aggregates_in(side, "java"), *aggregates_in(side, "scala")] for side in (pair.old, pair.new))
     if (old or new) and pair.changed:
         yield RuleMatch(
@@ -208,6 +212,7 @@ FUNCTION_CHANGED = Rule(
         TIDY_FUNCTION.format("Tidier") + windowed("customer, MAX(tidy(item))"),
     ),
     find=_find_function_changed,
+    parts=("function",),
 )
 
 

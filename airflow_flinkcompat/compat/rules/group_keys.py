@@ -45,6 +45,8 @@ WINDOW_BOUNDS_IN_KEYS_CHANGED = Rule(
     "windowed rows.",
     example=grouping("customer, SUM(amount)", "customer, window_start", "customer, window_start, window_end"),
     find=_find_window_bounds_in_keys_changed,
+    operators=(AggregateOperator,),
+    parts=("window keys",),
 )
 
 
@@ -90,6 +92,8 @@ GROUP_KEY_CHANGED = Rule(
         "customer, SUM(amount)", "customer, window_start, window_end", "customer, region, window_start, window_end"
     ),
     find=_find_group_key_changed,
+    operators=(AggregateOperator,),
+    parts=("keys", "window keys"),
 )
 
 
@@ -135,6 +139,8 @@ GROUP_KEY_REORDERED = Rule(
         "region, customer, window_start, window_end",
     ),
     find=_find_group_key_reordered,
+    operators=(AggregateOperator,),
+    parts=("keys",),
 )
 
 
@@ -174,6 +180,8 @@ GROUPING_SETS_CHANGED = Rule(
         "window_start, window_end, GROUPING SETS ((customer), ())",
     ),
     find=_find_grouping_sets_changed,
+    operators=(AggregateOperator,),
+    parts=("grouping sets",),
 )
 
 
@@ -205,6 +213,7 @@ GROUPING_SETS_KEPT = Rule(
     rationale="The vendor's check does not look into grouping sets, whether they changed or not.",
     example=Example(windowed("customer, SUM(amount)", SETS), windowed("customer, SUM(amount), window_start", SETS)),
     find=_find_grouping_sets_kept,
+    operators=(AggregateOperator,),
 )
 
 
@@ -236,6 +245,8 @@ WINDOW_KEY_REORDERED = Rule(
         "customer, SUM(amount)", "customer, window_end, window_start", "window_start, customer, window_end"
     ),
     find=_find_window_key_reordered,
+    operators=(AggregateOperator,),
+    parts=("key order",),
     case_dependent=("flink",),
     yields_to="ranked-window-key-reordered",
 )
@@ -268,6 +279,8 @@ WINDOW_TIME_KEY = Rule(
         "customer, SUM(amount)", "customer, window_start, window_end", "customer, window_start, window_end, window_time"
     ),
     find=_find_window_time_key,
+    operators=(AggregateOperator,),
+    parts=("window keys",),
 )
 
 

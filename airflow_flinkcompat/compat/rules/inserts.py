@@ -125,6 +125,7 @@ INSERT_ADDED_OR_REMOVED = Rule(
     "its own: one that comes starts without state, one that goes leaves the others alone.",
     example=Example(RAW_AND_BIG + BOTH, RAW_AND_BIG + ONE),
     find=_find_insert_added_or_removed,
+    parts=("inserts",),
     case_dependent=("vvr",),
 )
 
@@ -201,6 +202,7 @@ INSERT_ORDER_CHANGED = Rule(
     "source positions where they look alike, and find no state where they do not.",
     example=Example(ORDERED_SET.format(RAW, TOTALS), ORDERED_SET.format(TOTALS, RAW)),
     find=_find_insert_order_changed,
+    parts=("insert order",),
 )
 
 
@@ -234,6 +236,7 @@ STATEMENT_SET_CHANGED = Rule(
         ONE_SINK + "EXECUTE STATEMENT SET BEGIN\nINSERT INTO raw SELECT customer FROM orders;\nEND;",
     ),
     find=_find_statement_set_changed,
+    parts=("statement set",),
     case_dependent=("vvr", "flink"),
     table_api_cover=TableApiCover.ONE_QUERY,
 )
@@ -277,6 +280,7 @@ SHARED_OPERATOR_CHANGED = Rule(
         SHARED_SINKS + SHARED_SET.format(TOTAL, windowed("customer, SUM(amount) + COUNT(item)")),
     ),
     find=_find_shared_operator_changed,
+    parts=("sharing",),
 )
 
 

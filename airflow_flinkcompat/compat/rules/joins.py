@@ -130,6 +130,7 @@ REGULAR_JOIN_CHANGED = parts_rule(
     code="regular-join-changed",
     title="A join changed",
     kinds=(JoinForm.REGULAR.value,),
+    of=JoinOperator,
     rows=REGULAR_ROWS,
     vvr=documented(Outcome.INCOMPATIBLE, REGULAR_PAGE),
     flink=measured(Outcome.INCOMPATIBLE, "rj-key-add", "rj-inner-to-left", "rj-input-del-col", "rj-push-change"),
@@ -198,6 +199,7 @@ INTERVAL_JOIN_CHANGED = parts_rule(
     code="interval-join-changed",
     title="An interval join changed",
     kinds=(JoinForm.INTERVAL.value,),
+    of=JoinOperator,
     rows=INTERVAL_ROWS,
     vvr=ON_INTERVAL_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "ij-inner-to-left", "ij-key-othercol", "ij-input-add-col"),
@@ -250,6 +252,7 @@ TEMPORAL_JOIN_CHANGED = parts_rule(
     code="temporal-join-changed",
     title="A temporal join changed",
     kinds=(JoinForm.TEMPORAL.value,),
+    of=JoinOperator,
     rows=TEMPORAL_ROWS,
     vvr=ON_TEMPORAL_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "tj-left-add-col", "tj-subq-filter-change"),
@@ -291,6 +294,7 @@ WINDOW_JOIN_CHANGED = parts_rule(
     code="window-join-changed",
     title="A window join changed",
     kinds=(JoinForm.WINDOW.value,),
+    of=JoinOperator,
     rows=WINDOW_ROWS,
     vvr=NO_PAGE,
     flink=measured(Outcome.INCOMPATIBLE, "wj-size-2-to-1", "wj-key-othercol", "wj-col-add", "wj-where-change"),
@@ -340,6 +344,8 @@ JOIN_FORM_CHANGED = Rule(
         SELF_JOIN.format(" AND a.order_time BETWEEN b.order_time - INTERVAL '1' MINUTE AND b.order_time"),
     ),
     find=_find_join_form_changed,
+    operators=(JoinOperator,),
+    parts=("form",),
 )
 
 

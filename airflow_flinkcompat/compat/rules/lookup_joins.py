@@ -191,6 +191,7 @@ LOOKUP_JOIN_CHANGED = Rule(
     "It is asynchronous by the option lookup.async, by the LOOKUP hint, or as its connector decides.",
     example=Example(LOOKUP_JOIN.format("JOIN"), LOOKUP_JOIN.format("LEFT JOIN")),
     find=_find_lookup_join_changed,
+    operators=(JoinOperator,),
     case_dependent=("vvr", "flink"),
 )
 
@@ -228,6 +229,7 @@ LOOKUP_MODE_CHANGED = Rule(
     "nothing is lost.",
     example=Example(TWO_LOOKUPS.format("true"), TWO_LOOKUPS.format("false")),
     find=_find_lookup_mode_changed,
+    operators=(JoinOperator,),
     not_applicable=("vvr",),
 )
 
@@ -496,6 +498,7 @@ HINT_CHANGED = Rule(
         "SELECT /*+ STATE_TTL('orders' = '1d') */ customer, COUNT(DISTINCT item) FROM orders GROUP BY customer;",
     ),
     find=_find_hint_changed,
+    parts=PLACES,
 )
 
 

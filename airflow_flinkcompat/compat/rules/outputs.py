@@ -218,6 +218,7 @@ OUTPUT_CHANGED = Rule(
     rationale="Expressions over keys and metrics are computed when a result leaves; nothing is stored for them.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount) * 100"),
     find=_find_output_changed,
+    parts=("columns",),
     case_dependent=("vvr", "flink"),
     beside_operators=True,
 )
@@ -249,6 +250,7 @@ NESTED_OTHERWISE = Rule(
         "QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC) <= 3;",
     ),
     find=_find_nested_otherwise,
+    parts=(NESTING,),
 )
 
 
@@ -328,6 +330,8 @@ UNION_CHANGED = Rule(
     "their positions do too, and everything is read again.",
     example=Example(f"{BRANCH}\nUNION ALL\n{OTHER};", f"{OTHER}\nUNION ALL\n{BRANCH};"),
     find=_find_union_changed,
+    operators=(OtherOperator,),
+    parts=("input order", "further inputs", "filters", "row"),
     case_dependent=("vvr",),
 )
 
@@ -395,6 +399,7 @@ OPERATORS_ADDED_OR_REMOVED = Rule(
     "VVR's pages speak of changes within an operator.",
     example=Example("SELECT customer, amount FROM orders LIMIT 3;", "SELECT customer, amount FROM orders;"),
     find=_find_operators_added_or_removed,
+    parts=("operators",),
 )
 
 

@@ -62,6 +62,7 @@ RANK_CONDITION = Rule(
     rationale="The page of Window Top-N knows a condition on the rank and no other.",
     example=Example(ranked(), ranked(condition="place <= 3 AND total > 100")),
     find=_find_rank_condition,
+    operators=(RankOperator,),
 )
 
 
@@ -90,6 +91,8 @@ RANK_CONSTANT_KEY = Rule(
     "planner drops it. It may read the source through one projection less then, though, which makes another job of it.",
     example=Example(LATEST.format("customer"), LATEST.format("customer, 1")),
     find=_find_rank_constant_key,
+    operators=(RankOperator,),
+    parts=("constant key",),
 )
 
 
@@ -134,6 +137,7 @@ RANK_NUMBER_OUTPUT = Rule(
     "open-source Flink, which goes wrong when the number is taken out again.",
     example=Example(ranked(), ranked("customer, total, window_start, place")),
     find=_find_rank_number_output,
+    operators=(RankOperator,),
     case_dependent=("vvr", "flink"),
 )
 
@@ -165,6 +169,8 @@ RANK_ORDER_CHANGED = Rule(
     rationale="Rows are stored by the values they are ordered by, and rows that ranked too low are gone.",
     example=Example(ranked(), ranked(order="total")),
     find=_find_rank_order_changed,
+    operators=(RankOperator,),
+    parts=("order", "order clock"),
 )
 
 
@@ -197,6 +203,8 @@ RANK_PARTITION_CHANGED = Rule(
     rationale="Ranked rows are stored by partition. Rows stored under another key belong to another partition.",
     example=Example(ranked(), ranked(partition="customer, window_start, window_end")),
     find=_find_rank_partition_changed,
+    operators=(RankOperator,),
+    parts=("partition",),
 )
 
 
@@ -240,6 +248,8 @@ RANK_PARTITION_REORDERED = Rule(
         ),
     ),
     find=_find_rank_partition_reordered,
+    operators=(RankOperator,),
+    parts=("partition",),
     case_dependent=("vvr", "flink"),
 )
 
@@ -277,6 +287,8 @@ RANK_RANGE_CHANGED = Rule(
     rationale="Rows below the old N were never kept, so a larger N has nothing to show for them.",
     example=Example(ranked(), ranked(condition="place <= 5")),
     find=_find_rank_range_changed,
+    operators=(RankOperator,),
+    parts=("first", "last"),
 )
 
 
@@ -325,6 +337,7 @@ RANKED_ROW_CHANGED = Rule(
     "the order of the operator below. Another column, metric or order of metrics makes them other rows.",
     example=Example(ranked(), ranked("customer, total, item, window_start")),
     find=_find_ranked_row_changed,
+    operators=(RankOperator,),
 )
 
 
@@ -355,6 +368,8 @@ RANKED_WINDOW_KEY_REORDERED = Rule(
     "ranking stores them in that order.",
     example=Example(ranked(), ranked(keys="customer, window_end, window_start")),
     find=_find_ranked_window_key_reordered,
+    operators=(RankOperator,),
+    parts=("row",),
 )
 
 

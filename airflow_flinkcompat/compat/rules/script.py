@@ -126,6 +126,7 @@ SETTING_CHANGED = Rule(
         outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=_find_setting_changed,
+    parts=("setting",),
     beside_operators=True,
 )
 
@@ -156,6 +157,7 @@ ENGINE_VERSION_CHANGED = Rule(
     "changes with the upgrade has to be compatible on both lines besides; to upgrade it as it is first is surer.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
     find=_find_engine_version_changed,
+    parts=("engine",),
     level=Level.VERSION,
     case_dependent=("flink",),
 )
@@ -195,6 +197,7 @@ DEPENDENCY_CHANGED = Rule(
         "ADD JAR '/lib/tidy-2.jar';\n" + windowed("customer, SUM(amount)"),
     ),
     find=_find_dependency_changed,
+    parts=("statement",),
 )
 
 
@@ -281,6 +284,7 @@ PAIRING_AMBIGUOUS = Rule(
         RAW_SET + RAW_PART.format("UPPER(customer)") + RAW_PART.format("UPPER(item)") + "END;",
     ),
     find=_find_pairing_ambiguous,
+    parts=("pairing",),
 )
 
 
@@ -319,6 +323,7 @@ OPAQUE_PART_CHANGED = Rule(
     "change nobody can tell, for identities of DataStream operators depend on all of the job.",
     example=Example(DATA_STREAM.format("word.upper()"), DATA_STREAM.format("word.lower()"), language="python"),
     find=_find_opaque_part_changed,
+    parts=("opaque",),
     level=Level.REST,
 )
 

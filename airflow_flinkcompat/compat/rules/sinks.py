@@ -124,6 +124,7 @@ SINK_CHANGED = Rule(
     rationale="VVR's check leaves sinks out by default. Open-source Flink maps a sink's own state as well.",
     example=Example((PRINT_SINK + SUM_QUERY).format("totals"), (PRINT_SINK + SUM_QUERY).format("sums")),
     find=_find_sink_changed,
+    parts=("sink",),
     beside_operators=True,
     case_dependent=("vvr", "flink"),
 )
@@ -323,6 +324,7 @@ SINK_TABLE_CHANGED = Rule(
         TOTALS_SINK.format("who STRING, total BIGINT") + windowed("customer, SUM(amount)"),
     ),
     find=_find_sink_table_changed,
+    parts=("table",),
     beside_operators=True,
     case_dependent=("vvr", "flink"),
     table_api_cover=TableApiCover.ONE_WINDOW,
@@ -355,6 +357,7 @@ INSERT_COLUMNS_CHANGED = Rule(
         TOTALS_COLUMNS + " (total, customer)\n" + windowed("SUM(amount), customer"),
     ),
     find=_find_insert_columns_changed,
+    parts=("insert columns",),
     beside_operators=True,
     case_dependent=("flink",),
 )

@@ -553,6 +553,7 @@ SOURCE_TABLE_CHANGED = Rule(
         outcomes=dict.fromkeys(("vvr", "flink"), Outcome.COMPATIBLE),
     ),
     find=_find_source_table_changed,
+    parts=("table",),
     beside_operators=True,
 )
 

@@ -104,6 +104,8 @@ AS_IT_WAS = right(
 
 
 def _find_table_api_changed(pair: PipelinePair) -> Iterable[RuleMatch]:
+    if not any(pair.steps):
+        return
     claims, verdict = pair.claim(STEPS, COLUMNS_BELOW), api_change_verdict(pair)
     if not claims and verdict is None:
         return
@@ -198,8 +200,9 @@ def _find_program_refused(change: Change) -> Iterable[RuleMatch]:
         # The same script goes on wherever it runs today, on an older line say that the check was not told.
         new = (*new, *of_old_style(change.new))
     claims = change.claim("unread") if old or new else ()
-    known = {each.message for each in of_declarations(change.old)}
-    new = (*new, *(each for each in of_declarations(change.new) if each.message not in known), *_added(change))
+    declared = tuple(of_declarations(change.new))
+    known = {each.message for each in of_declarations(change.old)} if declared else ()
+    new = (*new, *(each for each in declared if each.message not in known), *_added(change))
     for refusal in new:
         said = f"Flink {refusal.verb} the proposed {refusal.what}: {refusal.message}"
         if not refusal.of_session or ENGINE_FACTS[change.engine].takes_commands:

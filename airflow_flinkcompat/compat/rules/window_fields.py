@@ -25,6 +25,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import selecting, windowe
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
 from airflow_flinkcompat.compat.rules.outputs import computed_columns, projection_on_flink
 from airflow_flinkcompat.model import Basis, Consequence, Outcome
+from airflow_flinkcompat.plan.operators import AggregateOperator
 
 CHANGED = {"flink": measured(Outcome.INCOMPATIBLE, "w-agg-on-window-start")}
 
@@ -58,6 +59,7 @@ WINDOW_FIELD_AGGREGATED = Rule(
         outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=_find_window_field_aggregated,
+    operators=(AggregateOperator,),
 )
 
 
@@ -89,6 +91,7 @@ WINDOW_FIELD_COMPUTATION_CHANGED = Rule(
         windowed("customer, SUM(amount)", "customer, window_start + INTERVAL '1' SECOND, window_end"),
     ),
     find=_find_window_field_computation_changed,
+    operators=(AggregateOperator,),
 )
 
 
@@ -122,6 +125,7 @@ WINDOW_FIELD_COMPUTATION_KEPT = Rule(
         windowed("customer, SUM(amount)", COMPUTED_KEYS), windowed("customer, SUM(amount), window_end", COMPUTED_KEYS)
     ),
     find=_find_window_field_computation_kept,
+    operators=(AggregateOperator,),
 )
 
 
@@ -157,6 +161,7 @@ WINDOW_FIELD_MISMATCH = Rule(
     rationale="TUMBLE_START and its kin stand for the window of the GROUP BY; one of another window has none to show.",
     example=Example(WINDOW_START_QUERY.format(1) + GROUP_WINDOW, WINDOW_START_QUERY.format(2) + GROUP_WINDOW),
     find=_find_window_field_mismatch,
+    operators=(AggregateOperator,),
 )
 
 
@@ -188,6 +193,7 @@ WINDOW_FIELD_OUTPUT = Rule(
     rationale="Window fields are known for every window; showing them needs no state.",
     example=selecting("customer, SUM(amount)", "customer, SUM(amount), window_start"),
     find=_find_window_field_output,
+    parts=("columns",),
     case_dependent=("flink",),
     table_api_cover=TableApiCover.ONE_WINDOW,
 )

@@ -26,7 +26,7 @@ from airflow_flinkcompat.compat.rule_builders.examples import MINUTE, reading, w
 from airflow_flinkcompat.compat.rules.functions import kept_on_flink
 from airflow_flinkcompat.model import Consequence, Outcome
 from airflow_flinkcompat.plan.nodes import Measure, WindowKind
-from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, AssignedWindow, operators
+from airflow_flinkcompat.plan.operators import AggregateKind, AggregateOperator, AssignedWindow, RankOperator, operators
 from airflow_flinkcompat.plan.program import Program
 from airflow_flinkcompat.plan.types import TimeAttribute
 
@@ -86,6 +86,11 @@ WINDOW_CHANGED = Rule(
     "of the new query; open-source Flink mostly hands them out all the same.",
     example=reading("customer, SUM(amount)", MINUTE, MINUTE.replace("'1' MINUTE", "'2' MINUTE")),
     find=_find_window_changed,
+    operators=(
+        AggregateOperator,
+        RankOperator,
+    ),
+    parts=PARTS,
     level=Level.WINDOW,
 )
 
@@ -127,6 +132,8 @@ WINDOW_NOTATION_CHANGED = Rule(
         "SELECT customer, SUM(amount)\nFROM orders\nGROUP BY customer, TUMBLE(order_time, INTERVAL '1' MINUTE);",
     ),
     find=_find_window_notation_changed,
+    operators=(AggregateOperator,),
+    parts=("notation",),
 )
 
 
@@ -162,6 +169,10 @@ WINDOW_OFFSET_REFUSED = Rule(
         MINUTE.replace("'1' MINUTE", "'10' MINUTE, INTERVAL '14' MINUTE"),
     ),
     find=_find_window_offset_refused,
+    operators=(
+        AggregateOperator,
+        RankOperator,
+    ),
 )
 
 
@@ -195,6 +206,11 @@ WINDOW_OFFSET_RESPELLED = Rule(
         MINUTE.replace("'1' MINUTE", "'10' MINUTE, INTERVAL '-6' MINUTE"),
     ),
     find=_find_window_offset_respelled,
+    operators=(
+        AggregateOperator,
+        RankOperator,
+    ),
+    parts=("offset",),
 )
 
 
@@ -245,6 +261,10 @@ WINDOW_FILTER = Rule(
         outcomes={"flink": Outcome.INCOMPATIBLE},
     ),
     find=_find_window_filter,
+    operators=(
+        AggregateOperator,
+        RankOperator,
+    ),
 )
 
 
@@ -275,6 +295,7 @@ WINDOW_FILTER_ABOVE_STATE = Rule(
         "HAVING TUMBLE_START(order_time, INTERVAL '1' MINUTE) > TIMESTAMP '2026-01-01 00:00:00';",
     ),
     find=_find_window_filter_above_state,
+    parts=("window filters",),
 )
 
 
@@ -300,6 +321,7 @@ WINDOWED_ROWS_CHANGED = Rule(
     rationale="A windowing function without an aggregation keeps no state on an aligned window, but SESSION does.",
     example=Example(f"SELECT * FROM {MINUTE};", f"SELECT * FROM {MINUTE.replace(chr(39) + '1', chr(39) + '2')};"),
     find=_find_windowed_rows_changed,
+    parts=("windows",),
 )
 
 
@@ -402,7 +424,9 @@ def _takes_updates(pair: PipelinePair) -> bool:
 
 
 def _find_early_or_late_fire(pair: PipelinePair) -> Iterable[RuleMatch]:
-    old, new = (dict(p.settings) for p in (pair.old_pipeline, pair.new_pipeline))
+    old, new = dict(pair.old_pipeline.settings), dict(pair.new_pipeline.settings)
+    if not old and not new:
+        return
     changed = sorted(key for key in {*old, *new} if key.startswith(PREFIX) and old.get(key) != new.get(key))
     verdicts: Mapping[str, Verdict | None] = {"vvr": fires_on_vvr(pair), "flink": fires_on_flink(pair)}
     if not changed and not any(verdicts.values()):

@@ -120,6 +120,8 @@ def _covered(finding: Finding, rule: Rule, pair: PipelinePair) -> bool:
 
 def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """Queries of one job are planned together; what comes or goes in one of them may reach the others (measured)."""
+    if finding.outcome not in SAFE:
+        return finding
     why = "other queries of its statement set may be planned otherwise with it"
     changed = case.change.pipelines_into(finding.sink)
     return lowered_to_unknown(finding, why) if any(disturbs(pair, case.change) for pair in changed) else finding
@@ -127,6 +129,8 @@ def shared_job_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> 
 
 def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """What is put out may decide in which order keys are kept (seen in plans of 2.3.0)."""
+    if finding.outcome not in SAFE:
+        return finding
     why = "the order of the keys in state may follow the columns that are put out"
     into = case.change.pipelines_into(finding.sink)
     about = case.change.pipelines_about(finding.sink)
@@ -137,6 +141,8 @@ def key_order_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> F
 
 def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """A sink with a parallelism of its own leaves the id of what stands in front of it to what comes in between."""
+    if finding.outcome not in SAFE:
+        return finding
     why = "the sink has a parallelism of its own: what comes or goes in front may give others another id"
     about = case.change.pipelines_about(finding.sink)
     return lowered_to_unknown(finding, why) if any(chains_otherwise(pair, case.change) for pair in about) else finding
@@ -144,6 +150,8 @@ def unchained_sink_adjuster(finding: Finding, rule: Rule, case: AdjusterContext)
 
 def resolved_lookup_adjuster(finding: Finding, rule: Rule, case: AdjusterContext) -> Finding:
     """A lookup keeps the rows it found where Flink is to resolve updates that would not be determined."""
+    if finding.outcome not in SAFE:
+        return finding
     asked = any(
         dict(pipeline.settings).get(STRATEGY, "").upper() == "TRY_RESOLVE" and any(map(is_lookup, operators(output)))
         for pair in case.change.pipelines_about(finding.sink)

@@ -47,7 +47,8 @@ def faults(root: Node, declared: Collection[str]) -> Iterator[Fault]:
             if call.language == _BUILT_IN:
                 yield from _of(call, declared)
         for expression in _expressions(node):
-            yield from of_expression(expression, declared)
+            if isinstance(expression, FunctionCall):
+                yield from of_expression(expression, declared)
 
 
 def of_expression(expression: Expression, declared: Collection[str]) -> Iterator[Fault]:
@@ -90,7 +91,8 @@ def called(root: Node) -> Iterator[str]:
     for node in walk_nodes(root):
         yield from (call.function for call in _aggregates(node))
         for expression in _expressions(node):
-            yield from (part.function for part in walk(expression) if isinstance(part, FunctionCall))
+            if isinstance(expression, FunctionCall):
+                yield from (part.function for part in walk(expression) if isinstance(part, FunctionCall))
         if isinstance(node, Correlate):
             yield node.function
 
@@ -150,26 +152,25 @@ def _escaped(pattern: Expression, escape: Expression) -> str:
     return f"'{sign}' in '{pattern.value}' escapes neither _, % nor itself" if sign in escaped else ""
 
 
-def _conditions(node: Node) -> Iterator[Expression]:
+def _conditions(node: Node) -> list[Expression]:
+    found = [call.filter for call in _aggregates(node) if call.filter is not None]
     if isinstance(node, Filter | Join) and node.condition is not None:
-        yield node.condition
-    for call in _aggregates(node):
-        if call.filter is not None:
-            yield call.filter
+        return [node.condition, *found]
+    return found
 
 
-def _aggregates(node: Node) -> Iterator[AggregateCall]:
+def _aggregates(node: Node) -> tuple[AggregateCall, ...]:
     if isinstance(node, Aggregate | GroupWindowAggregate):
-        yield from node.aggregates
-    elif isinstance(node, Over):
-        yield from (each.call for each in node.calls)
+        return node.aggregates
+    return tuple([each.call for each in node.calls]) if isinstance(node, Over) else ()
 
 
-def _expressions(node: Node) -> Iterator[Expression]:
-    yield from _conditions(node)
+def _expressions(node: Node) -> list[Expression]:
+    found = _conditions(node)
     if isinstance(node, Project):
-        yield from node.expressions
+        found += node.expressions
     elif isinstance(node, Aggregate | GroupWindowAggregate):
-        yield from node.keys
+        found += node.keys
     for call in _aggregates(node):
-        yield from call.args
+        found += call.args
+    return found

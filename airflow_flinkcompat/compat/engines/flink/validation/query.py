@@ -18,7 +18,7 @@ from airflow_flinkcompat.compat.engines.flink.validation import (
 from airflow_flinkcompat.compat.engines.flink.validation.fault import Fault
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.plan.expressions import Expression, FunctionCall, walk
-from airflow_flinkcompat.plan.nodes import Scan, walk_nodes
+from airflow_flinkcompat.plan.nodes import Join, Scan, walk_nodes
 from airflow_flinkcompat.plan.operators import Output
 from airflow_flinkcompat.plan.program import Pipeline, Program
 
@@ -69,6 +69,8 @@ def of_declarations(program: Program) -> Iterator[tuple[Fault, Span | None]]:
     for _, node in program.view_plans:
         yield from ((fault, node.span) for fault in (*calls.of_view(node, declared), *times.of_view(node)))
     # Functions of a query have rules of their own.
+    if not any(names.values()):
+        return
     used = {name for pipeline in program.pipelines for name in calls.called(pipeline.sink.input)}
     spans = {table.name: table.span for table in unused} | {name: node.span for name, node in program.view_plans}
     for where, found in names.items():
@@ -96,10 +98,11 @@ def brought(old: Query, new: Query) -> tuple[Fault, ...]:
     Returns:
         The faults of the new one, but for those of a kind that the old one has as well.
     """
-    before = faults(old)
+    found = faults(new)
+    before = faults(old) if found else ()
     return tuple(
         fault
-        for fault in faults(new)
+        for fault in found
         if (fault.by_line and fault.certain)
         or not any(each.kind == fault.kind and (each.certain or not fault.certain) for each in before)
     )
@@ -107,16 +110,20 @@ def brought(old: Query, new: Query) -> tuple[Fault, ...]:
 
 def _faults(query: Query) -> Iterator[Fault]:
     sink = query.pipeline.sink
-    scans = (node for node in walk_nodes(sink.input) if isinstance(node, Scan) and not _other_options(node.hints))
+    nodes = tuple(walk_nodes(sink.input))
+    scans = [node for node in nodes if isinstance(node, Scan) and not (node.hints and _other_options(node.hints))]
     declared = frozenset(each.name.upper() for each in query.program.functions)
-    for table in dict.fromkeys(scan.table for scan in scans):
+    for table in dict.fromkeys([scan.table for scan in scans]):
         yield from tables.faults(table, declared, query.line, sink=False)
     yield from calls.faults(sink.input, declared)
-    yield from joins.faults(sink.input)
+    if any(isinstance(node, Join) for node in nodes):
+        yield from joins.faults(sink.input)
     yield from times.faults(query.pipeline)
+    if sink.table is None or not sink.table.declared:
+        return
     yield from times.of_output(query.pipeline, query.output)
     yield from columns.faults(sink)
-    if sink.table is not None and sink.table.declared and not _other_options(sink.hints):
+    if not _other_options(sink.hints):
         yield from tables.faults(sink.table, declared, query.line, sink=True)
         yield from changelog.faults(query.output, query.pipeline, query.program, sink.table)
         yield from conflicts.faults(query.output, query.pipeline, query.program, sink.table, query.line)

@@ -174,7 +174,7 @@ def refused(function: str, types: Sequence[DataType], result: DataType) -> str:
     Returns:
         The reason with the remedy, "" where Flink takes them or that cannot be told.
     """
-    if not all(type.is_known for type in types):
+    if [type for type in types if not type.is_known]:
         return ""
     kinds = [_kind(type) for type in types]
     if "?" in kinds:
