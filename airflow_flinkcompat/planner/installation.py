@@ -24,6 +24,11 @@ JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xmx768m",
+    # 50 MB live after a script: what garbage and unloaded classes took is handed back.
+    "-XX:MaxNewSize=48m",
+    "-XX:MinHeapFreeRatio=20",
+    "-XX:MaxHeapFreeRatio=40",
+    "-XX:-ShrinkHeapInSteps",
     "-Xss4m",
     "-XX:MaxMetaspaceSize=512m",
     "-XX:+ExitOnOutOfMemoryError",

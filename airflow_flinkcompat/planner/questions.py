@@ -25,7 +25,10 @@ from airflow_flinkcompat.sql.nodes import SetOption
 
 PARALLELISM = "parallelism.default"
 _RUNTIME_MODE = "execution.runtime-mode"
-_PLANNING = {"table.plan.compile.catalog-objects": "SCHEMA"}  # options of tables may hold secrets
+_PLANNING = {
+    "table.plan.compile.catalog-objects": "SCHEMA",  # options of tables may hold secrets
+    "table.generated-code.max-length": "32000",  # splitting shorter code takes a third of the time, and is of no use
+}
 _UNKNOWN_PARALLELISM = ("1", "2")
 """Chains differ between one subtask and several, and so do OperatorIDs."""
 _GUESSED: Sequence[Mapping[str, Any]] = (

@@ -6,171 +6,128 @@ import org.apache.commons.lang3.ClassUtils;
 import org.apache.flink.runtime.OperatorIDPair;
 import org.apache.flink.runtime.checkpoint.*;
 import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
-import org.apache.flink.runtime.jobgraph.JobVertex;
-import org.apache.flink.runtime.jobgraph.OperatorID;
+import org.apache.flink.runtime.jobgraph.*;
 import org.apache.flink.runtime.state.metainfo.StateMetaInfoSnapshot;
 import org.apache.flink.streaming.api.graph.*;
 import org.apache.flink.streaming.api.operators.*;
 
-/** A job as it would be submitted: its operators, what each keeps, an empty savepoint, and a dry restore of another. */
+/** A job as it would be submitted: its operators and their states, an empty savepoint, and a dry restore of another. */
 final class JobGraphs {
     private static final String FLINKS = "org\\.apache\\.flink\\.(table\\.runtime|cep|streaming|runtime)\\..*";
-    private static final List<String> GENERATED = List.of("StreamExecCalc", "StreamExecCorrelate", "StreamExecExpand");
+    private static final String GENERATED = "StreamExec(Calc|Correlate|Expand).*";
 
     private final StreamGraph graph;
-    private final ClassLoader loader;
     private final List<OperatorState> empty = new ArrayList<>();
     private final Map<OperatorID, OperatorSubtaskState> stored = new HashMap<>();
     private final Map<String, Object> restores = new LinkedHashMap<>();
 
-    JobGraphs(StreamGraph graph, ClassLoader loader) {
-        this.graph = graph;
-        this.loader = loader;
-    }
+    JobGraphs(StreamGraph graph) { this.graph = graph; }
 
-    /** Writes the job into {@code job}, and how a restore from {@code savepoint} ends, where one is passed. */
-    void describe(Map<String, Object> job, String savepoint) throws Exception {
-        if (!savepoint.isEmpty()) read(savepoint);
-        Map<Integer, byte[]> hashes = new StreamGraphHasherV2().traverseStreamGraphAndGenerateHashes(graph);
-        Map<Integer, StreamNode> nodes = new TreeMap<>();
-        graph.getStreamNodes().forEach(node -> nodes.put(node.getId(), node));
-        Map<String, Integer> chains = chains();
-        List<Object> operators = new ArrayList<>();
-        for (StreamNode node : nodes.values()) {
-            String hash = new OperatorID(hashes.get(node.getId())).toHexString();
-            String id = node.getUserHash() == null ? hash : node.getUserHash();
-            Map<String, Object> operator = operator(node, id);
-            operator.put("chain", chains.get(id));
-            operators.add(operator);
+    /** Writes the job into {@code job}, and how its restore from a savepoint of Flink's own format would end. */
+    void describe(Map<String, Object> job, byte[] savepoint) throws Exception {
+        if (savepoint != null) {
+            DataInputStream in = new DataInputStream(new ByteArrayInputStream(savepoint));
+            Checkpoints.loadCheckpointMetadata(in, Main.loader(), "memory").getOperatorStates()
+                .forEach(state -> stored.put(state.getOperatorID(), state.getState(0)));
         }
-        job.put("name", graph.getJobName());
-        job.put("operators", operators);
-        job.put("restores", restores);
-        job.put("savepoint", written());
+        Map<Integer, byte[]> hashes = new StreamGraphHasherV2().traverseStreamGraphAndGenerateHashes(graph);
+        Map<OperatorID, Integer> chains = new HashMap<>();
+        List<JobVertex> vertices = graph.getJobGraph().getVerticesSortedTopologicallyFromSources();
+        for (int number = 0; number < vertices.size(); number++) {
+            for (OperatorIDPair pair : vertices.get(number).getOperatorIDs()) {
+                chains.put(pair.getUserDefinedOperatorID().orElse(pair.getGeneratedOperatorID()), number);
+            }
+        }
+        List<Object> operators = new ArrayList<>();
+        List<StreamNode> nodes = new ArrayList<>(graph.getStreamNodes());
+        nodes.sort(Comparator.comparing(StreamNode::getId));
+        for (StreamNode node : nodes) {
+            String user = node.getUserHash();
+            OperatorID id = new OperatorID(user == null ? hashes.get(node.getId()) : HexFormat.of().parseHex(user));
+            operators.add(operator(node, id, chains.get(id)));
+        }
+        ByteArrayOutputStream own = new ByteArrayOutputStream();
+        Checkpoints.storeCheckpointMetadata(new CheckpointMetadata(1L, empty, List.of()), own);
+        job.putAll(Map.of("operators", operators, "restores", restores, "savepoint", own.toByteArray()));
     }
 
-    private Map<String, Object> operator(StreamNode node, String id) {
+    private Map<String, Object> operator(StreamNode node, OperatorID id, Integer chain) throws IllegalAccessException {
         StreamOperatorFactory<?> factory = node.getOperatorFactory();
+        String kind = factory == null ? "" : factory.getStreamOperatorClass(Main.loader()).getName();
         Map<String, Object> operator = new LinkedHashMap<>();
         operator.put("node", node.getId());
-        operator.put("id", id);
+        operator.put("id", id.toHexString());
         operator.put("uid", node.getTransformationUID());
         operator.put("name", node.getOperatorName());
-        operator.put("kind", factory == null ? "" : factory.getStreamOperatorClass(loader).getName());
+        operator.put("kind", kind);
+        operator.put("chain", chain);
         operator.put("parallelism", node.getParallelism());
         operator.put("max_parallelism", Reflected.field(node, "maxParallelism")); // no public getter in 1.20
         operator.put("inputs", node.getInEdges().stream().map(StreamEdge::getSourceId).toList());
-        keep(operator, node, factory, new OperatorID(HexFormat.of().parseHex(id)));
+        Object sink = Reflected.field(factory, "sink");
+        Object function = Reflected.field(factory, "operator") instanceof AbstractUdfStreamOperator<?, ?> calling
+            ? calling.getUserFunction() : null;
+        String factoryName = factory == null ? "" : factory.getClass().getSimpleName();
+        String classes = kind + " " + name(function);
+        boolean keyed = node.getStateKeySerializer() != null;
+        boolean waits = classes.contains("AsyncWait");
+        if (factory == null) {
+            kept(operator, "no", "no operator", null);
+        } else if (factoryName.equals("SourceOperatorFactory")) {
+            kept(operator, "yes", "source", Reflected.field(factory, "source"));
+        } else if (factoryName.equals("CommitterOperatorFactory")) {
+            kept(operator, "yes", "committer", null);
+        } else if (factoryName.contains("SinkWriterOperatorFactory")) {
+            boolean state = implementsAny(sink, "SupportsWriterState", "StatefulSink");
+            kept(operator, state ? "yes" : "no", "sink writer", sink);
+        } else if (kind.matches(GENERATED) && !keyed) {
+            kept(operator, "no", "generated", null);
+        } else if (!kind.matches(FLINKS) || classes.contains("ython")) {
+            kept(operator, "may", "class", function);
+        } else if (classes.contains("ookup") && !waits) { // opening it connects
+            kept(operator, keyed ? "may" : "no", "lookup", function);
+        } else {
+            boolean state = keyed || implementsAny(function, "CheckpointedFunction", "ListCheckpointed");
+            kept(operator, state ? "may" : "no", "not opened", function);
+            boolean edge = node.getInEdges().isEmpty() || node.getOutEdges().isEmpty();
+            probe(operator, node, !waits && (!edge || keyed), id);
+        }
         return operator;
     }
 
-    /** Whether the operator keeps state, how that is known, and what it registers. */
-    private void keep(
-            Map<String, Object> operator, StreamNode node, StreamOperatorFactory<?> factory, OperatorID key) {
-        String type = (String) operator.get("kind");
-        String factoryName = factory == null ? "" : factory.getClass().getSimpleName();
-        boolean keyed = node.getStateKeySerializer() != null;
-        if (factory == null) {
-            kept(operator, "no", "no operator", "");
-        } else if (factoryName.equals("SourceOperatorFactory")) {
-            kept(operator, "yes", "source", name(Reflected.field(factory, "source")));
-        } else if (factoryName.equals("CommitterOperatorFactory")) {
-            kept(operator, "yes", "committer", "");
-        } else if (factoryName.contains("SinkWriterOperatorFactory")) {
-            Object sink = Reflected.field(factory, "sink");
-            boolean state = implementsAny(sink, "SupportsWriterState", "StatefulSink");
-            kept(operator, state ? "yes" : "no", "sink writer", name(sink));
-        } else {
-            Object function = userFunction(factory);
-            boolean checkpointed = implementsAny(function, "CheckpointedFunction", "ListCheckpointed");
-            String classes = type + " " + name(function);
-            boolean waits = classes.contains("AsyncWait");
-            boolean lookup = classes.contains("ookup") && !waits;
-            boolean generated = GENERATED.stream().anyMatch(type::startsWith);
-            if (generated && !keyed) {
-                kept(operator, "no", "generated", "");
-            } else if (!type.matches(FLINKS) || classes.contains("ython")) {
-                kept(operator, "may", "class", name(function));
-            } else if (lookup) { // opening it connects
-                kept(operator, keyed ? "may" : "no", "lookup", name(function));
-            } else {
-                boolean edge = node.getInEdges().isEmpty() || node.getOutEdges().isEmpty();
-                kept(operator, checkpointed || keyed ? "may" : "no", "not opened", name(function));
-                probe(operator, node, !waits && (!edge || keyed), key);
-            }
-        }
+    /** Whether an operator keeps state, how that is known, and the class of its source, sink or function. */
+    private static void kept(Map<String, Object> operator, String keeps, String basis, Object component) {
+        operator.putAll(Map.of("keeps", keeps, "basis", basis, "component", name(component)));
     }
 
-    private void probe(Map<String, Object> operator, StreamNode node, boolean opens, OperatorID key) {
-        try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, null, loader)) {
-            OperatorSubtaskState snapshot = probe.snapshot();
+    private void probe(Map<String, Object> operator, StreamNode node, boolean opens, OperatorID id) {
+        try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, null)) {
+            OperatorState state = Reflected.made(OperatorState.class, id, 1, OperatorProbe.MAX_PARALLELISM);
+            state.putState(0, probe.snapshot());
             List<Object> states = new ArrayList<>();
-            for (StateMetaInfoSnapshot state : OperatorProbe.registered(snapshot, loader)) {
-                states.add(Map.of("name", state.getName(), "kind", state.getBackendStateType().name(),
-                    "options", new TreeMap<>(state.getOptionsImmutable())));
+            for (StateMetaInfoSnapshot each : probe.registered) {
+                states.add(Map.of("name", each.getName(), "kind", each.getBackendStateType().name(),
+                    "options", new TreeMap<>(each.getOptionsImmutable())));
             }
-            kept(operator, states.isEmpty() ? "no" : "yes", "opened", (String) operator.get("component"));
-            operator.put("states", states);
+            operator.putAll(Map.of("keeps", states.isEmpty() ? "no" : "yes", "basis", "opened", "states", states));
             if (states.isEmpty()) return;
-            OperatorState state = Reflected.made(OperatorState.class, key, 1, OperatorProbe.MAX_PARALLELISM);
-            state.putState(0, snapshot);
             empty.add(state);
         } catch (Throwable e) {
             operator.put("failure", Main.chain(e));
             return;
         }
-        if (!stored.containsKey(key)) return;
-        try (OperatorProbe probe = new OperatorProbe(
-                node, graph.getExecutionConfig(), opens, stored.get(key), loader)) {
-            restores.put(key.toHexString(), List.of());
+        if (!stored.containsKey(id)) return;
+        try (OperatorProbe probe = new OperatorProbe(node, graph.getExecutionConfig(), opens, stored.get(id))) {
+            restores.put(id.toHexString(), List.of());
         } catch (Throwable e) {
-            restores.put(key.toHexString(), Main.chain(e));
+            restores.put(id.toHexString(), Main.chain(e));
         }
-    }
-
-    private static void kept(Map<String, Object> operator, String keeps, String basis, String component) {
-        operator.put("keeps", keeps);
-        operator.put("basis", basis);
-        operator.put("component", component);
-    }
-
-    /** By OperatorID the number of its vertex in the job graph, which is a chain of operators. */
-    private Map<String, Integer> chains() {
-        Map<String, Integer> chains = new HashMap<>();
-        int number = 0;
-        for (JobVertex vertex : graph.getJobGraph().getVerticesSortedTopologicallyFromSources()) {
-            for (OperatorIDPair pair : vertex.getOperatorIDs()) {
-                OperatorID id = pair.getUserDefinedOperatorID().orElse(pair.getGeneratedOperatorID());
-                chains.put(id.toHexString(), number);
-            }
-            number++;
-        }
-        return chains;
-    }
-
-    /** The savepoint of a job that has read no row, in Flink's own format, which every later line reads. */
-    private String written() throws IOException {
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        Checkpoints.storeCheckpointMetadata(new CheckpointMetadata(1L, empty, List.of()), bytes);
-        return Base64.getEncoder().encodeToString(bytes.toByteArray());
-    }
-
-    private void read(String savepoint) throws IOException {
-        InputStream bytes = new ByteArrayInputStream(Base64.getDecoder().decode(savepoint));
-        Checkpoints.loadCheckpointMetadata(new DataInputStream(bytes), loader, "memory").getOperatorStates()
-            .forEach(state -> stored.put(state.getOperatorID(), state.getState(0)));
-    }
-
-    private static Object userFunction(StreamOperatorFactory<?> factory) {
-        Object operator = factory instanceof SimpleOperatorFactory<?> simple
-            ? simple.getOperator() : Reflected.field(factory, "operator");
-        return operator instanceof AbstractUdfStreamOperator<?, ?> udf ? udf.getUserFunction() : null;
     }
 
     private static String name(Object of) { return of == null ? "" : of.getClass().getName(); }
 
     private static boolean implementsAny(Object of, String... names) {
-        List<Class<?>> found = of == null ? List.of() : ClassUtils.getAllInterfaces(of.getClass());
-        return found.stream().anyMatch(each -> List.of(names).contains(each.getSimpleName()));
+        return of != null && ClassUtils.getAllInterfaces(of.getClass()).stream()
+            .anyMatch(each -> List.of(names).contains(each.getSimpleName()));
     }
 }
