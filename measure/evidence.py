@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_flinkcompat.compat import evidence
-from airflow_flinkcompat.compat.engines.flink.upgrade import traits as upgrade_traits
+from airflow_flinkcompat.compat.engines.flink.upgrade.stored import stored
 from measure import results
 from measure.flink_versions import RELEASES
 from tests import measured
@@ -73,14 +73,14 @@ def upgrades(restores: Iterable[Restore]) -> dict[str, dict[str, Any]]:
         restores: Restores of any kind; those of one line are left out.
 
     Returns:
-        Outcome and traits by id, by lines such as ``1.20 to 2.3``.
+        Outcome and what the job stores by id, by lines such as ``1.20 to 2.3``.
     """
     found: dict[str, dict[str, Any]] = {}
     for each in restores:
         if each.old_version:
             lines = f"{_line(each.old_version)} to {_line(each.version)}"
-            traits = sorted(upgrade_traits.traits(*each.sides()))
-            found.setdefault(lines, {})[each.id] = {"outcome": each.outcome, "traits": traits}
+            rows = sorted(stored(*each.sides()))
+            found.setdefault(lines, {})[each.id] = {"outcome": each.outcome, "stored": rows}
     return {lines: dict(sorted(found[lines].items())) for lines in sorted(found)}
 
 
@@ -116,7 +116,7 @@ def upgrades_text() -> str:
     Returns:
         JSON with one restore a line.
     """
-    # What ends badly is blamed on the traits of the job: only where nothing but the line changed.
+    # What ends badly is blamed on what the job stores: only where nothing but the line changed.
     ours = (each for path in results.upgrades() for each in measured.load(str(path)) if each.is_unchanged)
     table = upgrades((*measured.connectors(), *ours))
     parts = (f" {json.dumps(lines)}: {text(table[lines]).rstrip()}" for lines in table)

@@ -15,6 +15,7 @@ from airflow_flinkcompat.compat.changes.respelling import may_be_same_query
 from airflow_flinkcompat.compat.changes.shown import Shown, where_shown
 from airflow_flinkcompat.compat.changes.table_use import uses_of
 from airflow_flinkcompat.compat.engines.flink.sinks import STATELESS_SINKS
+from airflow_flinkcompat.compat.engines.flink.upgrade.verdict import judged_by_planners
 from airflow_flinkcompat.compat.plan_comparison import ComparedPlans, last_part
 from airflow_flinkcompat.compat.report import REFUSALS, Finding
 from airflow_flinkcompat.compat.rule import Example, Remedy, Rule, RuleScope, Verdict, inferred, measured
@@ -69,6 +70,7 @@ EQUAL = Rule(
     not_applicable=("vvr",),
 )
 RULES = (DIFFERS, EQUAL)
+UPGRADE = "engine-version-changed"
 _FOR_LACK_OF_COVER = (Reason.NOT_COVERED, Reason.AMBIGUOUS, Reason.VERSION)
 
 
@@ -169,6 +171,12 @@ class RestoreVerdict:
             return replace(finding, outcome=Outcome.COMPATIBLE, reason=None, consequence=None, message=message)
         versions = {self.change.old.version, self.change.new.version}
         proven = self._is_right if said is None else self.is_proven
+        if said is not None and proven and finding.rule == UPGRADE and finding.outcome is Outcome.UNKNOWN:
+            upgraded = judged_by_planners(self.change)
+            return replace(
+                _finding(rule, upgraded.message, upgraded.verdict),
+                before=finding.before, after=finding.after, claims=finding.claims,
+            )  # fmt: skip
         verdict = EQUAL.verdicts["flink"]
         if not (self._shows(finding) and proven and len(versions) == 1 and versions <= set(verdict.versions)):
             return finding

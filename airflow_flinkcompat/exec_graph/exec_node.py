@@ -98,6 +98,9 @@ def read_plan(text: str) -> CompiledPlan:
     return CompiledPlan(version, nodes)
 
 
+_TABLES = frozenset({"dynamicTableSink", "scanTableSource"})
+
+
 def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> ExecNode:
     match = _KIND.fullmatch(row["type"])
     kind = ExecKind(match["kind"] if match else row["type"])
@@ -106,7 +109,16 @@ def _node(place: int, row: Mapping[str, Any], inputs: tuple[int, ...]) -> ExecNo
     config = {key: value for key, value in row.items() if key not in ("id", "type", "description", "outputType")}
     for key in _WINDOWINGS & config.keys():
         config[key] = {**config[key], "window": _assigned(config[key]["window"])}
+    for key in _TABLES & config.keys():
+        config[key] = {**config[key], "table": _without_empty(config[key]["table"])}
     return ExecNode(place, kind, row.get("description", kind), config, names, types, inputs)
+
+
+def _without_empty(part: Any) -> Any:
+    """A declared table without its empty parts, which lines of Flink up to 2.2 write and later ones leave out."""
+    if not isinstance(part, Mapping):
+        return part
+    return {key: _without_empty(each) for key, each in part.items() if key == "options" or each not in ([], {})}
 
 
 def _assigned(window: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,8 @@ _PLACE = re.compile(r"\bline (\d+), column (\d+)")
 
 _NODE = re.compile(r"\[\d+\]")
 """The number of an ExecNode in an operator's name, which counts on in a process."""
+_PROXY = re.compile(r"^jdk\.proxy\d+\.\$Proxy\d+$")
+"""A class that stands in for a connector's, with a number of its process."""
 
 
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
@@ -124,7 +126,8 @@ class PlannedOperator:
         """The operator that an answer holds."""
         states = {each["name"]: each["options"] for each in data["states"]} if "states" in data else None
         return cls(
-            data["id"], _NODE.sub("", data["name"]), data["kind"], data["keeps"], data["basis"], data["component"],
+            data["id"], _NODE.sub("", data["name"]), data["kind"], data["keeps"], data["basis"],
+            _PROXY.sub("stand-in", data["component"]),
             data["max_parallelism"], data["uid"] or "", states, counted,
         )  # fmt: skip
 

@@ -40,11 +40,11 @@ class Upgrade:
 
     Attributes:
         outcome: How it ended.
-        traits: What the new line had to read of it, in words.
+        stored: What the new line read of it, by exec node, accumulator, serializer and connector.
     """
 
     outcome: str
-    traits: frozenset[str]
+    stored: frozenset[str]
 
 
 @cache
@@ -56,7 +56,7 @@ def upgrades() -> Mapping[str, Mapping[str, Upgrade]]:
     """
     table = json.loads(files(__package__).joinpath(UPGRADES).read_text(encoding="utf-8"))
     return {
-        lines: {name: Upgrade(each["outcome"], frozenset(each["traits"])) for name, each in found.items()}
+        lines: {name: Upgrade(each["outcome"], frozenset(each["stored"])) for name, each in found.items()}
         for lines, found in table.items()
     }
 

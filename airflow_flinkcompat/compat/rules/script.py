@@ -150,11 +150,12 @@ ENGINE_VERSION_CHANGED = Rule(
         "vvr": Verdict(Outcome.UNKNOWN, Basis.DOCUMENT, "Overview: versions must match", Reason.VERSION),
         "flink": inferred(Outcome.UNKNOWN, "restores between these lines", Reason.VERSION),
     },
-    rationale="Another version may plan other operators for the same SQL, or read what they store otherwise. On "
-    "open-source Flink jobs were restored from one line on another: an upgrade is compatible where each operator, "
-    "aggregate function, stored type, connector and setting that decides about the plan was restored right between "
-    "just these two lines, and incompatible where one of them was not. What was not run is named. A script that "
-    "changes with the upgrade has to be compatible on both lines besides; to upgrade it as it is first is surer.",
+    rationale="Another version may plan other operators for the same SQL, or read their state otherwise. Where Flink's "
+    "planners of both versions are installed, they decide: the new version plans the same operators, and its "
+    "serializers read the state of each. Without them, each exec node, accumulator, stored type, connector with state "
+    "and setting that decides about operators has to have been restored right between just these two versions; what "
+    "was not run is named. A script that changes with the upgrade has to be compatible on both versions besides; to "
+    "upgrade it as it is first is surer.",
     example=Example(windowed("customer, SUM(amount)"), windowed("customer, SUM(amount)"), versions=("2.3", "1.20")),
     find=_find_engine_version_changed,
     parts=("engine",),

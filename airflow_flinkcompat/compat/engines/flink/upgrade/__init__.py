@@ -1,5 +1,5 @@
-"""An upgrade of Flink under a job: what of it a new line has to read, and how that ended where it was run.
+"""An upgrade of Flink under a job: what the job stores, and how a new line reads it.
 
-``traits`` says in words what a job is made of, as far as a restore on another line depends on it; ``verdict`` holds
-these words against those of the restores that were run between two lines. What was not run is named, never assumed.
+``stored`` names it by exec node, accumulator, serializer and connector. ``verdict`` holds the names against restores
+between two lines and, where both lines were asked, against their planners. What was not run is named, never assumed.
 """
