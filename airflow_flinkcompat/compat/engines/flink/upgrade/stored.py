@@ -80,8 +80,6 @@ _NEUTRAL = (
 )  # fmt: skip
 """Beginnings of keys that decide neither about operators nor about serializers."""
 _DEFAULTS = {"execution.runtime-mode": "streaming", "state.backend.type": "hashmap", "sql.dialect": "default"}
-_POSITIONS_OF_NO_JAR = (SourceState.NOTHING, SourceState.COUNTER, SourceState.ENDED)
-"""Positions of sources that end, or that Flink itself keeps in a list of values."""
 
 
 def stored(old: Side, new: Side) -> frozenset[str]:
@@ -119,7 +117,7 @@ def connectors_of(side: Side) -> frozenset[str]:
         side: The job.
 
     Returns:
-        A row for each; none for sources and sinks that keep nothing or, like datagen, what Flink itself reads.
+        A row for each; none for sources and sinks that keep nothing, nor for datagen, which Flink itself brings.
     """
     found, program = set(), side.program
     for output in side.outputs[0].values():
@@ -150,7 +148,7 @@ def _source(name: str, program: Program) -> Iterator[str]:
         yield f"{_UNKNOWN}table {name}, which is not declared"
         return
     connector = found.option("connector")
-    if registry.source(connector).positions not in _POSITIONS_OF_NO_JAR:
+    if connector != "datagen" and registry.source(connector).positions is not SourceState.NOTHING:
         yield f"source: {connector}" if connector else f"{_UNKNOWN}connector of table {name}"
 
 
@@ -161,7 +159,8 @@ def _sink(name: str, program: Program) -> Iterator[str]:
             yield f"{_UNKNOWN}table {name}, which is not declared"
         return
     connector = found.option("connector")
-    if registry.sink(connector).state is SinkState.NONE:
+    facts = registry.sink(connector)
+    if facts.state is SinkState.NONE and facts.operators == 1:
         return
     guarantee = (found.option("sink.delivery-guarantee") or "").lower()
     exact = ", exactly once" if guarantee == "exactly-once" else ""
@@ -311,8 +310,9 @@ def _unique_key(operator: JoinOperator, side: int, program: Program) -> str | No
     """By which key the rows of a joined input are stored, which decides about the kind of state."""
     origin = operator.segments[side].origin
     if isinstance(origin, AggregateOperator) and origin.kind is AggregateKind.GROUP and origin.keys:
-        columns = (pair[side].output for pair in operator.keys if isinstance(pair[side], OperatorColumn))
-        inner = (each.output for each in columns if isinstance(each, OperatorColumn))
+        columns = (pair[side] for pair in operator.keys)
+        outer = (each.output for each in columns if isinstance(each, OperatorColumn))
+        inner = (each.output for each in outer if isinstance(each, OperatorColumn))
         held = {each.key for each in inner if isinstance(each, KeyOutput)}
         return "by the join's own key" if held == set(origin.keys) else "by another key"
     if isinstance(origin, JoinOperator) and origin.form is JoinForm.REGULAR:
@@ -380,7 +380,7 @@ def _front_of_sink(output: Output, pipeline: Pipeline, program: Program, line: s
     if planned is Materializer.NOT_KNOWN:
         yield f"{_UNKNOWN}operator in front of a sink with a PRIMARY KEY"
     elif planned is not Materializer.NONE:
-        yield f"sink: {planned.value}"
+        yield f"sink-materialize: {planned.value}"
 
 
 def _shares(program: Program, outputs: Mapping[int, Output]) -> bool:
