@@ -256,3 +256,31 @@ def test_a_doubt_proves_no_lookup_by_a_stand_in() -> None:
     said = Prediction("2.3.0", doubt="it depends on jdbc", stand_ins=("jdbc",), lookups=("names",))
     report = judged(QUERY, OUTPUT, said)
     assert (report.outcome, report.read_outcome) == (Outcome.UNKNOWN, Outcome.COMPATIBLE)
+
+
+SEQUENCE = TABLE.replace("'connector' = 'kafka'", "'connector' = '{}'") + QUERY.replace("SUM(", "ARRAY_AGG(")
+
+
+@pytest.mark.parametrize(
+    ("connector", "said", "lines", "expected"),
+    [
+        ("kafka", ALIKE, ("1.20", "2.3"), Outcome.COMPATIBLE),
+        ("datagen", ALIKE, ("1.18", "2.3"), Outcome.COMPATIBLE),
+        ("pulsar", ALIKE, ("1.20", "2.3"), Outcome.UNKNOWN),
+        ("kafka", ALIKE, ("2.3", "1.20"), Outcome.UNKNOWN),
+        (
+            "kafka",
+            replace(ALIKE, restore=ended(RestoreEffect.DROPPED, "its state is no longer read")),
+            ("1.20", "2.3"),
+            Outcome.UNKNOWN,
+        ),
+    ],
+)
+def test_planners_of_two_lines_leave_connectors_alone_to_the_table(
+    connector: str, said: Prediction, lines: tuple[str, str], expected: Outcome
+) -> None:
+    """No restore from line to line had this aggregate; a connector reads its own state."""
+    old, new = (Side(SEQUENCE.format(connector), engine="flink", engine_version=each) for each in lines)
+    report = check_planned(old, new, said, plans())
+    assert report.outcome is expected
+    assert ("source: pulsar" in told(report)) is (connector == "pulsar")
