@@ -4,9 +4,9 @@ A corpus is a folder with ``real-changes.jsonl.gz`` (``id, old, new, cosmetic, j
 ``pyflink-programs.jsonl.gz`` (``id, path, text``), one JSON object a line. The texts belong to others: they are read
 where they lie, and no report quotes more of them than findings do.
 
-Printed are the shares of outcomes on every engine, how many of each the command line refuses as bad input instead,
-and, for what is unknown or incompatible, the rules that decide.
-``--list unknown`` lists the changes of one outcome with what decides over each.
+Printed are the shares of answers on every engine, and the rules and reasons that decide over what is unknown or
+incompatible. ``--planner always`` has Flink's planner judge engine ``flink``, where its jars are installed.
+``--list unknown`` lists the changes of one answer with what decides over each.
 A program is read whole where a check of it against itself is compatible; the share of those that use the Table API
 since 1.14 and declare their tables is printed, too.
 
@@ -27,10 +27,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow_flinkcompat.compat import Finding, InputError, Outcome, Side, check
-from airflow_flinkcompat.compat.deployable import ObstacleKind, obstacles
-from airflow_flinkcompat.model import ENGINES, language_of
+from airflow_flinkcompat.compat import Finding, InputError, Outcome, Report, Side, check
+from airflow_flinkcompat.compat.checker import NO_INSERT
+from airflow_flinkcompat.compat.deployable import bad_input
+from airflow_flinkcompat.compat.rules.statements import STATEMENT_NOT_READ as NOT_READ
+from airflow_flinkcompat.local_flink import jars
+from airflow_flinkcompat.model import ENGINES, PlannerMode, language_of
+from airflow_flinkcompat.planner.judgement import PlannerUnavailable, judge, refuses_deployed
 from airflow_flinkcompat.sql import ScriptError
+from airflow_flinkcompat.sql.script import AS_SUBMITTED
+from measure import services
 
 CHANGES, PROGRAMS = "real-changes.jsonl.gz", "pyflink-programs.jsonl.gz"
 _TABLE_API = re.compile(r"\bTableEnvironment\b|\bStreamTableEnvironment\b")
@@ -41,16 +47,23 @@ _BEFORE_1_14 = re.compile(
 )
 """What the Table API had until 1.13: planners to choose, descriptors and sources as objects."""
 _DECLARES = re.compile(r"\bCREATE\s+(?:TEMPORARY\s+)?TABLE\b|\bTableDescriptor\b|\bfrom_elements\(", re.IGNORECASE)
-NO_QUERY = "no query"
-"""What is told of a change where a side holds no statement or no query: there is nothing to judge."""
+_JARS = (
+    *services.JARS["2.3"],
+    "flink-sql-avro",
+    "flink-sql-avro-confluent-registry",
+    "flink-sql-parquet",
+    "flink-sql-orc",
+)
+"""The connectors and formats that a user of these scripts names; the catalogue speaks for the rest."""
+NO_QUERY, TEMPLATE, SELECTS = "no query", "template", "bare SELECTs"
+REFUSED_NEW, REFUSED_OLD = "refused new", "refused old"
+ANSWERS = (*(each.value for each in Outcome), REFUSED_NEW, REFUSED_OLD, TEMPLATE, SELECTS)
+"""Every answer but that a side holds no statement or no query, so that there is nothing to judge."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What is said of one change on one engine. ``deciding`` are the findings that make the outcome.
-
-    ``bad_input``: a side is no SQL that could be deployed, so the command line answers with exit code 2 instead.
-    """
+    """The answer about one change on one engine. ``deciding`` are the findings that make the outcome."""
 
     id: str
     engine: str
@@ -58,7 +71,6 @@ class Told:
     deciding: tuple[Finding, ...] = ()
     stateful: bool = False
     cosmetic: bool = False
-    bad_input: bool = False
     judgement: str = ""
 
     @property
@@ -72,11 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := [name for name in (CHANGES, PROGRAMS) if not (folder / name).is_file()]:
         print(f"error: {folder} holds no {' and no '.join(missing)}: name the folder of a corpus", file=sys.stderr)
         return 2
-    changes = [told for change in _rows(folder / CHANGES) for told in _tell(change)]
+    changes = [told for change in _rows(folder / CHANGES) for told in _tell(change, options.planner)]
     if options.list:
         print("\n".join(_listed(changes, options.list, options.engine)))
         return 0
-    text = "\n".join(_report(changes, list(_rows(folder / PROGRAMS))))
+    text = "\n".join(_report(changes, list(_rows(folder / PROGRAMS)), options.planner))
     print(text)
     if options.write:
         options.write.write_text(text + "\n", encoding="utf-8")
@@ -87,8 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m measure.corpus", description=__doc__)
     parser.add_argument("corpus", type=Path, help="the folder of the corpus")
     parser.add_argument(
-        "--list", metavar="OUTCOME", help="list the changes of this outcome, and what decides over each"
+        "--planner", choices=("always", "never"), default="never", help="ask Flink's planner on engine flink, or not"
     )
+    parser.add_argument("--list", metavar="ANSWER", help="list the changes of this answer, and what decides over each")
     parser.add_argument("--engine", choices=list(ENGINES), default="flink", help="of --list (default: flink)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the report into a file, too")
     return parser
@@ -99,7 +112,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
-def _tell(change: dict[str, Any]) -> Iterator[Told]:
+def _tell(change: dict[str, Any], planner: PlannerMode) -> Iterator[Told]:
     about: dict[str, Any] = {"cosmetic": bool(change.get("cosmetic")), "judgement": str(change.get("judgement") or "")}
     for engine in ENGINES:
         old, new = (Side(change[name], engine=engine, source=f"{name}.sql") for name in ("old", "new"))
@@ -108,33 +121,57 @@ def _tell(change: dict[str, Any]) -> Iterator[Told]:
         except (InputError, ScriptError):
             yield Told(change["id"], engine, NO_QUERY, **about)
             continue
+        answer = ""
+        if planner == "always" and engine == "flink":
+            try:
+                report = judge(old, new, planner, tuple(map(jars.fetch, _JARS)))
+            except PlannerUnavailable:
+                pass  # no answer counts as the answer without a planner
+            except InputError:
+                answer = REFUSED_NEW
         deciding = tuple(
             finding
             for finding in report.findings
             if not finding.overruled_by and finding.outcome is report.outcome is not Outcome.COMPATIBLE
         )
-        about["bad_input"] = any(each.kind is ObstacleKind.SYNTAX for side in (old, new) for each in obstacles(side))
-        yield Told(change["id"], engine, report.outcome.value, deciding, bool(report.operators), **about)
+        found = _answer(report, old, new)
+        answer = answer if answer and found != TEMPLATE else found
+        yield Told(change["id"], engine, answer, deciding, bool(report.operators), **about)
 
 
-def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _answer(report: Report, old: Side, new: Side) -> str:
+    """The answer that a report is, as a user reads it: bad input ends with exit code 2."""
+    refused_new, refused_old = bad_input(new, new.engine), bad_input(old, old.engine, deployed=True)
+    unread = [each.message for each in report.findings if each.rule == NOT_READ.code]
+    if any(AS_SUBMITTED in each for each in (*refused_new, *refused_old, *unread)):
+        return TEMPLATE
+    if refused_new or (report.outcome is Outcome.INCOMPATIBLE and report.is_refused):
+        return REFUSED_NEW
+    if refused_old or refuses_deployed(report):
+        return REFUSED_OLD
+    if any(NO_INSERT in each for each in report.warnings):
+        return SELECTS
+    return report.outcome.value
+
+
+def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]], planner: PlannerMode) -> Iterator[str]:
     yield f"# What is said of real changes and programs, {datetime.now(UTC).date().isoformat()}"
     for engine in ENGINES:
         told = [each for each in changes if each.engine == engine and each.outcome != NO_QUERY]
-        yield f"\n## Changes on engine {engine}\n"
+        asked = ", with Flink's planner" if engine == "flink" and planner == "always" else ""
+        yield f"\n## Changes on engine {engine}{asked}\n"
         yield from _table(
-            ("outcome", "changes", "share", "without a stateful operator", "only format or comments", "bad input"),
+            ("answer", "changes", "share", "without a stateful operator", "only format or comments"),
             (
                 (
-                    outcome,
+                    answer,
                     len(of),
-                    f"{len(of) / len(told):.0%}" if told else "",
+                    f"{len(of) / len(told):.0%}",
                     sum(not each.stateful for each in of),
                     sum(each.cosmetic for each in of),
-                    sum(each.bad_input for each in of),
                 )
-                for outcome in (each.value for each in Outcome)
-                if (of := [each for each in told if each.outcome == outcome])
+                for answer in ANSWERS
+                if (of := [each for each in told if each.outcome == answer])
             ),
         )
         yield f"\nJudged {len(told)}; {sum(each.engine == engine for each in changes) - len(told)} hold no query."
@@ -146,6 +183,14 @@ def _report(changes: Sequence[Told], programs: Sequence[dict[str, Any]]) -> Iter
                 some.update(each.rules)
             rows = ((rule, count, one[rule]) for rule, count in some.most_common())
             yield from _table(("rule", "decides over", "alone"), rows)
+        reasons = Counter(
+            reason
+            for each in told
+            if each.outcome == Outcome.UNKNOWN.value
+            for reason in {finding.reason.value for finding in each.deciding if finding.reason is not None}
+        )
+        yield "\n### Reasons of unknown\n"
+        yield from _table(("reason", "changes"), reasons.most_common())
     yield from _programs(programs)
 
 

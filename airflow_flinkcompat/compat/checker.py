@@ -56,6 +56,10 @@ _ELSEWHERE = {
 _ONE_JOB = (
     "what a rewritten savepoint would keep is told of scripts of one job each: put the INSERTs into one statement set"
 )
+NO_INSERT = (
+    "holds SELECTs without an INSERT, as a notebook or a session of the SQL client does: each is a job that ends with "
+    "its session and leaves no savepoint to resume from; name the script of the deployed job"
+)
 TOO_DEEP = Finding(
     rule=statements.STATEMENT_NOT_READ.code,
     title=statements.STATEMENT_NOT_READ.title,
@@ -167,6 +171,7 @@ def _check(
         warnings=_secrets(sides)
         + tuple(f"{place}: {UNENDED}" for side in sides for place in side.unended)
         + _environment_inputs(change.programs)
+        + _session(change, outcome)
         + tuple(dict.fromkeys([note for program in change.programs for note in notes(program)]))
         + (() if voice is None or outcome is Outcome.INCOMPATIBLE else voice.warnings),
         tool_version=tool_version(),
@@ -368,6 +373,14 @@ def _environment_inputs(programs: Iterable[Program]) -> tuple[str, ...]:
         return ()
     said = "values that only the environment knows count as the same on both sides: "
     return (f"{said}{', '.join(found)}; give them with --var or --file to compare them",)
+
+
+def _session(change: Change, outcome: Outcome) -> tuple[str, ...]:
+    """A warning that an unknown change is one of queries that no deployed job runs."""
+    queries = [pipeline for program in change.programs for pipeline in program.pipelines]
+    if outcome is not Outcome.UNKNOWN or not queries or any(each.sink.name for each in queries):
+        return ()
+    return (f"{change.new.source}: {NO_INSERT}",)
 
 
 def _adjusted(finding: Finding, rule: Rule, case: AdjusterContext, adjusters: tuple[FindingAdjuster, ...]) -> Finding:

@@ -52,6 +52,7 @@ from airflow_flinkcompat.plan.user_types import type_problems
 from airflow_flinkcompat.plan.windows import is_window_function
 from airflow_flinkcompat.sql import Script, Statement, nodes, span_of
 from airflow_flinkcompat.sql.normal_form import normal_form, normal_words, unquoted
+from airflow_flinkcompat.sql.script import AS_SUBMITTED
 
 
 def build_program(
@@ -559,7 +560,7 @@ def _templates(tree: exp.Expr, statement: Statement) -> Iterator[Problem]:
     """Names that are template variables: what they stand for is settled elsewhere."""
     for node in statement.nodes:
         if isinstance(node, exp.Identifier) and "${" in node.name:
-            message = f"what {node.name} stands for is not known; give the script as it is submitted"
+            message = f"what {node.name} stands for is not known; {AS_SUBMITTED}"
             yield Problem("template", message, normal_form(tree), span_of(node, statement))
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_flinkcompat.planner.installation import Installation
 
 T = TypeVar("T")
+_REFUSES_DEPLOYED = "refuses the deployed script"
 _WITHOUT = f"{READ}, without Flink's planner"
 
 
@@ -190,6 +191,15 @@ def without_notice(report: Report) -> tuple[Report, str]:
     return replace(report, ground=""), report.ground
 
 
+def refuses_deployed(report: Report) -> bool:
+    """Return whether Flink's planner refuses the deployed script, so that nothing is known of its job.
+
+    Args:
+        report: A report of :func:`judge`.
+    """
+    return any(_REFUSES_DEPLOYED in each.message for each in report.findings if not each.overruled_by)
+
+
 def _on_cluster(side: Side, job: DeployedJob) -> Side:
     """The side below the options of the cluster."""
     return replace(side, settings={**job.options, **side.settings})
@@ -261,7 +271,7 @@ def _require_whole(side: Side, script: PlannedScript) -> None:
 def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str) -> Report:
     """The report on a change whose deployed script cannot run on this Flink."""
     message = (
-        f"Flink {flink} refuses the deployed script, so its job runs on another version or is made of another script: "
+        f"Flink {flink} {_REFUSES_DEPLOYED}, so its job runs on another version or is made of another script: "
         f"{refusal.message}; name that version (--old-engine-version) or the script that is really deployed"
     )
     ground = f"{PLANNED} {flink}"

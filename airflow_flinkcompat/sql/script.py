@@ -49,6 +49,13 @@ _BEGINS_ANOTHER = re.compile(rf"(?:{'|'.join(sorted(STATEMENT_WORDS))})\b", re.I
 _MATERIALIZED = re.compile(
     r"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER|DROP|SHOW\s+CREATE)\s+MATERIALIZED\s+TABLE\b", re.IGNORECASE
 )
+_PLACEHOLDER = re.compile(
+    r"\{\{[^{}\n]{0,80}\}\}|\{[%#][^\n]{0,80}?[%#]\}|\$?\{[A-Za-z_][\w.:-]*\}|(?<!\w)<[A-Za-z][\w .-]{0,40}>|"
+    r"%(?:\(\w+\))?s\b|(?<![:\w]):[A-Za-z_]\w*"
+)
+"""A placeholder of a template engine, or of a text that leaves a name to its reader."""
+AS_SUBMITTED = "give the script as it is submitted"
+"""The remedy where a script is a template."""
 NO_PROGRAM = "{}: is a program of the Table API, and this takes an SQL script"
 
 
@@ -404,9 +411,13 @@ def _describe(error: ParseError, parser: FlinkParser, chunk: lexer.Chunk, places
     if description.startswith("Required keyword"):
         description = "Something is missing here"
     if description == BEHIND_THE_END:
-        found = parser.found().removeprefix("a ")
-        description = f"Unexpected {found} after the end of the statement; remove it, or write ; before it"
+        unexpected = parser.found().removeprefix("a ")
+        description = f"Unexpected {unexpected} after the end of the statement; remove it, or write ; before it"
     offset = _error_offset(first, parser.sql)
+    around = (each for each in _PLACEHOLDER.finditer(parser.sql) if each.start() <= offset <= each.end())
+    if (found := next(around, None)) is not None:
+        description = f"{found[0]} is a placeholder of a template; {AS_SUBMITTED}"
+        offset = found.start()
     return f"{places.span(chunk.start + offset, chunk.start + offset + 1)}: {description}"
 
 

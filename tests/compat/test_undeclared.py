@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_flinkcompat.compat import Outcome, Report, Side, check
+from airflow_flinkcompat.compat.checker import NO_INSERT
 
 TOTALS = "INSERT INTO totals SELECT customer, SUM(amount) FROM orders GROUP BY customer;\n"
 OTHER = "INSERT INTO others SELECT region, MAX(amount) FROM payments GROUP BY region;\n"
@@ -177,3 +178,10 @@ def test_views_and_functions_of_the_catalog_that_no_query_uses_are_no_change_of_
 )
 def test_views_and_functions_that_a_query_uses_stay_a_change(old: str, new: str, script: str) -> None:
     assert "unchanged" not in fired(with_catalogs(TABLES + old, TABLES + new, script, script))
+
+
+def test_selects_without_an_insert_are_no_deployed_job() -> None:
+    old, new = "SELECT * FROM orders;\nSELECT a FROM orders;\n", "SELECT * FROM orders;\nSELECT b FROM orders;\n"
+    assert any(NO_INSERT in each for each in judged(old, new).warnings)
+    assert not any(NO_INSERT in each for each in judged(old, old).warnings)
+    assert not any(NO_INSERT in each for each in judged(old + TOTALS, new + TOTALS).warnings)

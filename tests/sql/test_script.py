@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.sql import ScriptError, Statement, nodes, parse_script, read_script, span_of
+from airflow_flinkcompat.sql.script import AS_SUBMITTED
 
 SCRIPT = """\
 -- a comment; with a semicolon
@@ -343,3 +344,29 @@ def test_a_literal_is_no_name(literal: str) -> None:
 def test_a_script_beyond_all_size_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(ScriptError, match=r"job\.sql: holds 100,000,000 characters; a script may hold 8,000,000"):
         parse_script("x" * 100_000_000, "job.sql")
+
+
+@pytest.mark.parametrize(
+    ("script", "placeholder"),
+    [
+        ("INSERT INTO {{ sink }} SELECT a FROM t", "{{ sink }}"),
+        ("{% if wide %}INSERT INTO s SELECT a FROM t{% endif %}", "{% if wide %}"),
+        ("SELECT a FROM t WHERE b > {least}", "{least}"),
+        ("CREATE TABLE <your table> (a STRING)", "<your table>"),
+        ("SELECT a FROM %s", "%s"),
+        ("SELECT a FROM t WHERE b > :least", ":least"),
+        ("${declarations}", "${declarations}"),
+    ],
+)
+def test_a_placeholder_of_a_template_is_named(script: str, placeholder: str) -> None:
+    (statement,) = parse_script(script, "x").statements
+    assert f"{placeholder} is a placeholder of a template; {AS_SUBMITTED}" in str(statement.error)
+
+
+@pytest.mark.parametrize(
+    "script", ["SELECT CAST(a AS FOO<STRING>) FROM", "SELECT '{{ a }}' FROM t WHERE", "SELECT a FROM"]
+)
+def test_another_error_names_no_placeholder(script: str) -> None:
+    (statement,) = parse_script(script, "x").statements
+    assert statement.malformed
+    assert AS_SUBMITTED not in str(statement.error)
