@@ -274,11 +274,12 @@ def _planned_report(
     if compared is None and prediction.refusal is None:
         return replace(read, ground=f"{UNDECIDED} {prediction.flink}")
     plans: Plans = ((), ()) if compared is None else compared.compared.plans
-    decides = compared is None or compared.decides
+    report = judged(plans=plans, prediction=prediction)
+    decides = (compared is None or compared.decides) and not report.is_refused
     ground = f"{PLANNED if decides else UNDECIDED} {prediction.flink}"
     if prediction.stand_ins:
         ground += f" with stand-ins for {', '.join(prediction.stand_ins)}"
-    return replace(judged(plans=plans, prediction=prediction), ground=ground)
+    return replace(report, ground=ground)
 
 
 def _unless_unproven(report: Report, change: Change, prediction: Prediction, compared: RestoreVerdict | None) -> Report:

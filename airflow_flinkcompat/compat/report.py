@@ -35,8 +35,11 @@ READ = "read from the script"
 PLANNED = "planned by Flink"
 """The beginning of the ground of a report that the jobs decide which Flink planned."""
 UNDECIDED = f"{READ}, undecided by Flink"
-CANNOT_TELL = "was asked and cannot tell"
 """The beginning of the ground of a report where Flink planned both jobs, and their diff is unknown."""
+CANNOT_TELL = "was asked and cannot tell"
+"""A part of the warning that Flink's planner gives no answer on a change."""
+PROPOSED_ALONE = ", the proposed script alone"
+"""The end of the ground of a report where Flink refuses the deployed script."""
 
 
 @cache
@@ -295,6 +298,11 @@ class Report:
     def is_planned(self) -> bool:
         """Whether Flink has planned both scripts, even where their diff is unknown."""
         return self.ground.startswith((PLANNED, UNDECIDED))
+
+    @property
+    def deployed_is_refused(self) -> bool:
+        """True if Flink plans the proposed script, and refuses the deployed one."""
+        return self.ground.endswith(PROPOSED_ALONE)
 
     @property
     def planner_was_asked(self) -> bool:

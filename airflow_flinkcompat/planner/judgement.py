@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_flinkcompat.compat import Finding, Report, Side, check
 from airflow_flinkcompat.compat.changes.change import Change
 from airflow_flinkcompat.compat.checker import WithHistory, check_planned
-from airflow_flinkcompat.compat.report import PLANNED, READ
+from airflow_flinkcompat.compat.report import PLANNED, PROPOSED_ALONE, READ
 from airflow_flinkcompat.compat.rules.statements import STATEMENT_NOT_READ as NOT_READ
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
 from airflow_flinkcompat.exec_graph.migration import Accept
@@ -94,16 +94,13 @@ def judge(
         sides = _on_cluster(old, known), _on_cluster(new, known)
         planned = _answer_to(lambda: _questions().predict(*sides, before, after, known.operators))
     except PlannerUnavailable as error:
-        if mode == "always":
-            raise
+        ground, note = _unanswered(error, mode)
         report = read()
-        if isinstance(error, _PlannerNotInstalled):
-            return replace(report, ground=f"{_WITHOUT} ({error})")
-        return replace(report, ground=READ, warnings=(*report.warnings, f"Flink's planner was not asked: {error}"))
+        return replace(report, ground=ground, warnings=(*report.warnings, note) if note else report.warnings)
     _require_planned(new, planned.new)
     refusal = planned.old.refusal
     if refusal is not None and refusal.conclusive:
-        return _of_another_version(read(), refusal, planned.old.flink)
+        return _of_another_version(read(), refusal, planned.old.flink, planned.new.flink)
     return check_planned(
         old, new, planned.prediction, planned.plans,
         with_other_engine=with_other_engine, accepted=accepted, history=history,
@@ -131,10 +128,7 @@ def plan_alone(side: Side, mode: PlannerMode = "auto", jars: Sequence[Path] = ()
         installation = _installed(side, jars)
         planned = _answer_to(lambda: _questions().plan(side, installation))
     except PlannerUnavailable as error:
-        if mode == "always":
-            raise
-        missing = isinstance(error, _PlannerNotInstalled)
-        return (f"{_WITHOUT} ({error})", "") if missing else (READ, f"Flink's planner was not asked: {error}")
+        return _unanswered(error, mode)
     _require_planned(side, planned)
     if planned.refusal is not None:
         why = planned.refusal.message
@@ -249,6 +243,15 @@ def _answer_to(question: Callable[[], T]) -> T:
         raise PlannerUnavailable(str(error)) from None
 
 
+def _unanswered(error: PlannerUnavailable, mode: PlannerMode) -> tuple[str, str]:
+    """The ground and the warning, if any, of a report without an answer. Raises the error: there must be one."""
+    if mode == "always":
+        raise error
+    if isinstance(error, _PlannerNotInstalled):
+        return f"{_WITHOUT} ({error})", ""
+    return READ, f"Flink's planner was not asked: {error}"
+
+
 def _require_planned(side: Side, script: PlannedScript) -> None:
     refusal = script.refusal
     if refusal is not None and refusal.conclusive:
@@ -268,13 +271,13 @@ def _require_whole(side: Side, script: PlannedScript) -> None:
         raise InputError(f"{refusal.place or side.source}: Flink {script.flink} {how}: {refusal.message}")
 
 
-def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str) -> Report:
+def _of_another_version(report: Report, refusal: PlannerRefusal, flink: str, proposed: str) -> Report:
     """The report on a change whose deployed script cannot run on this Flink."""
     message = (
         f"Flink {flink} {_REFUSES_DEPLOYED}, so its job runs on another version or is made of another script: "
         f"{refusal.message}; name that version (--old-engine-version) or the script that is really deployed"
     )
-    ground = f"{PLANNED} {flink}"
+    ground = f"{PLANNED} {proposed}{PROPOSED_ALONE}"
     if report.outcome.rank > Outcome.UNKNOWN.rank:
         return replace(report, ground=ground, warnings=(*report.warnings, message))
     finding = Finding(

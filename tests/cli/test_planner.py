@@ -186,7 +186,7 @@ def test_what_a_reader_sees(run: Run, snapshot: SnapshotAssertion) -> None:
     assert run("lint", "old.sql", *FLINK).out.endswith("1 script: 1 read; planned by Flink 2.3.0\n")
     deployed = report_of(run("check", "nope.sql", "old.sql", *FLINK, "--format", "json"))
     VALIDATOR.validate(deployed)
-    assert (deployed["outcome"], deployed["ground"]) == ("unknown", "planned by Flink 2.3.0")
+    assert (deployed["outcome"], deployed["ground"]) == ("unknown", "planned by Flink 2.3.0, the proposed script alone")
     assert "--old-engine-version" in deployed["findings"][0]["message"]
     assert "2.3: ready: Flink 2.3.0 in " in run("planner", "status").out
     save(of_kafka=V1)

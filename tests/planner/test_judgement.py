@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_flinkcompat.compat import Outcome, Side
+from airflow_flinkcompat.compat import Outcome, Side, render_text
 from airflow_flinkcompat.compat.report import READ
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, PlannerRefusal
 from airflow_flinkcompat.exec_graph.prediction import Prediction
@@ -67,3 +67,7 @@ def test_a_deployed_script_that_flink_refuses_leaves_the_outcome_unknown(monkeyp
     assert deciding.before_span == REFUSED.place
     assert "Column 'nope' not found in any table; name that version (--old-engine-version)" in deciding.message
     assert {outcome for _, outcome in report.sinks} == {Outcome.UNKNOWN}
+    assert report.ground == "planned by Flink 2.3.0, the proposed script alone"
+    text = " ".join(render_text(report).split())
+    assert "1. Flink does not plan the deployed script. Check again with the version that runs the job" in text
+    assert "Correct or remove" not in text

@@ -31,6 +31,10 @@ _TO_READ_ALL: Mapping[Reason, str] = {
     Reason.NOT_READ: "Correct or remove what could not be read, and check again.",
     Reason.UNDECLARED: "Declare what is missing (--catalog FILE, --function NAME=KIND) and check again.",
 }
+_OLD_REFUSED = (
+    "Flink does not plan the deployed script. Check again with the version that runs the job "
+    "(--old-engine-version), with the script that is really deployed, or with the jars that it needs (--jar FILE)."
+)
 _TO_SPLIT: Mapping[Reason, str] = {
     Reason.SEVERAL_CHANGES: "Take the change apart: deploy one change after the other, each checked by itself.",
     Reason.AMBIGUOUS: "Change one query at a time, or give each a sink of its own, so that each can be matched.",
@@ -269,7 +273,10 @@ def _steps(report: Report, known: ReportContext) -> Iterator[Step]:
             yield _backfill(report, known)
         case Outcome.UNKNOWN:
             reasons = {finding.reason for finding in report.deciding if finding.outcome is Outcome.UNKNOWN}
-            yield from (Step(text) for reason, text in _TO_READ_ALL.items() if reason in reasons)
+            if report.deployed_is_refused:
+                yield Step(_OLD_REFUSED)
+            else:
+                yield from (Step(text) for reason, text in _TO_READ_ALL.items() if reason in reasons)
             if not reasons & _TO_READ_ALL.keys():
                 yield from _asked_again(report, known)
                 yield Step(
@@ -423,13 +430,20 @@ def _graph_may_decide(finding: Finding) -> bool:
     return rule is not None and graph_may_decide(finding, rule)
 
 
+def _install(report: Report) -> str:
+    return f"flinkcompat planner install {report.engine_version}"
+
+
+def _where_checked(report: Report) -> str:
+    """How a check in Airflow asks the planner."""
+    return f'run `{_install(report)}` where the check runs, and repeat the check with planner="auto"'
+
+
 def _planner(report: Report, known: ReportContext) -> Step:
     words = "Ask Flink's own planner, which starts nothing"
-    install = f"flinkcompat planner install {report.engine_version}"
     if known.entry:  # the deployed side is no file
-        return Step(
-            f'{words}: run `{install}` where the check runs, set planner="always" for the check, and repeat it.'
-        )
+        return Step(f"{words}: {_where_checked(report)}.")
+    install = _install(report)
     check = (
         f"flinkcompat check {report.old_source} {report.new_source} \\",
         f"  --engine flink --engine-version {report.engine_version} --planner always",
@@ -533,7 +547,7 @@ def _ask_what_is_kept(report: Report, known: ReportContext) -> Step:
     if known.entry:  # the deployed side is no file
         moved = _few(_moved_sources(report))
         anew = _ACCEPT_MOVED.format(moved) if moved else ""
-        return Step(f'{words}: set planner="always" for the check, and run it again.{anew}')
+        return Step(f"{words}: {_where_checked(report)}.{anew}")
     anew = _begun_anew(report)
     more = "; --restart-source begins a moved source anew and keeps the rest" if anew else ""
     return Step(
