@@ -68,15 +68,20 @@ class PlannerRefusal:
 
     @classmethod
     def of(
-        cls, chain: Sequence[Mapping[str, str]], statement: Span | None, stand_ins: Collection[str] = ()
+        cls,
+        chain: Sequence[Mapping[str, str]],
+        statement: Span | None,
+        stand_ins: Collection[str] = (),
+        catalogs: Collection[str] = (),
     ) -> PlannerRefusal:
-        """The refusal that a chain of exceptions shows."""
+        """The refusal that a chain of exceptions shows. A catalog in memory has a database of its own from the start."""
         texts = [each["message"] for each in chain]
         classes = " ".join(each["class"].rpartition(".")[2] for each in chain)
         located = next((text for text in texts if _PLACE.search(text)), "")
         message = next((text for text in reversed(texts) if text not in ("", "null")), classes)
         missing = any(map(_NOT_WHOLE.search, texts)) or any(word in classes for word in _TROUBLE)
         missing |= any(_PLACEHOLDER in text for text in texts)
+        missing |= bool(catalogs) and "DatabaseAlreadyExistException" in classes
         missing |= bool(stand_ins) and not any(word in classes for word in _BEFORE_TABLES)
         message = _IN_STATEMENT.sub("", _EXPECTED.sub("", message))
         return cls(shorten(message, 400, placeholder=" …"), _placed(located, statement), not missing)
@@ -198,7 +203,7 @@ class PlannedScript:
         said, refusal = answer.get("refusal"), None
         if said is not None:
             place = statements[said["statement"]].span if said["statement"] < len(statements) else None
-            refusal = PlannerRefusal.of(said["chain"], place, answer.get("stand_ins", ()))
+            refusal = PlannerRefusal.of(said["chain"], place, answer.get("stand_ins", ()), answer.get("catalogs", ()))
         elif "failure" in answer:
             refusal = PlannerRefusal.of(answer["failure"], None)
         jobs = tuple(

@@ -27,7 +27,7 @@ PARALLELISM = "parallelism.default"
 _RUNTIME_MODE = "execution.runtime-mode"
 _PLANNING = {
     "table.plan.compile.catalog-objects": "SCHEMA",  # options of tables may hold secrets
-    "table.generated-code.max-length": "32000",  # splitting shorter code takes a third of the time, and is of no use
+    "table.generated-code.max-length": "32000",  # splitting shorter code takes a fifth of the time, and is of no use
 }
 _UNKNOWN_PARALLELISM = ("1", "2")
 """Chains differ between one subtask and several, and so do OperatorIDs."""

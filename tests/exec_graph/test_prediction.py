@@ -165,3 +165,13 @@ def test_ids_from_a_counter_matter_to_operators_that_keep_state_alone() -> None:
         job = script(function, operator("s", sink, node=2, inputs=[1]))
         assert bool(predicted(job, job).doubt) is doubted
     assert not predicted(script(operator("a", node=1), function), script(operator("a", node=1), function)).doubt
+
+
+@pytest.mark.parametrize(("catalogs", "conclusive"), [({}, True), ({"c": "paimon"}, False)])
+def test_a_database_that_exists_in_a_catalog_in_memory_is_no_refusal(
+    catalogs: dict[str, str], conclusive: bool
+) -> None:
+    chain = [{"class": "a.DatabaseAlreadyExistException", "message": "Database d already exists in Catalog c."}]
+    found = script(refusal={"statement": 1, "chain": chain}, catalogs=catalogs).refusal
+    assert found is not None
+    assert found.conclusive is conclusive
