@@ -74,7 +74,7 @@ class PlannerRefusal:
         stand_ins: Collection[str] = (),
         catalogs: Collection[str] = (),
     ) -> PlannerRefusal:
-        """The refusal that a chain of exceptions shows. A catalog in memory has a database of its own from the start."""
+        """The refusal that a chain of exceptions shows. A catalog in memory has a database from the start."""
         texts = [each["message"] for each in chain]
         classes = " ".join(each["class"].rpartition(".")[2] for each in chain)
         located = next((text for text in texts if _PLACE.search(text)), "")
