@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from airflow_flinkcompat.connectors.facts import ColumnIdentity
 from airflow_flinkcompat.exec_graph.diff import Restore, RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.exec_node import CompiledPlan
-from airflow_flinkcompat.exec_graph.facets import Aspect, Effect, FacetRow, rows_about
+from airflow_flinkcompat.exec_graph.facets import Aspect, FacetRow, rows_about
 from airflow_flinkcompat.exec_graph.from_compiled import DEFAULTS, CompiledState, JobSettings, compiled_state, job_state
 from airflow_flinkcompat.exec_graph.kinds import ExecKind, Trait
 from airflow_flinkcompat.exec_graph.layout import CallPart, StateLayout
@@ -257,17 +257,16 @@ def _weighed(
         if aspect is Aspect.MEANING and Aspect.LAYOUT in aspects and not restored:
             continue  # the restore fails first, so that no row comes of the other meaning
         rows = {name: _row(one, other, (found, name), independent) for found, name in apart if found is aspect}
-        wrong = tuple(name for name, row in rows.items() if row is not None and row.effect is Effect.WRONG)
-        either = tuple(
-            name for name, row in rows.items() if row is None or row.effect in (Effect.EITHER, Effect.UNKNOWN)
-        )
+        effects = {name: RestoreEffect.UNKNOWN if row is None else row.effect for name, row in rows.items()}
+        wrong = tuple(name for name, each in effects.items() if each is RestoreEffect.SILENTLY_WRONG)
+        either = tuple(name for name, each in effects.items() if each is RestoreEffect.UNKNOWN)
         # Flink has read the state: another layout by the plan alone is not known to matter.
         effect = RestoreEffect.UNKNOWN if aspect is Aspect.LAYOUT and restored else _EFFECTS[aspect]
         yield from (
             (each, what, ()) for each, what in ((RestoreEffect.SILENTLY_WRONG, wrong), (effect, either)) if what
         )
         for name, row in rows.items():
-            if row is not None and row.effect is Effect.RIGHT:
+            if row is not None and row.effect is RestoreEffect.RIGHT:
                 yield RestoreEffect.UNKNOWN, (name,), row.evidence
 
 

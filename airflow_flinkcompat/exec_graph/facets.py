@@ -10,17 +10,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from airflow_flinkcompat.exec_graph.diff import RestoreEffect
+
 _ANY = "*"
-
-
-class Effect(StrEnum):
-    """How restores end in which a facet differs."""
-
-    RIGHT = "right"
-    WRONG = "wrong"
-    EITHER = "either"
-    UNKNOWN = "unknown"
-    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -29,8 +21,9 @@ class FacetRow:
 
     operator: str
     facet: str
-    effect: Effect
+    effect: RestoreEffect
     evidence: tuple[str, ...]
+    compared: bool = True
     changes: tuple[tuple[str, str], ...] = ()
     when: str | Mapping[str, Any] = ""
     why: str = ""
@@ -55,9 +48,10 @@ def facet_rows() -> Mapping[tuple[str, str], tuple[FacetRow, ...]]:
     table = tomllib.loads(files(__package__).joinpath("facets.toml").read_text(encoding="utf-8"))
     found: dict[tuple[str, str], tuple[FacetRow, ...]] = {}
     for each in table["row"]:
+        changes = tuple((before, after) for before, after in each.get("changes", ()))
         row = FacetRow(
-            each["operator"], each["facet"], Effect(each["effect"]), tuple(each.get("evidence", ())),
-            tuple((before, after) for before, after in each.get("changes", ())), each.get("when", ""),
+            each["operator"], each["facet"], RestoreEffect[each["effect"].upper().replace(" ", "_")],
+            tuple(each.get("evidence", ())), each.get("compared", True), changes, each.get("when", ""),
             each.get("why", ""),
         )  # fmt: skip
         found[row.operator, row.facet] = (*found.get((row.operator, row.facet), ()), row)
@@ -94,7 +88,8 @@ Facets = dict[tuple[Aspect, str], Hashable]
 
 def aspect_of(kind: str, facet: str, config: Mapping[str, Any]) -> Aspect | None:
     """What a facet of a node says by the table of facets; None where it takes no part in state."""
-    effects = {row.effect for row in rows_about(kind, facet) if row.holds_of(config)}
-    if Effect.NONE in effects:
+    rows = [row for row in rows_about(kind, facet) if row.holds_of(config)]
+    if not all(row.compared for row in rows):
         return None
-    return Aspect.OTHER if effects - {Effect.WRONG} else Aspect.MEANING
+    wrong = all(row.effect is RestoreEffect.SILENTLY_WRONG for row in rows)
+    return Aspect.MEANING if wrong else Aspect.OTHER

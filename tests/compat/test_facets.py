@@ -14,7 +14,7 @@ from airflow_flinkcompat.compat.plan_comparison import ComparedPlans
 from airflow_flinkcompat.exec_graph.compare import QUERY_SINK, compare_plans
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect, StateEffect
 from airflow_flinkcompat.exec_graph.exec_node import read_plan
-from airflow_flinkcompat.exec_graph.facets import Effect, FacetRow, facet_rows
+from airflow_flinkcompat.exec_graph.facets import FacetRow, facet_rows
 from tests.measured_plans import pairs, planned, written
 
 ROWS = [row for rows in facet_rows().values() for row in rows]
@@ -23,7 +23,7 @@ SINK = f"`default_catalog`.`default_database`.`{QUERY_SINK}`"
 
 
 def named(row: FacetRow) -> str:
-    return f"{row.operator} {row.facet} {row.effect}"
+    return f"{row.operator} {row.facet} {row.effect.name}"
 
 
 @cache
@@ -36,15 +36,15 @@ def differences(name: str) -> tuple[StateEffect, ...]:
 @pytest.mark.parametrize("row", ROWS, ids=named)
 def test_a_row_rests_on_restores_that_ended_as_it_says(row: FacetRow) -> None:
     ends = {name: set(restores()[name].values()) for name in row.evidence}
-    assert bool(ends) is (row.effect is not Effect.UNKNOWN)
-    if row.effect is Effect.RIGHT:
+    assert ends or row.effect is RestoreEffect.UNKNOWN
+    if row.effect is RestoreEffect.RIGHT:
         assert "2.3" in lines_restored_right(row.evidence)
-    if row.effect is Effect.WRONG:
+    if row.effect is RestoreEffect.SILENTLY_WRONG:
         assert all(WRONG in found for found in ends.values())
     assert not any(WRONG in found and RIGHT in found for found in ends.values())
 
 
-@pytest.mark.parametrize("row", [each for each in ROWS if each.effect is not Effect.NONE], ids=named)
+@pytest.mark.parametrize("row", [each for each in ROWS if each.compared], ids=named)
 def test_the_plans_of_its_restores_differ_in_its_facet(row: FacetRow) -> None:
     """Plans of restores over connectors of the measurement's own are not stored."""
     stored = [name for name in row.evidence if name in planned()]
