@@ -13,20 +13,10 @@ from airflow_flinkcompat.plan.types import MAX_LENGTH, DataType
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 VALUE, MAP = KeyedStateKind.VALUE, KeyedStateKind.MAP
-
-
 USER_TIMERS, WINDOW_TIMERS = "user-timers", "window-timers"
-
-
 LONG = Stored("Long")
-
-
 _NOT_NULL = " NOT NULL"
-
-
 _WORDS = {"TIMESTAMP_WITHOUT_TIME_ZONE": "TIMESTAMP", "TIMESTAMP_WITH_LOCAL_TIME_ZONE": "TIMESTAMP_LTZ"}
-
-
 _ZONED = re.compile(r"\bTIMESTAMP\((\d)\) WITH LOCAL TIME ZONE")
 
 
@@ -67,8 +57,6 @@ def row(read: ColumnMeanings, form: str = "row") -> Stored:
 
 
 _WIDE = {"STRING": f"VARCHAR({MAX_LENGTH})", "BYTES": f"VARBINARY({MAX_LENGTH})"}
-
-
 _PLAIN = frozenset(
     {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIMESTAMP",
      "TIMESTAMP_LTZ", "CHAR", "VARCHAR", "STRING", "BYTES"}

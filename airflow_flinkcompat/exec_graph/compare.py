@@ -20,20 +20,14 @@ from airflow_flinkcompat.exec_graph.symbols import Symbols
 
 QUERY_SINK = "flinkcompat_query"
 """The sink in front of which a bare query is planned; it keeps nothing."""
-
-
 CHAIN = ("operators up to it",)
 """What differs where an operator that keeps state has no counterpart."""
-
-
 _EFFECTS = {
     Aspect.LAYOUT: RestoreEffect.REFUSED_AT_RESTORE,
     Aspect.MEANING: RestoreEffect.SILENTLY_WRONG,
     Aspect.OTHER: RestoreEffect.UNKNOWN,
 }
 """The effect of a facet that differs, where the table of facets knows none."""
-
-
 _INDEPENDENT, _BARE = "independent of columns", "nothing in front"
 """Conditions of the table of facets on sinks: columns decide about no state, and no materializer stands in front."""
 
@@ -297,8 +291,6 @@ def _fewer_keys(one: CompiledOperator, other: CompiledOperator, symbols: Symbols
 
 
 _ROWS_BELOW = (Aspect.MEANING, "rows below")
-
-
 _OF_ACCUMULATORS = frozenset(
     (
         (Aspect.LAYOUT, "accumulators"),

@@ -33,11 +33,7 @@ _CONSEQUENCES = {
     RestoreEffect.REFUSED_AT_RESTORE: Consequence.REFUSED_AT_RESTORE,
     RestoreEffect.SILENTLY_WRONG: Consequence.SILENTLY_WRONG,
 }
-
-
 _ORDER = tuple(RestoreEffect)
-
-
 BAD_EFFECTS = frozenset((*_CONSEQUENCES, RestoreEffect.DROPPED))
 """The effects on state that does not fit.
 

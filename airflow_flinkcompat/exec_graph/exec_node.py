@@ -13,17 +13,9 @@ from typing import Any
 from airflow_flinkcompat.exec_graph.kinds import ExecKind
 
 _KIND = re.compile(r"(?:stream|batch)-exec-(?P<kind>.+)_\d+")
-
-
 _DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?")
-
-
 ROWTIME, PROCTIME = "ROWTIME", "PROCTIME"
-
-
 _TIME_ATTRIBUTE = re.compile(rf'"kind": "({ROWTIME}|{PROCTIME})"')
-
-
 _WINDOWINGS = frozenset(("windowing", "leftWindowing", "rightWindowing"))
 
 

@@ -197,8 +197,6 @@ _NAMES: Mapping[StateKind, Callable[[ExecNode], str]] = {
     StateKind.SINK: sink_identifier,
     StateKind.OPERATOR: lambda operator: operator.kind,
 }
-
-
 _IN_LAYOUT = frozenset(("keys", "aggregates", "stored columns", "leftUpsertKeys", "rightUpsertKeys"))
 """What the layout of a state says."""
 

@@ -12,21 +12,13 @@ from airflow_flinkcompat.model import Span
 from airflow_flinkcompat.sql import Statement
 
 _PLACE = re.compile(r"\bline (\d+), column (\d+)")
-
-
 _NODE = re.compile(r"\[\d+\]")
 """The number of an ExecNode in an operator's name, which counts on in a process."""
 _PROXY = re.compile(r"^jdk\.proxy\d+\.\$Proxy\d+$")
 """A class that stands in for a connector's, with a number of its process."""
-
-
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)
-
-
 _IN_STATEMENT = re.compile(r",? at line \d+, column \d+\.?$")
 """The place at the end of a sentence, which counts from the beginning of the statement."""
-
-
 _NOT_WHOLE = re.compile(
     r"Object '[^']*' not found|Cannot find table|No match found for function signature|"
     r"(?:[Tt]able|View|[Dd]atabase|[Cc]atalog|[Ff]unction|Model)\b.{0,200}(?:does not exist|doesn't exist|not found)|"
@@ -35,19 +27,13 @@ _NOT_WHOLE = re.compile(
     re.DOTALL,
 )
 """Errors that say what the script lacks here, a declaration or a jar: elsewhere Flink may plan it."""
-
-
 _TROUBLE = (
     "Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException",
     "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer",
 )  # fmt: skip
 """Exceptions that say something of this machine rather than of the script."""
-
-
 _PLACEHOLDER = "${"
 """The beginning of a placeholder, whose value may be of another type."""
-
-
 _BEFORE_TABLES = ("SqlParserException", "CalciteContextException", "SqlValidatorException")
 """Exceptions of the parser and the validator, which do not ask what a connector can do."""
 

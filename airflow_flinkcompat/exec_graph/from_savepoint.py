@@ -21,8 +21,6 @@ _NAMESPACES = {
     "Long": StateNamespace.WINDOW_END,
     "TimeWindow": StateNamespace.WINDOW,
 }
-
-
 _TIMERS = re.compile("^_timer_state/(event|processing)_")
 
 

@@ -32,12 +32,8 @@ from airflow_flinkcompat.plan.program import Pipeline, Program
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _TIMES = {"TIMESTAMP": "TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP_LTZ": "TIMESTAMP_WITH_LOCAL_TIME_ZONE"}
-
-
 LEAVES_COLUMNS = frozenset({"<", "<=", ">", ">=", "<>", "IS NOT NULL"})
 """Conditions after which no column of a row is known to be one constant, which would stand elsewhere (measured)."""
-
-
 LIVES = {True: {"ttl": "1 ms"}, False: {"ttl": "0 ms"}}
 
 
@@ -123,21 +119,13 @@ SCAN, WATERMARK, CALC, LOCAL, GLOBAL, GROUP, LOOKUP = (
     ExecKind.TABLE_SOURCE_SCAN, ExecKind.WATERMARK_ASSIGNER, ExecKind.CALC, ExecKind.LOCAL_WINDOW_AGGREGATE,
     ExecKind.GLOBAL_WINDOW_AGGREGATE, ExecKind.GROUP_AGGREGATE, ExecKind.LOOKUP_JOIN,
 )  # fmt: skip
-
-
 STATEFUL = (GLOBAL, GROUP)
-
-
 _REPLANS = ("table.optimizer.", "table.exec.mini-batch.", "table.exec.emit.", "table.exec.uid.", "pipeline.operator-",
             "table.exec.legacy-", "table.exec.simplify-", "table.exec.source.cdc-", "table.exec.sink.rowtime-inserter",
             "table.exec.sink.keyed-shuffle", "table.exec.sink.nested-constraint",
             "table.exec.async-lookup.key-ordered")  # fmt: skip
 """Settings that may decide which operators there are, or which ids they have."""
-
-
 OperatorKinds = tuple[OperatorKind, ...]
-
-
 PossibleChains = tuple[OperatorKinds, ...]
 
 
@@ -219,8 +207,6 @@ def shown_output(column: Expression) -> object:
 
 
 _TESTS = frozenset({"IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT TRUE", "IS FALSE", "IS NOT FALSE"})
-
-
 _MAY_BE_THE_COLUMN = frozenset({
     "CAST", "TRY_CAST", "COALESCE", "IFNULL", "CASE", "IF", "NULLIF", "+", "-", "*", "/", "AND", "OR", "NOT",
 })  # fmt: skip

@@ -63,12 +63,8 @@ class Accept(StrEnum):
 
 
 _EQUAL, _SAME = "it means and stores the same", "it is over the same rows, windows and keys"
-
-
 UNREMARKABLE = frozenset({_EQUAL, _SAME})
 """Reasons for which state goes on without a word."""
-
-
 OTHER_CONDITION = "its condition changed, and the stored state comes from rows by the former one"
 """The reason for which state goes on with :attr:`Accept.FILTER` alone."""
 
@@ -391,8 +387,6 @@ def _begun(spec: StateSpec, job: ExecGraph, lines: Iterable[OperatorMigration]) 
 
 
 _ANEW = "it starts where its options say: rows that it reads again count twice in the state kept above it"
-
-
 _Step = Callable[[StateSpec, Sequence[StateSpec]], Iterator[OperatorMigration]]
 
 

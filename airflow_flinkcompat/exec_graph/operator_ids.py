@@ -16,8 +16,6 @@ from functools import cached_property
 from airflow_flinkcompat.exec_graph.kinds import OperatorKind
 
 _MASK = 2**64 - 1
-
-
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 

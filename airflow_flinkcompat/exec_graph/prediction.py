@@ -10,27 +10,15 @@ from airflow_flinkcompat.exec_graph.diff import NOTHING, Restore, RestoreEffect,
 from airflow_flinkcompat.exec_graph.from_planner import PlannedScript, SubmittedJob
 
 REFUSED_AT_SUBMIT, REFUSED_AT_RESTORE = RestoreEffect.REFUSED_AT_SUBMIT, RestoreEffect.REFUSED_AT_RESTORE
-
-
 _DEFAULT_MAX_PARALLELISM = 128
 """Flink's own maximum for a parallelism of at most 85, where none is set."""
-
-
 _SINK = re.compile(r"Sink: (?P<legacy>\w+)|(?P<table>\w+): (?:Writer|Committer)")
-
-
 _SHOWS = frozenset(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"))
-
-
 _COUNTED = (
     "contains a counter of the client: table.exec.uid.generation is ALWAYS, or rows come from a process table function "
     "without a uid"
 )
-
-
 _NUMBER = re.compile(r"\$\d+$")
-
-
 _JOB_NOT_PLANNED = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:EXECUTE\s+PLAN|COMPILE\s+AND\s+EXECUTE|CREATE\s+(?:OR\s+ALTER\s+)?MATERIALIZED)\b",
     re.IGNORECASE,

@@ -104,11 +104,7 @@ def as_it_is(new: NamedState, old: NamedState | None) -> StateRewrite:
 
 
 _SIZED = re.compile(r"(?P<name>\w+)(?:\((?P<size>\d+)(?:, (?P<scale>\d+))?\))?(?P<end>(?: NOT NULL)?)")
-
-
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-
-
 _GROWING = frozenset({"VARCHAR", "VARBINARY", "DECIMAL"})
 """Types whose values are the same where their greatest length or precision grows."""
 

@@ -34,7 +34,6 @@ from airflow_flinkcompat.plan.origins import OperatorColumn, PassedOutput, Sourc
 from airflow_flinkcompat.plan.types import DataType, TimeAttribute
 
 _T = TypeVar("_T")
-
 _UNTOLD = "which of its {what} stands where in its state is not told: {words} are of the same columns"
 
 

@@ -21,12 +21,8 @@ from airflow_flinkcompat.exec_graph.symbols import (
 
 UNMEANT = frozenset(("inputProperties", "localAggInputRowType", "namedWindowProperties"))
 """Fields that repeat what inputs say, or what is handed up and not kept."""
-
-
 ASIDE = frozenset(("configuration", "state", "generateUpdateBefore"))
 """Settings, times to live and what is emitted: judged from the settings, or not measured."""
-
-
 _SAME_ROWS = ASIDE | {"argument types"}
 """Facets that leave the output rows equal: settings, times to live, and the types in which a call reads its values."""
 

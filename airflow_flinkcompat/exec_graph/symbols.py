@@ -13,11 +13,7 @@ from typing import Any
 from airflow_flinkcompat.plan.column_lineage import Composition, together
 
 Symbol = int
-
-
 _BOUNDS = ("window_start", "window_end", "window_time")
-
-
 _PROPERTIES = {"WindowStart": "window_start", "WindowEnd": "window_end", "Rowtime": "window_time"}
 """The bounds of windows, in the order of a table function's columns, and as aggregations call them."""
 
@@ -38,20 +34,10 @@ def _called(internal: str) -> str:
 
 
 _EITHER_WAY = frozenset({"$AND$1", "$OR$1", "$=$1", "$<>$1", "$+$1", "$*$1"})
-
-
 _MIRRORED = {"$<$1": "$>$1", "$<=$1": "$>=$1"}
-
-
 _CASE, _COALESCE = "$CASE$1", "$COALESCE$1"
-
-
 _WIDENS = frozenset({"$=$1", "$<>$1", "$>$1", "$>=$1", "$<$1", "$<=$1", "$SEARCH$1", _CASE, _COALESCE})
-
-
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
-
-
 _EXACT_IN_FLOAT = 2**24
 
 
@@ -269,8 +255,6 @@ _PLACE_FIELDS = frozenset(
      "rightTimeAttributeIndex", "primaryKeys", "leftUpsertKeys", "rightUpsertKeys")
 )  # fmt: skip
 """Fields of a node's configuration that hold places among its input's columns."""
-
-
 _NO_MEANING = frozenset(("name", "fieldName", "alias", "approximate", "syntax"))
 """Fields that hold a name nobody resolves, or a spelling."""
 

@@ -32,11 +32,7 @@ from airflow_flinkcompat.exec_graph.exec_node import seconds
 from airflow_flinkcompat.plan.nodes import Measure, Window, WindowKind
 
 _LONGER = "its windows are longer, and nothing is left of those that ended"
-
-
 _SPLIT = "its windows begin or end where what is stored cannot be split"
-
-
 _UNCOUNTED = "it hops now, for which the rows of each slice are counted, and they were not"
 
 
@@ -101,8 +97,6 @@ _KINDS: Mapping[object, tuple[WindowKind, str, str]] = {
     "CumulativeWindow": (WindowKind.CUMULATE, "maxSize", "step"),
 }
 """Of each kind what its size and the length of its slices are called."""
-
-
 _BY_EVENT_TIME = {
     "strategy": "TimeAttribute",
     "isRowtime": True,

@@ -15,21 +15,11 @@ from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols, plai
 from airflow_flinkcompat.savepoint.kinds import KeyedStateKind
 
 _TEXT = "VARCHAR(2147483647)"
-
-
 _PACKAGE = "org.apache.flink.table.runtime.functions.aggregate."
-
-
 CARRIED_ONLY = frozenset({"LAG"})
 """Functions whose accumulators were never rewritten."""
-
-
 MAP_VIEW = "RAW('org.apache.flink.table.api.dataview.MapView')"
-
-
 _LIST_VIEW = "RAW('org.apache.flink.table.api.dataview.ListView')"
-
-
 _DECIMAL = re.compile(r"DECIMAL\(\d+, (?P<scale>\d+)\)")
 
 
@@ -165,19 +155,13 @@ _WELFORD = (
     f"{_PACKAGE}WelfordM2AggFunction$WelfordM2Accumulator"
     "<`n` BIGINT NOT NULL, `mean` DOUBLE NOT NULL, `m2` DOUBLE NOT NULL>"
 )
-
-
 _Made = Callable[[str, str], Accumulator | Unknown]
-
-
 _EITHER: Mapping[str, _Made] = {
     "COUNT": lambda result, argument: Accumulator((("count", "BIGINT"),)),
     "SUM0": lambda result, argument: Accumulator((("sum", result),)),
     "AVG": _average,
     "WELFORD_M2": lambda result, argument: Accumulator((("spread", _WELFORD),)),
 }
-
-
 _APPENDING: Mapping[str, _Made] = {
     "SUM": lambda result, argument: Accumulator((("sum", result),)),
     "MIN": _extreme,
@@ -187,8 +171,6 @@ _APPENDING: Mapping[str, _Made] = {
     "LISTAGG": lambda result, argument: Accumulator((("delimiter", _TEXT), ("list", _TEXT))),
     "LAG": _lagged,
 }
-
-
 _RETRACTING: Mapping[str, _Made] = {
     "SUM": lambda result, argument: Accumulator((("sum", result), ("count", "BIGINT"))),
     "MIN": _retracted_extreme("Min"),
@@ -227,8 +209,6 @@ def _stored(kind: Any) -> str:
 
 
 _COUNT_ALL: Mapping[str, Any] = {"internalName": "$COUNT$1", "argList": [], "filterArg": -1, "distinct": False}
-
-
 _HIDDEN_COUNTER = {**_COUNT_ALL, "name": "hidden"}
 """The COUNT(*) that Flink keeps beside what a script asks for."""
 

@@ -95,8 +95,6 @@ _WINDOWS = {
     ExecKind.GLOBAL_WINDOW_AGGREGATE: StateNamespace.WINDOW_END,
     ExecKind.GROUP_WINDOW_AGGREGATE: StateNamespace.WINDOW,
 }
-
-
 MERGED_SESSIONS = NamedState(
     "session-window-mapping", KeyedStateKind.MAP, Stored("TimeWindow"), Stored("TimeWindow"), StateNamespace.NONE
 )
@@ -260,12 +258,8 @@ KINDS = {
     AggregateKind.WINDOW: ExecKind.WINDOW_AGGREGATE,
 }
 """The exec node of an aggregation, whether Flink plans one phase or two."""
-
-
 _TVF_WINDOWS = {WindowKind.HOP: "HoppingWindow", WindowKind.SESSION: "SessionWindow"}
 """The windows of table functions whose aggregation stores more than that of any other."""
-
-
 _Column = tuple[Expression, str]
 
 

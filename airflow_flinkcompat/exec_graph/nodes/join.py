@@ -75,8 +75,6 @@ def _place(row: Sequence[Expression], key: Expression) -> int:
 
 
 _COUNTS_LEFT = ("LEFT", "FULL", "SEMI", "ANTI")
-
-
 _COUNTS_RIGHT = ("RIGHT", "FULL")
 
 

@@ -18,11 +18,7 @@ from airflow_flinkcompat.savepoint.binary_row import FieldForm, field_form
 
 AT_WINDOW_END = "rows at the end of a window"
 """A condition of the table of facets: the node reads rows that all come out when their window ends."""
-
-
 _NESTED = ("intervalJoinSpec", "joinSpec", "matchSpec", "overSpec")
-
-
 _SAME_STATE = {"SEMI": "existence", "ANTI": "existence"}
 
 

@@ -11,11 +11,7 @@ from airflow_flinkcompat.exec_graph.nodes.kept_rows import kept_row_facets
 from airflow_flinkcompat.exec_graph.symbols import ColumnMeanings, Symbols
 
 _EVENT_ID = "EventId"
-
-
 _NODE_ID = f"NodeId<{_EVENT_ID}>"
-
-
 _EDGES = f"LockableType<SharedBufferNodeSerializerSnapshotV2<SharedBufferEdge<{_NODE_ID}, DeweyNumber>>>"
 
 

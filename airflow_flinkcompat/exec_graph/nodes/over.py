@@ -28,8 +28,6 @@ _STATES_OF_FRAMES = {
     (PROCTIME, True, False): ("cleanupTsState",),
 }
 """The times and counts that OVER keeps, by its clock, whether its frame is bounded, and whether that counts rows."""
-
-
 _CLEANUP_TIMES = {
     (ROWTIME, True, True): "RowTimeBoundedRowsOverCleanupTime",
     (ROWTIME, False, True): "RowTimeUnboundedOverCleanupTime",

@@ -69,8 +69,6 @@ def lower_rank(operator: RankOperator, symbols: Symbols, time_to_live: bool) -> 
 
 WAITING = "waiting-to-emit-on-timer"
 """The state of the first row by event time until it is emitted, which has no time to live."""
-
-
 COUNTER = NamedState("counterState", VALUE, Stored("Int"))
 """Number of rows of a key: the only state if the first rows are the highest."""
 

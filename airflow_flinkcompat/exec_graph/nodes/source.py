@@ -107,8 +107,6 @@ def source_facets(node: ExecNode, tables: Mapping[str, str]) -> Facets:
 
 
 _APPEND_FORMATS = frozenset({None, "json", "csv", "avro", "avro-confluent", "raw", "protobuf", "parquet", "orc"})
-
-
 _READS_OTHERWISE = frozenset({"changelog-mode", "scan.read-changelog-as-append-only.enabled", "scan.full-changelog"})
 """Options by which changes of a database come as other kinds of rows, which other operators may follow."""
 
