@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.plan_comparison import Plans
+from airflow_flinkcompat.connectors import FORMATS, ConnectorFacts, Known, LookupSupport, catalogue
 from airflow_flinkcompat.deploy.flink.compiled_plans import give_options, options_of_tables
 from airflow_flinkcompat.deploy.flink.statements import as_one_statement
 from airflow_flinkcompat.exec_graph.compare import QUERY_SINK
@@ -38,6 +39,8 @@ _GUESSED: Sequence[Mapping[str, Any]] = (
 """What else a stand-in for a source, or for a sink with a primary key, may be able to do."""
 _LOOKUPS: Sequence[Mapping[str, Any]] = ({"async": True},)
 """How else a stand-in may look rows up."""
+
+_SUPPORTS = {LookupSupport.SYNCHRONOUS: "synchronous", LookupSupport.BY_OPTION: "option"}
 
 OTHER_SETTINGS = (
     "the deployed script gives other operators than the job has, so the job runs with other settings or on another "
@@ -216,10 +219,41 @@ def plan(
             **_PLANNING,
         },
         "query_sink": QUERY_SINK,
+        "connectors": _known_abilities(" ".join(each.text for each in statements)),
         "jars": list(map(str, installation.jars)),
         "restore": list(restore),
     }
     return PlannedScript.of(daemon(installation).ask(question), statements)
+
+
+def _known_abilities(script: str) -> dict[str, Any]:
+    """The abilities of stand-ins that the catalogue knows, by connector, or by connector and format."""
+    found: dict[str, Any] = {}
+    for name, facts in catalogue().items():
+        if f"'{name}'" not in script:
+            continue
+        if facts.formats:
+            found |= {f"{name}/{each.name}": _abilities(facts, each.appends) for each in FORMATS.values()}
+        else:
+            found[name] = _abilities(facts)
+    return found
+
+
+def _abilities(facts: ConnectorFacts, appends: Known = Known.YES) -> dict[str, Any]:
+    """The abilities of one connector, whose format appends or not."""
+    source, sink, lookup = facts.source, facts.sink, facts.lookup
+    known: dict[str, Any] = {}
+    if source is not None and appends is source.appends is Known.YES and source.filters is Known.NO:
+        pushed = {"projection": source.projection, "watermark": source.watermark}
+        if Known.NOT_KNOWN not in pushed.values():
+            known["source"] = {each: value is Known.YES for each, value in pushed.items()}
+    if sink is not None and sink.upserts is sink.upserts_appended is Known.YES:
+        known["sink"] = "upsert"
+    elif sink is not None and sink.updates is sink.takes_row_before is Known.YES:
+        known["sink"] = "all"
+    if lookup is not None and lookup.support in _SUPPORTS:
+        known["lookup"] = _SUPPORTS[lookup.support]
+    return known
 
 
 def _disagreement(one: PlannedChange, other: PlannedChange, variant: Mapping[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from airflow_flinkcompat.compat import Side
 from airflow_flinkcompat.compat.checker import check_planned
 from airflow_flinkcompat.exec_graph.diff import RestoreEffect
+from airflow_flinkcompat.local_flink import jars
 from airflow_flinkcompat.model import Outcome
 from airflow_flinkcompat.planner import Installation, close_all, find, install, predict
 from airflow_flinkcompat.planner.daemon import Daemon
@@ -25,6 +27,7 @@ CREATE TABLE orders (k STRING, v BIGINT, t TIMESTAMP(3), WATERMARK FOR t AS t) W
   'connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'json', 'source.monitor-interval' = '1 s');
 CREATE TABLE totals (k STRING, x BIGINT) WITH ('connector' = 'print');
 """
+KEYED = TABLES.replace("x BIGINT", "x BIGINT, PRIMARY KEY (k) NOT ENFORCED")
 GROUP = "INSERT INTO totals SELECT k, {} FROM orders GROUP BY k"
 WINDOW = (
     "INSERT INTO totals SELECT k, {} FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(t), INTERVAL '1' {})) "
@@ -213,6 +216,20 @@ def test_a_lookup_by_a_stand_in_counts_where_both_ways_agree(
         assert report.outcome is not Outcome.COMPATIBLE
 
 
+def test_a_lookup_that_the_catalogue_knows_is_no_guess(flink: Installation) -> None:
+    faker = TABLES + NAMES.format("").replace("elsewhere", "faker")
+    old, new = (side(flink, LOOKED_UP.format(each), faker) for each in ("o.k, n", "o.k, n + o.v"))
+    said = predict(old, new, flink, flink).prediction
+    assert (said.stand_ins, said.lookups, said.doubt, said.refusal) == (("faker",), (), "", None)
+
+
+def test_a_jdbc_dialect_without_a_jar_has_a_stand_in() -> None:
+    flink = replace(install("2.3"), jars=(jars.fetch("flink-connector-jdbc-core"),))
+    written = "'jdbc', 'url' = 'jdbc:mysql://db/shop', 'table-name' = 'totals'"
+    script = plan(side(flink, GROUP.format("SUM(v)"), KEYED.replace("'print'", written)), flink)
+    assert (script.refusal, list(script.stand_ins.values()), script.guessed) == (None, ["jdbc:mysql"], frozenset())
+
+
 def test_stand_ins_are_asked_in_variants_only_where_those_may_differ(
     flink: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,8 +240,10 @@ def test_stand_ins_are_asked_in_variants_only_where_those_may_differ(
     for tables, questions in (
         (TABLES, 2),
         (TABLES.replace("'print'", "'absent'"), 2),  # a sink without a key takes what it is asked to
-        (TABLES.replace("x BIGINT", "x BIGINT, PRIMARY KEY (k) NOT ENFORCED").replace("'print'", "'absent'"), 6),
+        (KEYED.replace("'print'", "'absent'"), 6),
         (TABLES.replace("'filesystem'", "'absent'"), 6),
+        (TABLES.replace("'filesystem'", "'faker'"), 2),  # the catalogue knows the abilities of its source
+        (KEYED.replace("'print'", "'starrocks'"), 2),
     ):
         asked.clear()
         same = side(flink, query, tables)
@@ -259,3 +278,11 @@ def test_a_savepoint_of_another_line_is_restored_in_the_new_one(before: str, aft
         old, new = side(older, GROUP.format(first)), side(newer, GROUP.format(second))
         said = predict(old, new, older, newer).prediction
         assert ((said.refusal and said.refusal.effect), said.doubt) == (expected, "")
+
+
+def test_a_stand_in_for_a_catalog_takes_any_database(flink: Installation) -> None:
+    catalog = "CREATE CATALOG shared WITH ('type' = 'iceberg');\nUSE CATALOG shared;\nCREATE DATABASE d"
+    query = "INSERT INTO d.t SELECT k FROM default_catalog.default_database.orders"
+    declared = "CREATE TABLE d.t (k STRING) WITH ('connector' = 'print')"
+    script = plan(side(flink, f"{catalog};\n{declared};\n{query}"), flink)
+    assert (script.refusal, len(script.jobs)) == (None, 1)

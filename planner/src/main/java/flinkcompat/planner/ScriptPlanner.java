@@ -125,6 +125,7 @@ final class ScriptPlanner {
         String first = catalog.getProperties().getOrDefault("default-database", "default");
         session.registerCatalog(catalog.getCatalogName(), new GenericInMemoryCatalog(catalog.getCatalogName(), first) {
             @Override public boolean databaseExists(String name) { return true; } // which ones it holds is not known
+            @Override public void createDatabase(String name, CatalogDatabase database, boolean ignoreIfExists) {}
             public boolean supportsManagedTable() { return false; } // asked up to 1.20
         });
     }

@@ -3,6 +3,7 @@ package flinkcompat.planner;
 import java.util.*;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.commons.lang3.StringUtils;
@@ -32,14 +33,16 @@ import org.apache.flink.types.RowKind;
  * <p>The variant of a request: {@code changelog} of sources ({@code all}, {@code insert}, or a {@code guess} by names),
  * {@code push_down} of projections and watermarks, {@code async} lookups, and the changes that a {@code sink} with a
  * primary key takes: as {@code asked} without the rows before an update, {@code all} of these, or {@code upsert}.
+ *
+ * <p>{@code connectors} names by connector, or by connector and format, what is known in place of the variant: whether
+ * a {@code source} of inserts takes over {@code projection} and {@code watermark}; {@code sink}; and whether a
+ * {@code lookup} is {@code synchronous}, or unless the table's {@code option} says so.
  */
 record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed, Set<String> lookups)
         implements Module, DynamicTableSourceFactory, DynamicTableSinkFactory {
     static final String NAME = "flinkcompat";
-    static final Class<?>[] READ = {ScanTableSource.class, LookupTableSource.class, SupportsReadingMetadata.class};
-    static final Class<?>[] PUSHED = {ScanTableSource.class, LookupTableSource.class,
-        SupportsReadingMetadata.class, SupportsProjectionPushDown.class, SupportsWatermarkPushDown.class};
     private static final String NO_FACTORY = "Could not find any factory for identifier";
+    private static final Pattern NO_DIALECT = Pattern.compile("Could not find any jdbc factory .* url '(jdbc:\\w+)");
     private static final Pattern CHANGES = Pattern.compile(
         "cdc|upsert|debezium|canal|maxwell|ogg|binlog|logminer|changelog|paimon|hudi|fluss");
 
@@ -69,7 +72,7 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
             if (connector != null) {
                 return real.apply(FactoryUtil.discoverFactory(context.getClassLoader(), type, connector));
             }
-        } catch (ValidationException e) {
+        } catch (ValidationException | IllegalStateException e) {
             absent = absent(e, context.getClassLoader());
             if (absent == null) throw e;
         }
@@ -77,8 +80,10 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
         return standIn.apply(context);
     }
 
-    /** The identifier of a factory that no jar holds; null for other errors, and where one of another kind has it. */
+    /** The identifier of a factory that no jar holds, or a JDBC dialect by the beginning of its URLs; null for other errors, and where one of another kind has it. */
     private static String absent(Throwable error, ClassLoader loader) {
+        Matcher dialect = NO_DIALECT.matcher(Main.chain(error).toString());
+        if (dialect.find()) return dialect.group(1);
         String identifier = StringUtils.substringBetween(Main.chain(error).toString(), NO_FACTORY + " '", "'");
         try {
             if (identifier != null) FactoryUtil.discoverFactory(loader, Factory.class, identifier);
@@ -89,26 +94,47 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
     }
 
     private DynamicTableSource source(Context context) {
-        guessed.add("source");
+        JsonNode source = known(context).path("source");
+        if (source.isMissingNode()) guessed.add("source");
         Source<RowData, ?, ?> neverRead = Reflected.answering(
             Map.of("getBoundedness", Boundedness.CONTINUOUS_UNBOUNDED), Source.class);
         LookupTableSource.LookupRuntimeProvider either = Reflected.answering(
             Map.of("createLookupFunction", new NoLookup(), "createAsyncLookupFunction", new NoAsyncLookup()),
             LookupFunctionProvider.class, AsyncLookupFunctionProvider.class);
         Function<Object, Object> lookup = asked -> {
+            if (isSynchronous(context)) return LookupFunctionProvider.of(new NoLookup());
             lookups.add(context.getObjectIdentifier().asSummaryString());
             return variant.path("async").asBoolean() ? either : LookupFunctionProvider.of(new NoLookup());
         };
-        Class<?>[] abilities = variant.path("push_down").asBoolean() ? PUSHED : READ;
+        boolean pushes = variant.path("push_down").asBoolean();
+        List<Class<?>> abilities = new ArrayList<>(List.of(
+            ScanTableSource.class, LookupTableSource.class, SupportsReadingMetadata.class));
+        if (source.path("projection").asBoolean(pushes)) abilities.add(SupportsProjectionPushDown.class);
+        if (source.path("watermark").asBoolean(pushes)) abilities.add(SupportsWatermarkPushDown.class);
         return Reflected.answering(Map.of(
             "getChangelogMode", changes(context), "getScanRuntimeProvider", SourceProvider.of(neverRead),
             "getLookupRuntimeProvider", lookup, "listReadableMetadata", metadata(context), "applyProjection", true,
-            "asSummaryString", "stand-in"), abilities);
+            "asSummaryString", "stand-in"), abilities.toArray(Class<?>[]::new));
+    }
+
+    private JsonNode known(Context context) {
+        Map<String, String> options = context.getCatalogTable().getOptions();
+        String connector = options.getOrDefault("connector", "");
+        String format = options.getOrDefault("value.format", options.getOrDefault("format", ""));
+        JsonNode known = variant.path("connectors");
+        return known.path(known.has(connector) ? connector : connector + "/" + format);
+    }
+
+    private boolean isSynchronous(Context context) {
+        String lookup = known(context).path("lookup").asText("");
+        boolean asked = Boolean.parseBoolean(context.getCatalogTable().getOptions().get("lookup.async"));
+        return lookup.equals("synchronous") || lookup.equals("option") && !asked;
     }
 
     private DynamicTableSink sink(Context context) {
-        if (hasKey(context)) guessed.add("sink");
-        String takes = hasKey(context) ? variant.path("sink").asText("asked") : "all";
+        JsonNode known = known(context).path("sink");
+        if (hasKey(context) && known.isMissingNode()) guessed.add("sink");
+        String takes = hasKey(context) ? known.asText(variant.path("sink").asText("asked")) : "all";
         Function<ChangelogMode, ChangelogMode> mode = asked -> {
             if (takes.equals("all")) return asked;
             ChangelogMode.Builder taken = ChangelogMode.newBuilder();
@@ -127,7 +153,8 @@ record StandIns(JsonNode variant, Map<String, String> used, Set<String> guessed,
         String changelog = variant.path("changelog").asText("guess");
         String names = (options.get("connector") + " " + options.get("format") + " " + options.get("value.format"))
             .toLowerCase(Locale.ROOT);
-        if (changelog.equals("insert") || changelog.equals("guess") && !CHANGES.matcher(names).find()) {
+        boolean inserts = known(context).has("source") || changelog.equals("insert");
+        if (inserts || changelog.equals("guess") && !CHANGES.matcher(names).find()) {
             return ChangelogMode.insertOnly();
         }
         return hasKey(context) && names.contains("upsert") ? ChangelogMode.upsert() : ChangelogMode.all();
