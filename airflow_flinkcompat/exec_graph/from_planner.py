@@ -29,7 +29,7 @@ _NOT_WHOLE = re.compile(
 """Errors that say what the script lacks here, a declaration or a jar: elsewhere Flink may plan it."""
 _TROUBLE = (
     "Connect", "Timeout", "UnknownHost", "Socket", "SQLException", "OutOfMemory", "StackOverflow", "IOException",
-    "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer",
+    "ClassNotFound", "NoClassDef", "Linkage", "NoSuchMethod", "NullPointer", "IndexOutOfBounds",
 )  # fmt: skip
 """Exceptions that say something of this machine rather than of the script."""
 _PLACEHOLDER = "${"
